@@ -1,0 +1,61 @@
+"""The base of every config: a pydantic model that refuses unknown keys and says which key was probably meant."""
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
+
+from bakeoff.errors import UserError, nearest
+
+
+class Config(BaseModel):
+    """A frozen config whose fields are documented by the docstring below each of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, values: Any) -> Any:
+        if isinstance(values, Mapping):
+            for key in values:
+                if key not in cls.model_fields:
+                    hint = nearest(str(key), cls.model_fields)
+                    raise PydanticCustomError("unknown_key", "unknown key '{key}'{hint}", {"key": key, "hint": hint})
+        return values
+
+    @classmethod
+    def parse(cls, values: Any, where: str) -> Self:
+        """Validate values read from a file or the command line.
+
+        Args:
+            values: what was read, usually a mapping.
+            where: the file, recipe or option that the values come from, named in the error.
+
+        Raises:
+            UserError: one line with every key that is wrong and the nearest valid one.
+        """
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UserError(f"{where}: {'; '.join(_describe(item, values) for item in error.errors())}") from None
+
+
+def _describe(item: Any, values: Any) -> str:
+    """One pydantic error as `path: message`; the tags of unions, which no file contains, are left out of the path."""
+    path: list[str] = []
+    node = values
+    for i, part in enumerate(item["loc"]):
+        if isinstance(node, Mapping) and part in node:
+            node = node[part]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        elif i < len(item["loc"]) - 1 or item["type"] != "missing":
+            continue
+        path.append(str(part))
+    message = item["msg"].removeprefix("Value error, ")
+    if item["type"] == "missing":
+        message = "this key is required"
+    elif item["type"] not in ("unknown_key", "value_error", "union_tag_not_found"):
+        message = f"{message[0].lower()}{message[1:]}, not {node!r}"
+    return f"{'.'.join(path)}: {message}" if path else message

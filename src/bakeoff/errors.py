@@ -1,0 +1,17 @@
+"""Errors that a user can cause: one line that says what is wrong, where, and what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """A mistake in the user's input; the command line prints it as one line and exits with status 2."""
+
+
+def nearest(name: str, candidates: Iterable[str]) -> str:
+    """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``."""
+    candidates = sorted(candidates)
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if close:
+        return f"; did you mean '{close[0]}'?"
+    return f"; choose from {', '.join(candidates)}" if candidates else ""
