@@ -46,9 +46,8 @@ def _describe(item: Any, values: Any) -> str:
     path: list[str] = []
     node = values
     for i, part in enumerate(item["loc"]):
-        if isinstance(node, Mapping) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+        in_list = isinstance(node, list) and isinstance(part, int) and part < len(node)
+        if in_list or (isinstance(node, Mapping) and part in node):
             node = node[part]
         elif i < len(item["loc"]) - 1 or item["type"] != "missing":
             continue

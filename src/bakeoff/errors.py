@@ -15,3 +15,16 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     if close:
         return f"; did you mean '{close[0]}'?"
     return f"; choose from {', '.join(candidates)}" if candidates else ""
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM asked to stop; what was done is saved, or nothing was left behind.
+
+    Args:
+        message: what happened and how to go on.
+        signal_number: the signal that came.
+    """
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.signal_number = signal_number

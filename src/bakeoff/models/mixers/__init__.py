@@ -1,0 +1,10 @@
+"""Token mixers: one file each; the registry is the union of their configs, told apart by `kind`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.models.mixers.light_conv import LightConvConfig
+
+MixerConfig = Annotated[AttentionConfig | LightConvConfig, Field(discriminator="kind")]

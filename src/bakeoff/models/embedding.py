@@ -1,0 +1,70 @@
+"""From token ids to the first hidden states."""
+
+import math
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.context import Place
+
+
+class EmbeddingConfig(Config):
+    """Token, position and segment embeddings, added; narrower than the model where it is factorised (ALBERT)."""
+
+    width: int | None = Field(default=None, gt=0)
+    """E, the tables' width; a linear map leads to the model's width where they differ. Absent: the model's width."""
+    positions: Literal["none", "learned", "sinusoidal"] = "learned"
+    """Absolute positions: none, a learned table, or the sine and cosine waves of Vaswani et al. 2017, section 3.5."""
+    length: int = Field(default=512, gt=0)
+    """Rows of the learned position table: the longest input that the model can take."""
+    segments: int = Field(default=0, ge=0)
+    """Rows of the segment table; 0 for none."""
+    norm: bool = True
+    """Layer norm of the sum (BERT), before dropout and the factorisation's linear map."""
+
+    def build(self, vocabulary: int, place: Place) -> "Embedding":
+        """The embedding for a vocabulary of that size."""
+        return Embedding(self, vocabulary, place)
+
+
+class Embedding(nn.Module):
+    """projection(dropout(norm(token + position + segment))); B batch, T length, E table width, D model width."""
+
+    def __init__(self, config: EmbeddingConfig, vocabulary: int, place: Place) -> None:
+        super().__init__()
+        width = config.width or place.width
+        self.tokens = nn.Embedding(vocabulary, width)
+        self.positions = nn.Embedding(config.length, width) if config.positions == "learned" else None
+        self.segments = nn.Embedding(config.segments, width) if config.segments else None
+        self.norm = nn.LayerNorm(width, eps=place.norm_epsilon) if config.norm else nn.Identity()
+        self.projection = nn.Linear(width, place.width) if width != place.width else nn.Identity()
+        self.sinusoidal = config.positions == "sinusoidal"
+        self.dropout = place.dropout
+
+    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
+        """(B, T) token ids and (B, T) segment ids, or None for segment 0, to (B, T, D)."""
+        x = self.tokens(ids)
+        if self.positions is not None:
+            x = x + self.positions.weight[: ids.shape[1]]
+        if self.sinusoidal:
+            # Vaswani et al. scale the tokens, whose standard deviation is 1 / sqrt(E), up to the waves' size.
+            x = x * math.sqrt(x.shape[-1]) + sinusoids(ids.shape[1], x.shape[-1], x.device)
+        if self.segments is not None:
+            x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
+        return self.projection(F.dropout(self.norm(x), self.dropout, self.training))
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass: the factorisation's linear map."""
+        projection = self.projection
+        return 2 * projection.in_features * projection.out_features if isinstance(projection, nn.Linear) else 0
+
+
+def sinusoids(length: int, width: int, device: torch.device) -> Tensor:
+    """(T, E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)
+    angles = torch.arange(length, device=device, dtype=torch.float32)[:, None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]

@@ -1,0 +1,125 @@
+"""A stack of layers: the distinct parts that it owns, and the order in which it applies them."""
+
+from typing import Literal, cast
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.models.blocks import BlockConfig
+from bakeoff.models.blocks.transformer import Sublayer
+from bakeoff.models.context import Context, Place
+
+SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "ffn")}
+
+
+class StackConfig(Config):
+    """Layers of blocks, some of whose parts may be shared (ALBERT: Lan et al. 2020, arXiv:1909.11942, section 3.1)."""
+
+    width: int = Field(gt=0)
+    """D, the width of the hidden states."""
+    layers: int = Field(gt=0)
+    """Number of layers."""
+    share: Literal["none", "attention", "ffn", "all"] = "none"
+    """Which parts the layers share; attention stands for the mixer, whatever its kind."""
+    groups: int = Field(default=1, gt=0)
+    """Sharing happens within this many runs of neighbouring layers."""
+    block: BlockConfig | list[BlockConfig]
+    """The layers' block, or a list of blocks, each with the number of layers in a row that it makes up (`repeat`)."""
+
+    def layer_blocks(self) -> list[BlockConfig]:
+        """One block config a layer.
+
+        Raises:
+            UserError: the list of blocks does not make up `layers` layers.
+        """
+        if not isinstance(self.block, list):
+            return [self.block] * self.layers
+        blocks = [block for block in self.block for _ in range(block.repeat or 1)]
+        if len(blocks) != self.layers:
+            raise UserError(f"block: the list makes {len(blocks)} layers, but layers is {self.layers}")
+        return blocks
+
+    def shares(self, part: str) -> bool:
+        """Whether layers of one group have this part in common."""
+        return part in SHARED_PARTS[self.share]
+
+    def group_of(self, layer: int) -> int:
+        """The group that a layer belongs to."""
+        return layer * self.groups // self.layers
+
+    def build(self, place: Place) -> "Stack":
+        """The stack.
+
+        Raises:
+            UserError: layers that shall share a part differ in its shapes.
+        """
+        if self.groups > self.layers:
+            raise UserError(f"groups: {self.groups} groups are more than the {self.layers} layers")
+        return Stack(self, place)
+
+
+class Stack(nn.Module):
+    """Owns distinct parts and an index map over them: layer l applies `parts[name][index]` for `index_map[l]`."""
+
+    def __init__(self, config: StackConfig, place: Place) -> None:
+        super().__init__()
+        self.config = config
+        self.compiled = False
+        blocks = config.layer_blocks()
+        owned: dict[str, list[nn.Module]] = {}
+        shared: dict[tuple[str, int], tuple[int, int]] = {}  # (name, group) -> index of the part, first layer with it
+        self.index_map: list[list[tuple[str, int]]] = []
+        for layer, block in enumerate(blocks):
+            applied = []
+            for name, part in block.build(place.at(layer)).items():
+                distinct = owned.setdefault(name, [])
+                key = (name, config.group_of(layer))
+                if config.shares(name) and key in shared:
+                    index, first = shared[key]
+                    _require_same_shapes(name, first, distinct[index], layer, part)
+                else:
+                    index = len(distinct)
+                    distinct.append(part)
+                    shared[key] = (index, layer)
+                applied.append((name, index))
+            self.index_map.append(applied)
+        self.parts = nn.ModuleDict({name: nn.ModuleList(distinct) for name, distinct in owned.items()})
+        self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
+        last = blocks[-1]
+        self.norm = nn.LayerNorm(place.width, eps=place.norm_epsilon) if last.needs_final_norm else nn.Identity()
+
+    def forward(self, x: Tensor, context: Context) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        apply = _apply_compiled if self.compiled else _apply
+        for layer in self.layers:
+            x = apply(layer, x, context)
+        return self.norm(x)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass, every application of a shared part counted."""
+        return sum(cast(Sublayer, part).flops_per_token(length) for layer in self.layers for part in layer)
+
+
+def _apply(parts: tuple[nn.Module, ...], x: Tensor, context: Context) -> Tensor:
+    for part in parts:
+        x = part(x, context)
+    return x
+
+
+_apply_compiled = torch.compile(_apply)
+"""One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph."""
+
+
+def _require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:
+    shapes = {key: tuple(value.shape) for key, value in first_part.state_dict().items()}
+    others = {key: tuple(value.shape) for key, value in second_part.state_dict().items()}
+    if shapes == others:
+        return
+    key = next(key for key in sorted(shapes | others) if shapes.get(key) != others.get(key))
+    raise UserError(
+        f"share: layers {first + 1} and {second + 1} cannot share their {name}, because {key} is "
+        f"{shapes.get(key, 'absent')} in one and {others.get(key, 'absent')} in the other; share less or use groups"
+    )

@@ -1,0 +1,189 @@
+"""Batches as a pure function of (corpus, objectives, seed, step), made ahead in a background thread."""
+
+import queue
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.order import examples_of
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.example import Format
+from bakeoff.objectives.objective import Objective, ObjectiveConfig
+from bakeoff.objectives.registry import InputConfig
+from bakeoff.objectives.segment_pair import Relation
+
+Made = TypeVar("Made")
+
+EXAMPLES_AT_ONCE = 256
+"""Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One batch, or a part of it; B rows, T length."""
+
+    ids: Tensor
+    """(B, T) token ids."""
+    segments: Tensor | None
+    """(B, T) segment ids, or None for segment 0 everywhere."""
+    real: Tensor | None
+    """(B, T) True for tokens, False for padding; None where there is no padding or `documents` is given."""
+    documents: Tensor | None
+    """(B, T) document of each token, 0 for padding; None where every row is one document."""
+    targets: dict[str, tuple[Tensor, Tensor]]
+    """For each objective (n,) rows of the hidden states flattened to (B * T, D), and (n,) labels."""
+    tokens: int
+    """Number of tokens, padding not counted."""
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on a device."""
+        if device.type == "cpu":
+            return self
+
+        def move(tensor: Tensor | None) -> Tensor | None:
+            return None if tensor is None else tensor.pin_memory().to(device, non_blocking=True)
+
+        return Batch(
+            cast(Tensor, move(self.ids)),
+            move(self.segments),
+            move(self.real),
+            move(self.documents),
+            {name: (cast(Tensor, move(r)), cast(Tensor, move(y))) for name, (r, y) in self.targets.items()},
+            self.tokens,
+        )
+
+
+class Batches:
+    """All batches of a training.
+
+    Args:
+        split: the text.
+        tokenizer: its tokenizer.
+        input_config: the rows' format.
+        configs: the objectives' configs.
+        objectives: the objectives built from them.
+        seed: the run's seed.
+        batch: rows of a batch.
+        micro_batch: rows of each part that a batch is handed out in.
+    """
+
+    def __init__(
+        self,
+        split: Split,
+        tokenizer: Tokenizer,
+        input_config: InputConfig,
+        configs: Sequence[ObjectiveConfig],
+        objectives: Sequence[Objective],
+        seed: int,
+        batch: int,
+        micro_batch: int,
+    ) -> None:
+        self.split, self.tokenizer, self.objectives = split, tokenizer, objectives
+        self.seed, self.batch, self.micro_batch = seed, batch, micro_batch
+        related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
+        self.format: Format
+        if isinstance(input_config, BlocksConfig):
+            self.format = input_config.build(split, tokenizer, running=any(config.running for config in configs))
+        else:
+            self.format = input_config.build(split, tokenizer, related[0] if related else None)
+        if self.format.size == 0:
+            raise UserError("the corpus has no example of two tokens or more; prepare more text")
+        self._chunk: tuple[int, list[Batch]] = (-1, [])
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // batch)
+
+    def step(self, step: int) -> list[Batch]:
+        """The batch of one step, in parts of `micro_batch` rows."""
+        chunk, place = divmod(step, self._steps_a_chunk)
+        if self._chunk[0] != chunk:
+            count = self._steps_a_chunk * self.batch
+            self._chunk = (chunk, self._make(*examples_of(chunk * count, count, self.format.size, self.seed)))
+        parts = -(-self.batch // self.micro_batch)
+        return self._chunk[1][place * parts : (place + 1) * parts]
+
+    def fixed(self, examples: int) -> list[Batch]:
+        """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed."""
+        count = min(examples, self.format.size)
+        indices = np.arange(count, dtype=np.int64) * self.format.size // count
+        return self._make(indices, np.zeros(count, np.int64), seed=0)
+
+    def _make(self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None) -> list[Batch]:
+        draws = Draws(self.seed if seed is None else seed, epochs, indices)
+        examples = self.format.examples(indices, draws)
+        targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
+        length = examples.ids.shape[1]
+        parts = []
+        for begin in _part_starts(len(indices), self.batch, self.micro_batch):
+            end = min(begin + self.micro_batch, begin - begin % self.batch + self.batch, len(indices))
+            documents = examples.documents[begin:end]
+            packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
+            within = {}
+            for name, target in targets.items():
+                low, high = np.searchsorted(target.rows, [begin * length, end * length])
+                within[name] = (
+                    torch.from_numpy(target.rows[low:high] - begin * length),
+                    torch.from_numpy(target.labels[low:high]),
+                )
+            parts.append(
+                Batch(
+                    ids=torch.from_numpy(examples.ids[begin:end]),
+                    segments=None if examples.segments is None else torch.from_numpy(examples.segments[begin:end]),
+                    real=torch.from_numpy(documents > 0) if padded and not packed else None,
+                    documents=torch.from_numpy(documents) if packed else None,
+                    targets=within,
+                    tokens=int((documents > 0).sum()),
+                )
+            )
+        return parts
+
+
+def _part_starts(count: int, batch: int, micro_batch: int) -> list[int]:
+    """Where the parts begin; a part never reaches over the end of its batch."""
+    return [start for first in range(0, count, batch) for start in range(first, min(first + batch, count), micro_batch)]
+
+
+def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
+    """`make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
+
+    An exception in the thread is raised here; leaving the loop early stops the thread.
+    """
+    made: queue.Queue[tuple[Made | None, BaseException | None]] = queue.Queue(depth)
+    stopped = threading.Event()
+
+    def offer(item: tuple[Made | None, BaseException | None]) -> None:
+        while not stopped.is_set():
+            try:
+                made.put(item, timeout=0.1)
+                return
+            except queue.Full:
+                continue
+
+    def work() -> None:
+        try:
+            for step in range(start, stop):
+                if stopped.is_set():
+                    return
+                offer((make(step), None))
+        except BaseException as error:  # handed to the loop, which raises it
+            offer((None, error))
+
+    thread = threading.Thread(target=work, name="batches", daemon=True)
+    thread.start()
+    try:
+        for _ in range(start, stop):
+            item, error = made.get()
+            if error is not None:
+                raise error
+            yield cast(Made, item)
+    finally:
+        stopped.set()
+        thread.join()

@@ -1,0 +1,43 @@
+"""What an input format makes of a corpus: rows of ids, before any objective has chosen its targets.
+
+Shapes: N examples, T length.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.draws import Draws
+
+
+@dataclass
+class Examples:
+    """Rows of token ids and what is known of each position."""
+
+    ids: NDArray[np.int64]
+    """(N, T) token ids; objectives that corrupt their input change them in place."""
+    documents: NDArray[np.int32]
+    """(N, T) document of each token within its row, counted from 1; 0 is padding."""
+    sources: NDArray[np.int64]
+    """(N, T) where in the split's tokens each id comes from; -1 for special tokens and padding."""
+    segments: NDArray[np.int64] | None = None
+    """(N, T) segment ids, or None for segment 0 everywhere."""
+    following: NDArray[np.int64] | None = None
+    """(N, T) the id that comes next in the text, where the format is a running text."""
+    relation: NDArray[np.int64] | None = None
+    """(N,) label of how the second segment relates to the first, where an objective asked for it."""
+
+
+class Format(Protocol):
+    """An input format laid over one split of a corpus."""
+
+    size: int
+    """How many examples an epoch has."""
+    tokens_per_example: float
+    """Mean number of tokens of an example, padding not counted."""
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """The examples of these indices; what is random in them comes from the draws."""
+        ...

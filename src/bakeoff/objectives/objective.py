@@ -1,0 +1,61 @@
+"""What every objective is: targets for a batch, and a head that turns hidden states into a loss."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The places of a batch that an objective predicts something at."""
+
+    rows: NDArray[np.int64]
+    """(n,) places in the batch's hidden states flattened to (N * T, D), in rising order."""
+    labels: NDArray[np.int64]
+    """(n,) what is to be predicted at each."""
+
+
+class ObjectiveConfig(Config):
+    """What all objectives' configs have in common."""
+
+    weight: float = Field(default=1.0, gt=0)
+    """Factor of this objective's mean loss in the sum."""
+    relates_segments: ClassVar[bool] = False
+    """The objective arranges the segments of a pair and labels them."""
+    running: ClassVar[bool] = False
+    """The objective needs bare running text, without [CLS] and [SEP] at the ends of a row."""
+    token_targets: ClassVar[bool] = True
+    """The objective predicts tokens, so that its loss can be read as bits per byte."""
+
+
+class Objective(Protocol):
+    """The part of a config that works: `ObjectiveConfig.build` makes it."""
+
+    name: str
+    """The config's kind, under which losses are reported."""
+    head: Head
+    """The module that scores gathered rows; trained with the model."""
+    targets_per_token: float
+    """Expected number of targets for each token of a row, for counting FLOPs."""
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Choose targets, corrupting the examples' ids in place where the objective does so."""
+        ...
+
+
+def refuse_unless_bidirectional(name: str, model: ModelConfig) -> str | None:
+    """Why an objective that predicts from both sides cannot train this model, or None."""
+    if model.causal:
+        return f"{name} predicts from both sides, but a model with 'decoder' sees only what comes before; use 'encoder'"
+    return None

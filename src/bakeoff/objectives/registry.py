@@ -1,0 +1,17 @@
+"""The registry of objectives and input formats: the unions of their configs, told apart by `kind` and `format`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.clm import CausalLanguageModelConfig
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.objectives.segment_pair import SegmentPairConfig
+from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
+
+InputConfig = Annotated[BlocksConfig | SegmentPairConfig, Field(discriminator="format")]
+AnyObjectiveConfig = Annotated[
+    MaskedLanguageModelConfig | CausalLanguageModelConfig | NextSentenceConfig | SentenceOrderConfig,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,75 @@
+"""How long a training lasts: in steps, tokens, floating-point operations or minutes."""
+
+import math
+import re
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError, nearest
+
+_SUFFIXES = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
+
+
+class Budget(Config):
+    """Exactly one of the four."""
+
+    steps: int | None = Field(default=None, gt=0)
+    """Optimizer steps."""
+    tokens: int | None = Field(default=None, gt=0)
+    """Tokens seen, padding not counted."""
+    flops: float | None = Field(default=None, gt=0)
+    """Floating-point operations, forward and backward."""
+    minutes: float | None = Field(default=None, gt=0)
+    """Training time, turned into steps once, by the speed measured in the first seconds."""
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Self:
+        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"give exactly one of steps, tokens, flops and minutes, not {', '.join(given) or 'none'}")
+        return self
+
+    @classmethod
+    def parse_text(cls, text: str) -> Self:
+        """Read `tokens=5M`, `flops=1e15`, `minutes=10` or `steps=1000`.
+
+        Raises:
+            UserError: anything else.
+        """
+        name, _, amount = text.partition("=")
+        if name not in cls.model_fields:
+            raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, cls.model_fields)}")
+        match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)", amount.strip().lower().replace("_", ""))
+        try:
+            number = float(match[1]) * _SUFFIXES[match[2]] if match else math.nan
+        except ValueError:
+            number = math.nan
+        if not number > 0:
+            raise UserError(f"--budget {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
+        return cls.parse({name: round(number) if name in ("steps", "tokens") else number}, f"--budget {text}")
+
+    def __str__(self) -> str:
+        """The text that `parse_text` reads."""
+        return next(
+            f"{name}={value:g}" for name in type(self).model_fields if (value := getattr(self, name)) is not None
+        )
+
+    def steps_for(self, tokens_per_step: float, flops_per_step: float, seconds_per_step: float | None = None) -> int:
+        """The number of optimizer steps that the budget pays for, at least one.
+
+        Args:
+            tokens_per_step: mean number of tokens in a batch.
+            flops_per_step: floating-point operations of a step.
+            seconds_per_step: the speed measured; needed for a budget in minutes only.
+        """
+        if self.steps is not None:
+            return self.steps
+        if self.tokens is not None:
+            return max(1, round(self.tokens / tokens_per_step))
+        if self.flops is not None:
+            return max(1, round(self.flops / flops_per_step))
+        assert self.minutes is not None
+        assert seconds_per_step is not None
+        return max(1, int(self.minutes * 60 / seconds_per_step))

@@ -1,0 +1,233 @@
+"""A recipe: the tree of all parts' configs, read from one YAML file."""
+
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import Field, model_validator
+
+from bakeoff.config import Config
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.errors import UserError, nearest
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
+from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.optimizers import OptimizerConfig
+from bakeoff.optimization.schedules import ScheduleConfig
+
+
+class TrainingConfig(Config):
+    """How the model is trained."""
+
+    batch: int = Field(gt=0)
+    """Rows of a batch."""
+    micro_batch: int | None = Field(default=None, gt=0)
+    """Rows that go through the model at once; gradients of a batch's parts are added. Absent: the whole batch."""
+    optimizer: OptimizerConfig
+    """The optimizer."""
+    schedule: ScheduleConfig
+    """The learning rate's course."""
+    budget: Budget
+    """How long to train; `--budget` replaces it."""
+    clip: float | None = Field(default=1.0, gt=0)
+    """Largest norm of the gradient, over all parameters; null for no clipping."""
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    """auto is bfloat16 autocast where the device is fast at it, float32 elsewhere."""
+    compile: Literal["auto"] | bool = "auto"
+    """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
+    validations: int = Field(default=20, ge=1)
+    """How often to measure the held-out loss, besides once before the training; evenly spread, 25 steps apart at least."""
+    validation_examples: int = Field(default=256, gt=0)
+    """Rows of held-out text to measure it on, always the same with the same masks."""
+    checkpoint_minutes: float = Field(default=10.0, gt=0)
+    """Time between checkpoints."""
+
+
+class Recipe(Config):
+    """Everything that defines a pre-training but the text and the seed."""
+
+    name: str
+    """The recipe's name: that of its file, where the file gives none."""
+    paper: str = ""
+    """Where the recipe comes from."""
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    """The tokenizer that `prepare --recipe` trains; a run takes that of its corpus."""
+    model: ModelConfig
+    """Embedding, encoder or decoder."""
+    input: InputConfig
+    """The format of rows."""
+    objective: list[AnyObjectiveConfig] = Field(min_length=1)
+    """What is learnt; losses are added with their weights."""
+    training: TrainingConfig
+    """Batch, optimizer, schedule, budget."""
+
+    @model_validator(mode="after")
+    def _legal(self) -> Self:
+        reasons = [reason for part in self.objective if (reason := part.refusal(self.model, self.input.format))]
+        kinds = [part.kind for part in self.objective]
+        reasons += [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
+        related = [part.kind for part in self.objective if part.relates_segments]
+        if len(related) > 1:
+            reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")
+        longest = self.model.longest_input
+        if longest is not None and self.input.length > longest:
+            reasons.append(f"input.length: {self.input.length} is more than model.embedding.length, {longest}")
+        if reasons:
+            raise ValueError("; ".join(reasons))
+        return self
+
+    def to_yaml(self) -> str:
+        """The complete recipe, every default written out."""
+        values = _kind_first(self.model_dump(mode="json"))
+        values["training"]["budget"] = self.training.budget.model_dump(exclude_none=True)
+        return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
+
+    def changed(self, changes: Mapping[str, Any]) -> "Recipe":
+        """The recipe with other values at some dotted keys, checked again."""
+        values = self.model_dump(mode="json")
+        for key, value in changes.items():
+            set_key(values, key, value, self.name)
+        return Recipe.parse(values, self.name)
+
+    def fitted(self, steps: int) -> "Recipe":
+        """The recipe for a training of so many steps, its schedule's warm-up scaled with it."""
+        schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
+        return self.changed(
+            {"training.budget": {"steps": steps}, "training.schedule": schedule.model_dump(mode="json")}
+        )
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come with the package."""
+    folder = resources.files("bakeoff.recipes")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Recipe:
+    """A recipe by its name or file, with what it extends merged in and overrides set.
+
+    Args:
+        name_or_path: a name from `recipe_names()`, or a YAML file's path.
+        overrides: dotted keys to values, or the command line's texts `model.encoder.layers=6`.
+
+    Raises:
+        UserError: no such recipe, or an error in it, naming file, key and the nearest valid key.
+    """
+    where, values = _read(str(name_or_path))
+    if (base := values.pop("extends", None)) is not None:
+        _, base_values = _read(str(base))
+        if "extends" in base_values:
+            raise UserError(
+                f"{where}: it extends {base}, which itself extends another recipe; only one level is allowed"
+            )
+        base_values.pop("name", None)
+        values = _merge(base_values, values)
+    values.setdefault("name", Path(where).stem)
+    pairs = overrides.items() if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides]
+    for key, value in pairs:
+        set_key(values, key, value, where)
+    return Recipe.parse(values, where)
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """Split `model.encoder.layers=6` into key and value, the value read as YAML."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UserError(f"--set {text}: expected KEY=VALUE, for example --set model.dropout=0.0")
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set {text}: the value is not valid YAML") from None
+
+
+def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Where a recipe stands, and what its file says."""
+    path = Path(name_or_path)
+    if path.suffix not in (".yaml", ".yml"):
+        resource = resources.files("bakeoff.recipes").joinpath(f"{name_or_path}.yaml")
+        if not resource.is_file():
+            hint = nearest(name_or_path, recipe_names())
+            raise UserError(f"no recipe '{name_or_path}'{hint} (or give a .yaml file; `bakeoff recipes` lists all)")
+        return f"{name_or_path}.yaml", parse_yaml(resource.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
+    if not path.is_file():
+        raise UserError(f"{path}: no such recipe file")
+    return str(path), read_yaml(path)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping.
+
+    Raises:
+        UserError: the file cannot be read, or holds something else.
+    """
+    try:
+        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+
+
+def parse_yaml(text: str, where: str) -> dict[str, Any]:
+    """A YAML text that holds a mapping."""
+    try:
+        values = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" line {mark.line + 1}" if mark else ""
+        raise UserError(f"{where}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    if not isinstance(values, dict):
+        raise UserError(
+            f"{where}: expected keys and values, found {'nothing' if values is None else type(values).__name__}"
+        )
+    return values
+
+
+def _kind_first(node: Any) -> Any:
+    """The same tree, each mapping's name before the rest of it."""
+    if isinstance(node, list):
+        return [_kind_first(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key not in ("kind", "format"))}
+
+
+def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merged key by key; one of another kind or format replaces the base's."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = base.get(key)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        same_kind = both and all(value.get(tag, old.get(tag)) == old.get(tag) for tag in ("kind", "format"))
+        merged[key] = _merge(old, value) if same_kind and key != "budget" else value
+    return merged
+
+
+def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set a dotted key in nested mappings and lists; mappings on the way are made where they are absent.
+
+    Raises:
+        UserError: the path leads through a value that holds no keys, or a list has no such place.
+    """
+    node: Any = values
+    *path, last = key.split(".")
+    for index, part in enumerate([*path, last]):
+        here = ".".join(key.split(".")[: index + 1])
+        if isinstance(node, list):
+            if not part.isdigit() or int(part) >= len(node):
+                raise UserError(
+                    f"{where}: --set {key}: '{here}' is not a place in a list of {len(node)} (counted from 0)"
+                )
+            place: Any = int(part)
+        elif isinstance(node, dict):
+            place = part
+        else:
+            raise UserError(
+                f"{where}: --set {key}: '{here}' does not exist, because what is above it holds a single value"
+            )
+        if index == len(path):
+            node[place] = value
+        else:
+            if isinstance(node, dict) and node.get(place) is None:
+                node[place] = {}
+            node = node[place]

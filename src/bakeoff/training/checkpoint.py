@@ -1,0 +1,81 @@
+"""Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+KEPT = 2
+"""Number of newest checkpoints that stay on disk."""
+
+
+def save_checkpoint(
+    folder: Path, step: int, module: nn.Module, optimizer: torch.optim.Optimizer, state: dict[str, Any]
+) -> Path:
+    """Write `folder/step-NNNNNNNN` whole or not at all, then remove all but the newest checkpoints."""
+    final = folder / f"step-{step:08d}"
+    if final.exists():
+        return final
+    partial = folder / f".{final.name}.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    save_file(contiguous(module.state_dict()), partial / "model.safetensors")
+    save_file(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+    (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
+    for file in partial.iterdir():
+        sync(file)
+    sync(partial)
+    partial.rename(final)
+    sync(folder)
+    for old in list_checkpoints(folder)[:-KEPT]:
+        shutil.rmtree(old)
+    return final
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """All whole checkpoints, the oldest first."""
+    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+
+
+def load_checkpoint(path: Path, module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """Put a checkpoint's tensors into a module and its optimizer; returns the state saved beside them."""
+    module.load_state_dict(load_file(path / "model.safetensors"))
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in load_file(path / "optimizer.safetensors").items():
+        index, _, key = name.partition(".")
+        states.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+    state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    return state
+
+
+def contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors as safetensors takes them: contiguous, on the CPU."""
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    states = optimizer.state_dict()["state"]
+    return contiguous({f"{index}.{key}": value for index, state in states.items() for key, value in state.items()})
+
+
+def sync(path: Path) -> None:
+    """Have a file's or folder's content on the disk before going on."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_atomically(path: Path, content: str) -> None:
+    """Replace a text file whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(content, encoding="utf-8")
+    sync(partial)
+    partial.replace(path)

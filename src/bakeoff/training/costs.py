@@ -1,0 +1,38 @@
+"""What a recipe costs, counted without memory for its weights."""
+
+from bakeoff.config import Config
+from bakeoff.recipe import Recipe
+from bakeoff.training.pretraining_model import build_on_meta
+
+BYTES_PER_PARAMETER = 16
+"""Weight, gradient and the optimizer's two moments, four bytes each."""
+
+
+class Costs(Config):
+    """The size and price of a pre-training."""
+
+    vocabulary: int
+    """Size of the vocabulary that is assumed."""
+    parameters: int
+    """Number of parameters with the pre-training heads, tied and shared ones once."""
+    parts: dict[str, int]
+    """Parameters of the embedding, the layers and each objective's head."""
+    flops_per_token: int
+    """Floating-point operations of one token in training, forward and backward."""
+    state_bytes: int
+    """Memory of weights, gradients and optimizer."""
+
+
+def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
+    """Count a recipe's parameters and operations for a vocabulary of that size."""
+    module = build_on_meta(recipe, vocabulary)
+    parts = {"embedding": module.model.embedding, "layers": module.model.stack}
+    parts |= {f"{name} head": head for name, head in module.heads.items()}
+    parameters = module.parameter_count()
+    return Costs(
+        vocabulary=vocabulary,
+        parameters=parameters,
+        parts={name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()},
+        flops_per_token=module.flops_per_token(),
+        state_bytes=parameters * BYTES_PER_PARAMETER,
+    )

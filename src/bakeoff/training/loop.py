@@ -1,0 +1,273 @@
+"""The training loop: steps, metrics, validation, checkpoints, interruption."""
+
+import math
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.objectives.batches import Batch, Batches, ahead
+from bakeoff.recipe import Recipe
+from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
+from bakeoff.training.device import autocast
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.progress import Progress
+from bakeoff.training.run import Run
+from bakeoff.training.validation import validate
+
+FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
+"""A short training is not to spend its time on validation."""
+
+TRAIN_LINES = 200
+"""Number of lines on the training loss in metrics.jsonl."""
+
+
+@dataclass
+class Position:
+    """How far a training has come; saved with every checkpoint."""
+
+    step: int = 0
+    """Optimizer steps done."""
+    tokens: int = 0
+    """Tokens seen, padding not counted."""
+    seconds: float = 0.0
+    """Time spent in steps; validation and checkpoints are not counted."""
+    sums: dict[str, float] = field(default_factory=dict)
+    """Sum over the steps since the last line of metrics of each objective's mean loss, and of the gradient's norm."""
+    since: int = 0
+    """Number of those steps."""
+    since_tokens: int = 0
+    """Tokens in them."""
+    since_seconds: float = 0.0
+    """Time in them."""
+
+
+def step_seed(seed: int, step: int, part: int) -> int:
+    """The seed of the model's randomness in one part of one step, so that there is no generator's state to save."""
+    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + part * 0x94D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
+
+
+def optimize(
+    module: PretrainingModel,
+    optimizer: torch.optim.Optimizer,
+    parts: list[Batch],
+    recipe: Recipe,
+    seed: int,
+    step: int,
+    device: torch.device,
+    precision: str,
+) -> dict[str, torch.Tensor]:
+    """One optimizer step over the parts of a batch.
+
+    Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
+    cut into parts.
+
+    Returns:
+        Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.
+    """
+    training = recipe.training
+    factor = training.schedule.factor(step, training.budget.steps or 1)
+    for group in optimizer.param_groups:
+        group["lr"] = training.optimizer.lr * factor
+    counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
+    means = {name: torch.zeros((), device=device) for name in counts}
+    for index, part in enumerate(parts):
+        torch.manual_seed(step_seed(seed, step, index))
+        with autocast(device, precision):
+            results = module(part.to(device))
+        loss = torch.zeros((), device=device)
+        for name, (total, _) in results.items():
+            mean = total / counts[name]
+            loss = loss + module.weights[name] * mean
+            means[name] += mean.detach()
+        loss.backward()
+    norm = torch.nn.utils.clip_grad_norm_(module.parameters(), training.clip or math.inf, foreach=True)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return {**means, "gradient_norm": norm}
+
+
+class Training:
+    """One pre-training from its start or a checkpoint to its end.
+
+    Args:
+        run: the run's directory.
+        recipe: the recipe, its budget in steps.
+        module: the model with its heads, on the device.
+        batches: the batches of the training text.
+        held_out: the batches of the held-out text.
+        seed: the run's seed.
+        device: where the module is.
+        precision: float32 or bfloat16.
+        progress: where figures are shown.
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        recipe: Recipe,
+        module: PretrainingModel,
+        batches: Batches,
+        held_out: Batches,
+        seed: int,
+        device: torch.device,
+        precision: str,
+        progress: Progress,
+    ) -> None:
+        self.run, self.recipe, self.module, self.batches = run, recipe, module, batches
+        self.seed, self.device, self.precision, self.progress = seed, device, precision, progress
+        assert recipe.training.budget.steps is not None
+        self.steps = recipe.training.budget.steps
+        self.held_out = held_out
+        self.fixed = held_out.fixed(recipe.training.validation_examples)
+        self.optimizer = recipe.training.optimizer.build(module)
+        self.position = Position()
+        self.flops_per_token = module.flops_per_token()
+        count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
+        self.validation_steps = {0} | {round(self.steps * (i + 1) / count) for i in range(count)}
+        self.log_every = max(1, self.steps // TRAIN_LINES)
+        self.last_validation: dict[str, Any] = {}
+
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint; False where there is none."""
+        checkpoints = list_checkpoints(self.run.checkpoints)
+        if not checkpoints:
+            self.run.truncate_metrics(-1)
+            return False
+        state = load_checkpoint(checkpoints[-1], self.module, self.optimizer)
+        self.position = Position(**state)
+        self.run.truncate_metrics(self.position.step)
+        lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
+        self.last_validation = lines[-1] if lines else {}
+        return True
+
+    def train(self) -> None:
+        """Run to the end.
+
+        Raises:
+            Interrupted: a signal came; everything is saved.
+            UserError: the loss is not a number any more; the last checkpoint stays.
+        """
+        position = self.position
+        self.module.train()
+        saved_at = time.monotonic()
+        if position.step == 0 and not self.last_validation:
+            self._validate()
+        with stop_signals() as stopping:
+            for parts in ahead(self.batches.step, position.step, self.steps):
+                began = time.perf_counter()
+                means = optimize(
+                    self.module,
+                    self.optimizer,
+                    parts,
+                    self.recipe,
+                    self.seed,
+                    position.step,
+                    self.device,
+                    self.precision,
+                )
+                values = {name: float(value) for name, value in means.items()}
+                seconds = time.perf_counter() - began
+                self._count(parts, values, seconds)
+                if position.step % self.log_every == 0 or position.step == self.steps:
+                    self._log()
+                if position.step in self.validation_steps:
+                    self._validate()
+                due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
+                if position.step < self.steps and (due or stopping):
+                    self.save()
+                    saved_at = time.monotonic()
+                if stopping and position.step < self.steps:
+                    raise Interrupted(
+                        f"stopped at step {position.step}; the same command with --resume continues it", stopping[0]
+                    )
+
+    def save(self) -> None:
+        """Write a checkpoint."""
+        save_checkpoint(self.run.checkpoints, self.position.step, self.module, self.optimizer, asdict(self.position))
+
+    def _count(self, parts: list[Batch], values: dict[str, float], seconds: float) -> None:
+        position = self.position
+        bad = [name for name, value in values.items() if not math.isfinite(value)]
+        if bad:
+            checkpoints = list_checkpoints(self.run.checkpoints)
+            last = f"; the last good checkpoint is {checkpoints[-1].name}" if checkpoints else ""
+            raise UserError(
+                f"{self.run.path}: {bad[0].replace('_', ' ')} is not a finite number at step {position.step + 1}{last}; "
+                "try a lower learning rate (--set training.optimizer.lr=...), a longer warm-up, or precision float32"
+            )
+        tokens = sum(part.tokens for part in parts)
+        position.step += 1
+        position.tokens += tokens
+        position.seconds += seconds
+        position.since += 1
+        position.since_tokens += tokens
+        position.since_seconds += seconds
+        for name, value in values.items():
+            position.sums[name] = position.sums.get(name, 0.0) + value
+        rate = position.since_tokens / position.since_seconds
+        loss = sum(self.module.weights[name] * values[name] for name in self.module.weights)
+        self.progress.step(position.step, loss, rate, (self.steps - position.step) * position.seconds / position.step)
+
+    def _counters(self) -> dict[str, Any]:
+        position = self.position
+        return {
+            "step": position.step,
+            "tokens": position.tokens,
+            "flops": position.tokens * self.flops_per_token,
+            "seconds": round(position.seconds, 3),
+        }
+
+    def _log(self) -> None:
+        position = self.position
+        means = {name: total / position.since for name, total in position.sums.items()}
+        norm = means.pop("gradient_norm")
+        training = self.recipe.training
+        self.run.append_metrics(
+            {
+                "kind": "train",
+                **self._counters(),
+                "loss": sum(self.module.weights[name] * mean for name, mean in means.items()),
+                "losses": means,
+                "gradient_norm": norm,
+                "learning_rate": training.optimizer.lr * training.schedule.factor(position.step - 1, self.steps),
+                "tokens_per_second": round(position.since_tokens / position.since_seconds, 1),
+            }
+        )
+        position.sums, position.since, position.since_tokens, position.since_seconds = {}, 0, 0, 0.0
+
+    def _validate(self) -> None:
+        figures = validate(self.module, self.fixed, self.held_out.split, self.device, self.precision)
+        self.last_validation = {"kind": "validation", **self._counters(), **figures}
+        self.run.append_metrics(self.last_validation)
+        self.progress.validated(self.position.step, figures["losses"])
+
+
+@contextmanager
+def stop_signals() -> Iterator[list[int]]:
+    """Within it the first SIGINT or SIGTERM is noted in the list, for the loop to save and leave; a second one kills."""
+    received: list[int] = []
+    previous = {}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        for each, handler in previous.items():
+            signal.signal(each, handler)
+
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.getsignal(number)
+            signal.signal(number, note)
+    except ValueError:  # not in the main thread: the caller's own handling stays
+        pass
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,153 @@
+"""Pre-training from a recipe and a corpus to a finished run."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.training.device import environment, peak_memory, resolve_device, resolve_precision
+from bakeoff.training.loop import Training
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.progress import Progress
+from bakeoff.training.run import Run
+from bakeoff.training.speed import make_batches, seconds_per_step
+
+COMPILE_FROM_SECONDS = {"cpu": 1200.0, "cuda": 180.0}
+"""Compilation pays from this much training time on: it costs 20 to 60 s and saves a tenth or more of every step."""
+
+
+def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
+    """The recipe with everything that depends on this machine decided: steps, warm-up, compilation.
+
+    Args:
+        recipe: as written.
+        corpus: the text.
+        budget: replaces the recipe's own.
+        device: where the training shall run.
+
+    Returns:
+        A recipe whose training is the same whenever it is run on such a machine.
+    """
+    budget = budget or recipe.training.budget
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    tokens = make_batches(recipe, module, corpus, seed=0).format.tokens_per_example * recipe.training.batch
+    flops = tokens * module.flops_per_token()
+    del module
+    seconds = None
+    if budget.minutes is not None:
+        seconds = seconds_per_step([recipe], corpus, device)[0]
+    steps = budget.steps_for(tokens, flops, seconds)
+    fitted = recipe.fitted(steps)
+    if fitted.training.compile != "auto":
+        return fitted
+    if seconds is None:
+        # Rough is enough here: a machine that makes 2e11 useful operations a second is a slow laptop.
+        seconds = flops / 2e11 if steps * flops / 2e11 < 300 else seconds_per_step([recipe], corpus, device, 0.0)[0]
+    threshold = COMPILE_FROM_SECONDS.get(resolve_device(device).type)
+    return fitted.changed({"training.compile": threshold is not None and steps * seconds > threshold})
+
+
+def pretrain(
+    recipe: Recipe,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    seed: int = 0,
+    budget: Budget | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    progress: bool = True,
+) -> Run:
+    """Pre-train a model.
+
+    Args:
+        recipe: what to train and how.
+        corpus: a directory that `prepare` made.
+        out: directory of the run; it must not exist, unless `resume`.
+        seed: of the weights, the order, the masks and the dropout.
+        budget: replaces the recipe's own; its schedule is fitted to it.
+        device: auto, cpu, cuda or mps.
+        resume: continue the run at `out` if there is one; it must have the same settings.
+        progress: show a bar, or lines where there is no terminal.
+
+    Raises:
+        UserError: a mistake in the arguments, or a loss that is not a number any more.
+        Interrupted: SIGINT or SIGTERM came; the run is saved and can be resumed.
+    """
+    opened = Corpus.open(corpus)
+    on = resolve_device(device)
+    request = {
+        "recipe": recipe.model_dump(mode="json"),
+        "budget": None if budget is None else str(budget),
+        "seed": seed,
+        "corpus": {"path": str(corpus), "fingerprint": opened.fingerprint},
+    }
+    if resume and (Path(out) / "recipe.yaml").exists():
+        run = Run.open(out)
+        _require_same_request(run, request)
+        if run.finished:
+            return run
+        settled = run.recipe
+        precision = run.environment["precision"]
+    else:
+        settled = settle(recipe, opened, budget, device)
+        precision = resolve_precision(recipe.training.precision, on)
+        run = Run.create(out, settled, opened.tokenizer, {**request, **environment(on, precision)})
+    torch.manual_seed(seed)
+    module = PretrainingModel(settled, opened.tokenizer.size).to(on)
+    module.model.stack.compiled = settled.training.compile is True
+    batches = make_batches(settled, module, opened, seed)
+    held_out = make_batches(settled, module, opened, seed, held_out=True)
+    with Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
+        training = Training(run, settled, module, batches, held_out, seed, on, precision, shown)
+        if resume and training.resume():
+            shown.line(f"{settled.name}: resumed at step {training.position.step}")
+        training.train()
+    run.finish(module, _summary(training, opened, seed))
+    return run
+
+
+def _summary(training: Training, corpus: Corpus, seed: int) -> dict[str, Any]:
+    position = training.position
+    return {
+        "name": training.recipe.name,
+        "seed": seed,
+        "steps": position.step,
+        "tokens": position.tokens,
+        "seconds": round(position.seconds, 3),
+        "flops": position.tokens * training.flops_per_token,
+        "parameters": training.module.parameter_count(),
+        "flops_per_token": training.flops_per_token,
+        "tokens_per_second": round(position.tokens / position.seconds, 1),
+        "peak_memory_bytes": peak_memory(training.device),
+        "unigram_entropy": corpus.validation.unigram_entropy(),
+        "corpus_fingerprint": corpus.fingerprint,
+        "validation": training.last_validation,
+    }
+
+
+def _require_same_request(run: Run, request: dict[str, Any]) -> None:
+    """Refuse to resume a run with other settings than it was begun with."""
+    begun = run.environment
+    for key in ("seed", "budget"):
+        if begun[key] != request[key]:
+            raise UserError(f"{run.path}: --resume: the run was begun with {key} {begun[key]}, not {request[key]}")
+    if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
+        raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
+    key = _first_difference(begun["recipe"], request["recipe"])
+    if key is not None:
+        raise UserError(f"{run.path}: --resume: the run was begun with another recipe: '{key}' differs")
+
+
+def _first_difference(old: Any, new: Any, path: str = "") -> str | None:
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in old | new:
+            found = _first_difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
+            if found is not None:
+                return found
+        return None
+    return None if old == new else path

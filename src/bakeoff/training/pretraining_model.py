@@ -1,0 +1,53 @@
+"""The model and the heads of its objectives: what a pre-training trains."""
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.heads import loss_sum
+from bakeoff.objectives.objective import Objective
+from bakeoff.recipe import Recipe
+
+
+class PretrainingModel(nn.Module):
+    """Hidden states once, then each objective's loss from the rows that have its targets.
+
+    Weights are fresh, from torch's global generator. B batch, T length, D width.
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: int) -> None:
+        super().__init__()
+        self.model = recipe.model.build(vocabulary)
+        self.objectives: tuple[Objective, ...] = tuple(
+            part.build(recipe.model, vocabulary) for part in recipe.objective
+        )
+        self.heads = nn.ModuleDict({objective.name: objective.head for objective in self.objectives})
+        self.weights = {part.kind: part.weight for part in recipe.objective}
+        self.predicts_tokens = {part.kind: part.token_targets for part in recipe.objective}
+        self.length = recipe.input.length
+
+    def forward(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
+        """For each objective the loss's sum over its targets in nats, and the number of targets predicted right."""
+        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents).flatten(0, 1)  # (B * T, D)
+        table = self.model.embedding.tokens.weight
+        results = {}
+        for objective in self.objectives:
+            rows, labels = batch.targets[objective.name]
+            gathered = hidden if len(rows) == len(hidden) else hidden.index_select(0, rows)
+            results[objective.name] = loss_sum(objective.head, gathered, labels, table)
+        return results
+
+    def parameter_count(self) -> int:
+        """Number of parameters, heads included, tied and shared ones once."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    def flops_per_token(self) -> int:
+        """Floating-point operations of one token in training: forward, and twice as much backward."""
+        heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in self.objectives)
+        return round(3 * (self.model.flops_per_token(self.length) + heads))
+
+
+def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:
+    """The model without memory for its weights, to count and check shapes."""
+    with torch.device("meta"):
+        return PretrainingModel(recipe, vocabulary)

@@ -1,0 +1,80 @@
+"""What is shown while something works long: a bar on a terminal, a line now and then elsewhere."""
+
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+
+LINE_SECONDS = 15.0
+"""Without a terminal, a line of figures comes this often."""
+
+
+class Progress:
+    """Steps done, loss, tokens a second and time left.
+
+    Args:
+        title: what is being trained.
+        total: number of steps.
+        shown: False for silence.
+    """
+
+    def __init__(self, title: str, total: int, shown: bool = True) -> None:
+        self.title, self.total, self.shown = title, total, shown
+        self.console = Console(stderr=True, highlight=False)
+        self.bar: Bar | None = None
+        self.last_line = time.monotonic()
+        self.held_out = ""
+        if shown and self.console.is_terminal:
+            self.bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(bar_width=None),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[figures]}"),
+                console=self.console,
+                transient=True,
+            )
+            self.task = self.bar.add_task(title, total=total, figures="")
+
+    def __enter__(self) -> Self:
+        if self.bar:
+            self.bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def step(self, done: int, loss: float, rate: float, seconds_left: float) -> None:
+        """Show the figures after a step: its loss, tokens a second, and the time left."""
+        if not self.shown:
+            return
+        figures = f"loss {loss:.3f}{self.held_out}  {rate:,.0f} tokens/s  {duration(seconds_left)} left"
+        if self.bar:
+            self.bar.update(self.task, completed=done, figures=figures)
+        elif time.monotonic() - self.last_line > LINE_SECONDS:
+            self.last_line = time.monotonic()
+            self.line(f"{self.title}: step {done}/{self.total}  {figures}")
+
+    def validated(self, step: int, losses: dict[str, float]) -> None:
+        """Show the held-out losses beside the next figures."""
+        self.held_out = "  held-out " + " ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
+
+    def line(self, text: str) -> None:
+        """Print a line of its own."""
+        if self.shown:
+            self.console.print(text, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as `42 s`, `3:07` or `2:15:00`."""
+    whole = max(0, round(seconds))
+    if whole < 100:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,169 @@
+"""The directory of a run: everything to resume, reproduce, inspect and use one training."""
+
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe, read_yaml
+from bakeoff.training.checkpoint import contiguous, sync, write_atomically
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+class Run:
+    """A run's directory.
+
+    recipe.yaml (complete), tokenizer.json, environment.json, metrics.jsonl, checkpoints/, and when it has finished
+    model.safetensors, summary.json and README.md.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """A run that has begun.
+
+        Raises:
+            UserError: there is no run at that path.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise UserError(f"{path}: no such run")
+        if not (path / "recipe.yaml").is_file():
+            raise UserError(f"{path}: this is not a run: it has no recipe.yaml")
+        return cls(path)
+
+    @classmethod
+    def open_finished(cls, path: str | Path) -> Self:
+        """A run that has finished.
+
+        Raises:
+            UserError: there is no run at that path, or it is unfinished.
+        """
+        run = cls.open(path)
+        if not run.finished:
+            raise UserError(f"{path}: this run has not finished; continue it with `bakeoff pretrain ... --resume`")
+        return run
+
+    @classmethod
+    def create(cls, path: str | Path, recipe: Recipe, tokenizer: Tokenizer, environment: dict[str, Any]) -> Self:
+        """A new run's directory.
+
+        Raises:
+            UserError: something is there already.
+        """
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            what = "a run" if (path / "recipe.yaml").exists() else "something else"
+            raise UserError(f"{path}: holds {what} already; choose another --out, or --resume an unfinished run")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be made: {error.strerror}") from None
+        tokenizer.save(path / "tokenizer.json")
+        write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
+        write_atomically(path / "recipe.yaml", recipe.to_yaml())
+        return cls(path)
+
+    @property
+    def finished(self) -> bool:
+        """The training reached its end."""
+        return (self.path / "summary.json").is_file()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The complete recipe, its budget in steps."""
+        return Recipe.parse(read_yaml(self.path / "recipe.yaml"), str(self.path / "recipe.yaml"))
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The corpus's tokenizer."""
+        return Tokenizer.load(self.path / "tokenizer.json")
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Machine, versions and settings of the training."""
+        return self._json("environment.json")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The figures of the whole training; only a finished run has one."""
+        return self._json("summary.json")
+
+    def _json(self, name: str) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
+        return values
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl."""
+        path = self.path / "metrics.jsonl"
+        if not path.is_file():
+            return []
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    def append_metrics(self, line: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def truncate_metrics(self, step: int) -> None:
+        """Forget the metrics behind a step, which a resumed training writes anew."""
+        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
+        write_atomically(self.path / "metrics.jsonl", "".join(kept))
+
+    def finish(self, module: PretrainingModel, summary: dict[str, Any]) -> None:
+        """Write the weights, the model card and, last of all, the summary that marks the run as finished."""
+        partial = self.path / ".model.safetensors.partial"
+        save_file(contiguous(module.state_dict()), partial)
+        sync(partial)
+        partial.replace(self.path / "model.safetensors")
+        write_atomically(self.path / "README.md", model_card(self.recipe, self.environment, summary))
+        write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+
+    def load(self, device: torch.device | None = None) -> PretrainingModel:
+        """The trained model with its heads, in evaluation mode.
+
+        Raises:
+            UserError: the run has not finished.
+        """
+        if not self.finished:
+            Run.open_finished(self.path)
+        module = PretrainingModel(self.recipe, self.tokenizer.size)
+        module.load_state_dict(load_file(self.path / "model.safetensors"))
+        return module.to(device or torch.device("cpu")).eval()
+
+
+def model_card(recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
+    """The README.md of a run."""
+    validation = summary["validation"]
+    losses = "\n".join(
+        f"| {name} | {loss:.4f} | {validation['accuracy'][name]:.4f} |" for name, loss in validation["losses"].items()
+    )
+    return f"""# {recipe.name}
+
+Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {recipe.paper}
+
+| | |
+|---|---|
+| parameters | {summary["parameters"]:,} |
+| tokens seen | {summary["tokens"]:,} in {summary["steps"]:,} steps |
+| training time | {summary["seconds"] / 60:.1f} minutes on {environment["device_name"]} |
+| corpus | {environment["corpus"]["path"]}, fingerprint {environment["corpus"]["fingerprint"]} |
+| seed | {summary["seed"]} |
+
+Held-out text:
+
+| objective | loss (nats) | accuracy |
+|---|---|---|
+{losses}
+
+`recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
+Use it: `bakeoff finetune {summary["name"]} --task classification --train FILE --dev FILE --test FILE ...`
+"""

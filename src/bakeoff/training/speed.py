@@ -1,0 +1,77 @@
+"""How long a step takes, measured on a copy of the training so that the training itself is not touched."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+
+import torch
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.objectives.batches import Batches
+from bakeoff.recipe import Recipe
+from bakeoff.training.device import resolve_device, resolve_precision
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel
+
+MEASURE_SECONDS = 5.0
+"""Time to measure each recipe for, behind its first step, which is slower."""
+
+FEWEST_STEPS = 3
+"""Steps to measure at least."""
+
+
+def make_batches(
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
+) -> Batches:
+    """The batches of a recipe over a corpus's training text, or its held-out text."""
+    training = recipe.training
+    return Batches(
+        corpus.validation if held_out else corpus.train,
+        corpus.tokenizer,
+        recipe.input,
+        recipe.objective,
+        module.objectives,
+        seed,
+        training.batch,
+        training.micro_batch or training.batch,
+    )
+
+
+def seconds_per_step(
+    recipes: Sequence[Recipe], corpus: Corpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
+) -> list[float]:
+    """Median time of an optimizer step of each recipe, without compilation.
+
+    The recipes take turns, so that whatever else the machine does hits all of them alike.
+    """
+    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    on = resolve_device(device)
+    steps = [_stepper(recipe, opened, on) for recipe in recipes]
+    times: list[list[float]] = [[] for _ in recipes]
+    for step in steps:
+        step(0)
+    began, index = time.perf_counter(), 1
+    while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(recipes):
+        for step, own in zip(steps, times, strict=True):
+            own.append(step(index))
+        index += 1
+    return [median(own) for own in times]
+
+
+def _stepper(recipe: Recipe, corpus: Corpus, device: torch.device) -> Callable[[int], float]:
+    """A function that makes one optimizer step on a model of its own and returns the time it took."""
+    precision = resolve_precision(recipe.training.precision, device)
+    with torch.random.fork_rng(devices=[]):
+        module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
+    optimizer = recipe.training.optimizer.build(module)
+    batches = make_batches(recipe, module, corpus, seed=0)
+
+    def step(index: int) -> float:
+        parts = batches.step(index)
+        began = time.perf_counter()
+        means = optimize(module, optimizer, parts, recipe, 0, index, device, precision)
+        float(means["gradient_norm"])  # waits for the device
+        return time.perf_counter() - began
+
+    return step

@@ -1,0 +1,46 @@
+"""The loss on held-out text, always the same rows with the same masks."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from bakeoff.corpus.store import Split
+from bakeoff.objectives.batches import Batch
+from bakeoff.training.device import autocast
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+@torch.no_grad()
+def validate(
+    module: PretrainingModel, parts: Sequence[Batch], split: Split, device: torch.device, precision: str
+) -> dict[str, Any]:
+    """Losses in nats per target, accuracies, and for token objectives perplexity and bits per byte.
+
+    Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
+    compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
+    different tokenizers but not with causal ones.
+    """
+    was_training = module.training
+    module.eval()
+    sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
+    counts = dict.fromkeys(sums, 0)
+    for part in parts:
+        moved = part.to(device)
+        with autocast(device, precision):
+            results = module(moved)
+        for name, (loss, correct) in results.items():
+            sums[name] += torch.stack([loss.double().cpu(), correct.double().cpu()])
+            counts[name] += len(part.targets[name][0])
+    module.train(was_training)
+    losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
+    tokens_per_byte = (len(split.tokens) + len(split.documents) - 1) / split.bytes
+    token_losses = {name: loss for name, loss in losses.items() if module.predicts_tokens[name]}
+    return {
+        "loss": sum(module.weights[name] * loss for name, loss in losses.items()),
+        "losses": losses,
+        "accuracy": {name: float(total[1]) / max(1, counts[name]) for name, total in sums.items()},
+        "perplexity": {name: math.exp(min(loss, 700.0)) for name, loss in token_losses.items()},
+        "bits_per_byte": {name: loss / math.log(2) * tokens_per_byte for name, loss in token_losses.items()},
+    }
