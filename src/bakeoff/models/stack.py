@@ -1,5 +1,7 @@
 """A stack of layers: the distinct parts that it owns, and the order in which it applies them."""
 
+from collections.abc import Callable
+from functools import cache
 from typing import Literal, cast
 
 import torch
@@ -93,7 +95,7 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, context: Context) -> Tensor:
         """(B, T, D) to (B, T, D)."""
-        apply = _apply_compiled if self.compiled else _apply
+        apply = _compiled_apply() if self.compiled else _apply
         for layer in self.layers:
             x = apply(layer, x, context)
         return self.norm(x)
@@ -109,8 +111,13 @@ def _apply(parts: tuple[nn.Module, ...], x: Tensor, context: Context) -> Tensor:
     return x
 
 
-_apply_compiled = torch.compile(_apply)
-"""One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph."""
+@cache
+def _compiled_apply() -> Callable[[tuple[nn.Module, ...], Tensor, Context], Tensor]:
+    """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
+
+    Made when it is first needed, since the compiler takes seconds to import.
+    """
+    return torch.compile(_apply)
 
 
 def _require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:

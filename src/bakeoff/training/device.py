@@ -6,6 +6,7 @@ import resource
 import sys
 from contextlib import AbstractContextManager
 from importlib import metadata
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -51,10 +52,22 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any
     return contextlib.nullcontext()
 
 
+def reset_peak_memory(device: torch.device) -> None:
+    """Begin to measure the peak anew, as far as the system lets us: an earlier run in this process is not to count."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
 def peak_memory(device: torch.device) -> int:
-    """The most memory in bytes that was in use so far: the device's, or this process's on a CPU."""
+    """The most memory in bytes that was in use since the last reset: the device's, or this process's on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 

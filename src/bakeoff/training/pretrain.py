@@ -9,7 +9,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.training.device import environment, peak_memory, resolve_device, resolve_precision
+from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.loop import Training
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
@@ -97,6 +97,7 @@ def pretrain(
         settled = settle(recipe, opened, budget, device)
         precision = resolve_precision(recipe.training.precision, on)
         run = Run.create(out, settled, opened.tokenizer, {**request, **environment(on, precision)})
+    reset_peak_memory(on)
     torch.manual_seed(seed)
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
     module.model.stack.compiled = settled.training.compile is True

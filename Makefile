@@ -1,0 +1,41 @@
+# Every target sets up what it needs: a virtual environment in .venv with the pinned versions of constraints.txt.
+#   make demo        the whole path in minutes
+#   make test        what every change must pass
+#   make test-all    the same with the long crossings
+#   make check       lint and types
+# PIP_OPTIONS passes options to pip, e.g. an index with another build of torch (README.md, "Installation").
+
+PYTHON ?= python3
+PIP_OPTIONS ?=
+DEMO_OPTIONS ?=
+BIN := .venv/bin
+
+.PHONY: demo test test-all check install clean
+
+demo: .venv/installed
+	$(BIN)/bakeoff demo $(DEMO_OPTIONS)
+
+test: .venv/tested
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: .venv/tested
+	$(BIN)/python -m pytest
+
+check: .venv/tested
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e .
+	touch $@
+
+.venv/tested: .venv/installed
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[dev]"
+	touch $@
+
+clean:
+	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

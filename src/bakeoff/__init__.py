@@ -1,0 +1,52 @@
+"""Bakeoff pre-trains language models on your own text and measures which architecture and objective to use."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bakeoff.comparison.execution import compare
+    from bakeoff.corpus.prepare import prepare
+    from bakeoff.optimization.budget import Budget
+    from bakeoff.recipe import load_recipe
+    from bakeoff.tasks.data import TaskConfig
+    from bakeoff.tasks.evaluate import evaluate
+    from bakeoff.tasks.finetune import finetune
+    from bakeoff.tasks.finetune_config import FinetuneConfig
+    from bakeoff.tasks.predict import predict
+    from bakeoff.training.pretrain import pretrain
+    from bakeoff.training.run import Run
+
+_HOMES = {
+    "Budget": "bakeoff.optimization.budget",
+    "FinetuneConfig": "bakeoff.tasks.finetune_config",
+    "Run": "bakeoff.training.run",
+    "TaskConfig": "bakeoff.tasks.data",
+    "compare": "bakeoff.comparison.execution",
+    "evaluate": "bakeoff.tasks.evaluate",
+    "finetune": "bakeoff.tasks.finetune",
+    "load_recipe": "bakeoff.recipe",
+    "predict": "bakeoff.tasks.predict",
+    "prepare": "bakeoff.corpus.prepare",
+    "pretrain": "bakeoff.training.pretrain",
+}
+
+__all__ = [
+    "Budget",
+    "FinetuneConfig",
+    "Run",
+    "TaskConfig",
+    "compare",
+    "evaluate",
+    "finetune",
+    "load_recipe",
+    "predict",
+    "prepare",
+    "pretrain",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a part of the public API when it is first used: `bakeoff --help` shall not wait for torch."""
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'bakeoff' has no attribute '{name}'")

@@ -1,0 +1,41 @@
+"""The command line: each verb parses its arguments and calls one function of the API."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+import typer.main
+
+from bakeoff.errors import Interrupted, UserError
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit: status 0, or 2 for a user's mistake, or 128 plus the number of a signal."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line; returns the exit status."""
+    from bakeoff.cli.app import app
+
+    command = typer.main.get_command(app)
+    try:
+        status = command.main(list(sys.argv[1:] if arguments is None else arguments), "bakeoff", standalone_mode=False)
+    except (UserError, click.ClickException) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        return _fail(" ".join(message.split()), 2)
+    except Interrupted as error:
+        return _fail(str(error), 128 + error.signal_number)
+    except (KeyboardInterrupt, click.Abort):
+        return _fail("interrupted; nothing half-written was left", 128 + signal.SIGINT)
+    except BrokenPipeError:  # the reader of our output, `head` say, has enough
+        sys.stderr.close()
+        return 128 + signal.SIGPIPE
+    return status if isinstance(status, int) else 0
+
+
+def _fail(message: str, status: int) -> int:
+    print(f"bakeoff: {message}", file=sys.stderr)
+    return status

@@ -1,0 +1,43 @@
+"""The application: its verbs in the order in which `bakeoff --help` lists them."""
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli import corpus, demo, models, comparison, tasks
+
+app = typer.Typer(
+    name="bakeoff",
+    help="Pre-train language models on your own text, and measure which one to use instead of guessing.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"bakeoff {metadata.version('bakeoff')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+app.command()(demo.demo)
+app.command()(models.recipes)
+app.command()(models.show)
+app.command()(corpus.prepare)
+app.command()(models.pretrain)
+app.command()(tasks.finetune)
+app.command()(tasks.evaluate)
+app.command()(tasks.predict)
+app.command()(comparison.compare)

@@ -1,0 +1,31 @@
+"""`bakeoff compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.output import Json
+
+
+def compare(
+    plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
+    out: Annotated[Path, typer.Option(help="Directory of all runs and the report.")],
+    json: Json = False,
+) -> None:
+    """Run recipes x seeds x tasks under one budget, and report which differences are real.
+
+    What has finished is not run again: give the same command to go on after an interruption.
+
+    Example: bakeoff compare plan.yaml --out comparisons/first
+    """
+    import sys
+
+    from bakeoff.comparison.execution import compare as run_comparison
+    from bakeoff.comparison.terminal import print_results
+
+    results = run_comparison(plan, out, progress=lambda line: print(line, file=sys.stderr, flush=True))
+    if json:
+        print(results.model_dump_json(indent=2))
+    else:
+        print_results(results, out)

@@ -1,0 +1,132 @@
+"""`bakeoff prepare`."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bakeoff.cli.output import Json, Seed, print_json, print_table
+from bakeoff.errors import UserError
+
+
+def prepare(
+    texts: Annotated[list[str], typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst.")],
+    out: Annotated[Path, typer.Option(help="Directory of the corpus.")],
+    tokenizer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="KIND|FILE",
+            help="wordpiece, byte_bpe, char_bpe, unigram, word or character, trained on the text; "
+            "or an existing tokenizer.json. Default: wordpiece, or the recipe's.",
+        ),
+    ] = None,
+    recipe: Annotated[str | None, typer.Option(help="Take the tokenizer's settings from this recipe.")] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(help="Size of the vocabulary. Default: 8192, or the recipe's.")
+    ] = None,
+    lowercase: Annotated[
+        bool | None, typer.Option("--lowercase/--cased", help="Lower-case the text. Default: cased, or the recipe's.")
+    ] = None,
+    tokenizer_sample: Annotated[
+        str, typer.Option(metavar="SIZE", help="Text to train the tokenizer on, e.g. 50MB.")
+    ] = "50MB",
+    validation: Annotated[str, typer.Option(metavar="SHARE", help="Text to hold out, e.g. 1%.")] = "1%",
+    document_per_line: Annotated[bool, typer.Option(help="In .txt files each line is a document.")] = False,
+    document_separator: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="Field of .jsonl, column of .csv and .tsv, with the text.")] = "text",
+    errors: Annotated[str, typer.Option(help="strict, or replace: what to do about invalid UTF-8.")] = "strict",
+    seed: Seed = 0,
+    overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
+    json: Json = False,
+) -> None:
+    """Turn text into a corpus: train a tokenizer (or take one) and store the token ids.
+
+    Example: bakeoff prepare articles/ notes.txt --out corpora/mine --tokenizer unigram --vocabulary 16000
+    """
+    kind: Literal["strict", "replace"]
+    if errors == "strict" or errors == "replace":
+        kind = errors
+    else:
+        raise UserError(f"--errors {errors}: choose strict or replace")
+    held_out, sample = parse_share(validation), parse_size(tokenizer_sample)
+
+    from bakeoff.corpus.prepare import prepare as prepare_corpus
+
+    corpus = prepare_corpus(
+        texts,
+        out,
+        tokenizer=_tokenizer(tokenizer, recipe, vocabulary, lowercase),
+        tokenizer_sample=sample,
+        validation=held_out,
+        document_per_line=document_per_line,
+        document_separator=document_separator,
+        field=field,
+        errors=kind,
+        seed=seed,
+        overwrite=overwrite,
+        progress=True,
+    )
+    summary = corpus.summary()
+    if json:
+        print_json(summary)
+        return
+    skips = ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
+    print_table(
+        {
+            "corpus": summary["path"],
+            "documents": f"{summary['documents']:,}",
+            "sentences": f"{summary['sentences']:,}",
+            "tokens": f"{summary['tokens']:,}",
+            "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
+            f"{summary['held_out_unit']}",
+            "vocabulary": f"{summary['vocabulary']:,}",
+            "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token",
+            "skipped": skips,
+        }
+    )
+
+
+def parse_share(text: str) -> float:
+    """Read `1%` or `0.01`."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share < 1:
+        raise UserError(f"--validation {text}: expected a share between 0 and 1, such as 1% or 0.01")
+    return share
+
+
+def parse_size(text: str) -> int:
+    """Read `50MB`, `500kB` or a number of bytes."""
+    factors = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1, "": 1}
+    upper = text.strip().upper()
+    unit = next(unit for unit in factors if upper.endswith(unit))
+    try:
+        size = int(float(upper.removesuffix(unit)) * factors[unit])
+    except ValueError:
+        size = 0
+    if size < 1:
+        raise UserError(f"--tokenizer-sample {text}: expected a size such as 50MB")
+    return size
+
+
+def _tokenizer(kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None) -> Any:
+    """A tokenizer's settings, or the path of an existing one."""
+    from bakeoff.corpus.tokenizer import TokenizerConfig
+
+    if kind is not None and (kind.endswith(".json") or "/" in kind):
+        if recipe is not None or vocabulary is not None or lowercase is not None:
+            raise UserError("--tokenizer FILE is taken as it is: leave out --recipe, --vocabulary and --lowercase")
+        return Path(kind)
+    values: dict[str, Any] = {}
+    if recipe is not None:
+        from bakeoff.recipe import load_recipe
+
+        values = load_recipe(recipe).tokenizer.model_dump()
+    given = {"kind": kind, "size": vocabulary, "lowercase": lowercase}
+    return TokenizerConfig.parse(
+        values | {name: value for name, value in given.items() if value is not None}, "--tokenizer"
+    )

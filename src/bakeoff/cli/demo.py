@@ -1,0 +1,21 @@
+"""`bakeoff demo`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Directory of the corpus, the runs and the report.")] = Path("demo"),
+    scale: Annotated[
+        float, typer.Option(min=0.01, max=100.0, help="Share of the usual budget, e.g. 0.1 for a quick look.")
+    ] = 1.0,
+) -> None:
+    """Go the whole path in minutes, on text that ships with Python: prepare, pre-train, fine-tune, compare.
+
+    Example: bakeoff demo
+    """
+    from bakeoff.demo import run_demo
+
+    run_demo(out, scale)

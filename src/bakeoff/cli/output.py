@@ -1,0 +1,38 @@
+"""What verbs have in common: options, and results as text or JSON."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything that is random.")]
+Set = Annotated[
+    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")
+]
+
+
+def print_json(values: Any) -> None:
+    """Print a result as JSON on standard output."""
+    print(json.dumps(values, indent=2, ensure_ascii=False, default=str))
+
+
+def print_table(rows: Mapping[str, Any]) -> None:
+    """Print names and values as two columns."""
+    width = max(map(len, rows), default=0)
+    for name, value in rows.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def losses_text(figures: Mapping[str, Any]) -> dict[str, str]:
+    """The figures of a validation, one row an objective."""
+    rows = {}
+    for name, loss in figures["losses"].items():
+        parts = [f"loss {loss:.4f}", f"accuracy {figures['accuracy'][name]:.4f}"]
+        if name in figures["perplexity"]:
+            parts += [f"perplexity {figures['perplexity'][name]:.2f}"]
+            parts += [f"bits per byte {figures['bits_per_byte'][name]:.4f}"]
+        rows[f"held-out {name}"] = "  ".join(parts)
+    return rows

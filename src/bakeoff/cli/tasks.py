@@ -1,0 +1,163 @@
+"""`bakeoff finetune`, `evaluate` and `predict`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bakeoff.cli.output import Device, Json, Seed, Set, losses_text, print_json, print_table
+from bakeoff.errors import UserError
+
+
+def finetune(
+    source: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.")],
+    train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
+    text_column: Annotated[str, typer.Option(help="Column with the text.")],
+    label_column: Annotated[str, typer.Option(help="Column with the class.")],
+    out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
+    task: Annotated[str, typer.Option(help="What is learnt: classification.")] = "classification",
+    dev: Annotated[
+        Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or matthews: what dev decides by.")] = "accuracy",
+    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    options: Annotated[
+        list[str],
+        typer.Option("--option", metavar="KEY=VALUE", help="A fine-tuning setting, e.g. epochs=5 (docs/tasks.md)."),
+    ] = [],  # noqa: B006
+    corpus: Annotated[Path | None, typer.Option(help="From scratch: the corpus whose tokenizer to use.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
+    set: Set = [],  # noqa: B006
+    seed: Seed = 0,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Fine-tune a pre-trained run, or train a recipe from scratch, on labelled data.
+
+    Example: bakeoff finetune runs/bert --train train.tsv --dev dev.tsv --test test.tsv --text-column sentence
+    --label-column label --out runs/bert-sst2
+    """
+    from bakeoff.recipe import load_recipe, parse_override
+    from bakeoff.tasks.data import TaskConfig
+    from bakeoff.tasks.finetune import finetune as finetune_model
+    from bakeoff.tasks.finetune_config import FinetuneConfig
+
+    given: dict[str, Any] = {
+        "kind": task,
+        "name": train.name.partition(".")[0],
+        "train": train,
+        "dev": dev,
+        "test": test,
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": label_column,
+        "metric": metric,
+        "train_rows": train_rows,
+    }
+    begun: Any = Path(source)
+    if not begun.exists() or begun.suffix in (".yaml", ".yml"):
+        begun = load_recipe(source, set)
+        if corpus is None and tokenizer is None:
+            raise UserError(
+                f"{source}: a recipe is trained from scratch and needs a tokenizer: give --corpus or --tokenizer"
+            )
+    elif set:
+        raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
+    result = finetune_model(
+        begun,
+        TaskConfig.parse(given, "finetune"),
+        out,
+        config=FinetuneConfig.parse(dict(parse_override(text) for text in options), "--option"),
+        seed=seed,
+        tokenizer=tokenizer or corpus,
+        device=device,
+    )
+    if json:
+        print_json(result.model_dump(mode="json"))
+        return
+    scores = {
+        part: "  ".join(f"{name} {value:.4f}" for name, value in own.items()) for part, own in result.scores.items()
+    }
+    print_table(
+        {
+            "run": out,
+            "rows": "  ".join(f"{part} {count:,}" for part, count in result.rows.items()),
+            "pre-trained": f"{result.transferred_tensors} of {result.total_tensors} tensors",
+            **scores,
+            "majority class": f"accuracy {result.majority:.4f} on test",
+            **{f"note {number + 1}": note for number, note in enumerate(result.notes)},
+        }
+    )
+
+
+def evaluate(
+    run: Annotated[Path, typer.Argument(help="A run.")],
+    corpus: Annotated[
+        Path | None, typer.Option(help="For a pre-trained run: a corpus with the same tokenizer.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: a labelled file.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Default: as in fine-tuning, like the next two.")] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure a pre-trained run on a corpus's held-out text, or a fine-tuned run on another labelled file.
+
+    Example: bakeoff evaluate runs/bert --corpus corpora/mine
+    """
+    from bakeoff.tasks.evaluate import evaluate as evaluate_run
+
+    figures = evaluate_run(
+        run,
+        corpus=corpus,
+        data=data,
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+        device=device,
+    )
+    if json:
+        print_json(figures)
+    elif "losses" in figures:
+        print_table(losses_text(figures))
+    else:
+        print_table(
+            {
+                "rows": f"{figures['rows']:,}",
+                **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
+                "majority class": f"accuracy {figures['majority']:.4f}",
+            }
+        )
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A fine-tuned run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: one a line from standard input.")] = None,
+    pair: Annotated[list[str], typer.Option(help="The second text, once for each text, in the same order.")] = [],  # noqa: B006
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Name the class of texts. Pairs from standard input are separated by a tab.
+
+    Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
+    """
+    from bakeoff.tasks.predict import predict as predict_classes
+
+    texts, pairs = list(text or []), pair or None
+    if not texts:
+        lines = [line.rstrip("\n") for line in sys.stdin if line.strip()]
+        texts = [line.partition("\t")[0] for line in lines]
+        if any("\t" in line for line in lines):
+            pairs = [line.partition("\t")[2] for line in lines]
+    found = predict_classes(run, texts, pairs, device=device)
+    if json:
+        print_json([{"label": label, "probability": round(p, 6)} for label, p in found])
+        return
+    for (label, probability), shown in zip(found, texts, strict=True):
+        print(f"{label}\t{probability:.4f}\t{shown}")

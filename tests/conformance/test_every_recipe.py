@@ -1,0 +1,158 @@
+"""Contracts that every recipe of the registry keeps, whatever its parts (dropout off; shrunk to width 32)."""
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.training.costs import costs_of
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+from tests.conftest import shrink
+
+VOCABULARY = 160
+LENGTH = 24
+
+
+CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
+BIDIRECTIONAL = [name for name in recipe_names() if name not in CAUSAL]
+
+
+@pytest.fixture(params=recipe_names())
+def recipe(request):
+    return shrink(request.param)
+
+
+@pytest.fixture
+def module(recipe):
+    torch.manual_seed(0)
+    return PretrainingModel(recipe, VOCABULARY).eval()
+
+
+def random_ids(rows=3, length=LENGTH, seed=0):
+    return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def assert_equal(found, expected):
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
+
+
+def test_shape_and_type(module):
+    hidden = module.model(random_ids())
+    assert hidden.shape == (3, LENGTH, 32)
+    assert hidden.dtype == torch.float32
+    assert hidden.isfinite().all()
+
+
+def test_every_parameter_gets_a_finite_gradient(recipe, module, corpus):
+    batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
+    sum(total for total, _ in module(batch).values()).backward()
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("recipe", [shrink(name) for name in CAUSAL], ids=CAUSAL)
+def test_a_causal_model_does_not_see_what_comes_after(recipe, module):
+    ids = random_ids()
+    changed = ids.clone()
+    changed[:, 15:] = random_ids(seed=1)[:, 15:]
+    assert_equal(module.model(changed)[:, :15], module.model(ids)[:, :15])
+    assert not torch.allclose(module.model(changed)[:, 15:], module.model(ids)[:, 15:])
+
+
+@pytest.mark.parametrize("recipe", [shrink(name) for name in BIDIRECTIONAL], ids=BIDIRECTIONAL)
+def test_a_bidirectional_model_sees_both_sides(recipe, module):
+    ids = random_ids()
+    for place, other in ((12, 11), (12, 13)):
+        changed = ids.clone()
+        changed[:, other] = (changed[:, other] - 5 + 1) % (VOCABULARY - 5) + 5
+        assert not torch.allclose(module.model(changed)[:, place], module.model(ids)[:, place])
+
+
+def test_more_padding_changes_nothing(module):
+    ids = random_ids()
+    expected = module.model(ids)
+    padded = torch.cat([ids, torch.zeros(3, 7, dtype=torch.int64)], dim=1)
+    real = torch.arange(LENGTH + 7).expand(3, -1) < LENGTH
+    assert_equal(module.model(padded, real=real)[:, :LENGTH], expected)
+    other_padding = torch.cat([ids, random_ids(length=7, seed=3)], dim=1)
+    assert_equal(module.model(other_padding, real=real)[:, :LENGTH], expected)
+
+
+def test_a_packed_document_does_not_depend_on_its_neighbours(module):
+    documents = torch.tensor([1] * 9 + [2] * 10 + [3] * 3 + [0] * 2).expand(3, -1)
+    ids, others = random_ids(), random_ids(seed=2)
+    mixed = torch.where(documents == 2, ids, others)
+    inside = slice(9, 19)
+    assert_equal(
+        module.model(mixed, documents=documents)[:, inside], module.model(ids, documents=documents)[:, inside]
+    )
+    first = module.model(ids[:, :9])
+    assert_equal(module.model(ids, documents=documents)[:, :9], first)
+
+
+def test_parameters_are_counted_as_the_model_has_them(recipe, module):
+    costs = costs_of(recipe, VOCABULARY)
+    assert costs.parameters == sum(parameter.numel() for parameter in module.parameters())
+    assert costs.parameters == sum(costs.parts.values())
+
+
+def test_saving_and_loading_keeps_the_scores(recipe, module, tmp_path):
+    save_file(module.state_dict(), tmp_path / "model.safetensors")
+    loaded = PretrainingModel(recipe, VOCABULARY).eval()
+    loaded.load_state_dict(load_file(tmp_path / "model.safetensors"))
+    ids = random_ids()
+    table = loaded.model.embedding.tokens.weight
+    for name, head in module.heads.items():
+        rows = module.model(ids).flatten(0, 1)
+        expected = head.scores(rows, module.model.embedding.tokens.weight)
+        assert torch.equal(loaded.heads[name].scores(loaded.model(ids).flatten(0, 1), table), expected)
+
+
+def test_accumulation_changes_nothing(recipe, corpus):
+    """One step with the batch whole, and in parts with different numbers of targets."""
+    recipe = recipe.changed({"model.dropout": 0.0, "training.clip": None})
+    results = []
+    for micro_batch in (8, 3):
+        torch.manual_seed(0)
+        cut = recipe.changed({"training.micro_batch": micro_batch})
+        module = PretrainingModel(cut, corpus.tokenizer.size).train()
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        parts = make_batches(cut, module, corpus, seed=0).step(0)
+        assert len(parts) == -(-8 // micro_batch)
+        means = optimize(module, optimizer, parts, cut, 0, 0, torch.device("cpu"), "float32")
+        results.append((means, module.state_dict()))
+    (whole, weights), (cut_means, cut_weights) = results
+    for name, value in whole.items():
+        torch.testing.assert_close(cut_means[name], value, atol=1e-5, rtol=1e-5)
+    for name, value in weights.items():
+        torch.testing.assert_close(cut_weights[name], value, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_compiled_equals_eager(recipe, module, corpus):
+    batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
+    expected = {name: total for name, (total, _) in module(batch).items()}
+    module.model.stack.compiled = True
+    for name, (total, _) in module(batch).items():
+        torch.testing.assert_close(total, expected[name], atol=1e-4, rtol=1e-5)
+
+
+PUBLISHED_MILLIONS = {
+    "bert-base": (110, 30522),
+    "bert-large": (336, 30522),
+    "bert-xlarge": (1270, 30522),
+    "albert-base": (11.7, 30000),
+    "albert-large": (17.7, 30000),
+    "albert-xlarge": (58.7, 30000),
+    "albert-xxlarge": (222.6, 30000),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED_MILLIONS)
+def test_parameters_match_the_papers(name):
+    millions, vocabulary = PUBLISHED_MILLIONS[name]
+    assert costs_of(load_recipe(name), vocabulary).parameters / 1e6 == pytest.approx(millions, rel=0.015)

@@ -1,0 +1,49 @@
+"""The conformance suite is worth nothing if it cannot fail: each planted bug makes its contract fail."""
+
+import pytest
+import torch
+
+from bakeoff.models.mixers import light_conv
+from bakeoff.models.model import Model
+from bakeoff.training.pretraining_model import PretrainingModel
+from tests.conformance import test_every_recipe as contracts
+from tests.conftest import shrink
+
+
+def build(name):
+    torch.manual_seed(0)
+    recipe = shrink(name)
+    return recipe, PretrainingModel(recipe, contracts.VOCABULARY).eval()
+
+
+def test_a_leak_between_documents_is_found(monkeypatch):
+    monkeypatch.setattr(Model, "_attention_mask", lambda self, real, documents: None)
+    with pytest.raises(AssertionError):
+        contracts.test_a_packed_document_does_not_depend_on_its_neighbours(build("bert-tiny")[1])
+
+
+def test_a_leak_through_a_convolution_is_found(monkeypatch):
+    exact = light_conv.short_convolution
+    monkeypatch.setattr(
+        light_conv, "short_convolution", lambda x, weight, *, causal, documents: exact(x, weight, causal=causal)
+    )
+    with pytest.raises(AssertionError):
+        contracts.test_a_packed_document_does_not_depend_on_its_neighbours(build("conv-light-encoder-tiny")[1])
+
+
+def test_a_tap_into_the_future_is_found(monkeypatch):
+    recipe, module = build("gpt-tiny")
+    for part in module.model.stack.parts["mixer"]:
+        part.function.causal = False
+    with pytest.raises(AssertionError):
+        contracts.test_a_causal_model_does_not_see_what_comes_after(recipe, module)
+
+
+def test_padding_that_is_seen_is_found(monkeypatch):
+    exact = Model.forward
+    monkeypatch.setattr(
+        Model, "forward", lambda self, ids, segments=None, real=None, documents=None: exact(self, ids, segments)
+    )
+    for name in ("bert-tiny", "conv-light-encoder-tiny"):
+        with pytest.raises(AssertionError):
+            contracts.test_more_padding_changes_nothing(build(name)[1])

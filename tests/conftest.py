@@ -1,0 +1,68 @@
+"""Text, corpora and recipes that many tests use; all of it is made here, nothing is downloaded."""
+
+import numpy as np
+import pytest
+
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.recipe import load_recipe
+
+NOUNS = "river stone house garden winter engine letter window doctor market island forest mirror table captain".split()
+VERBS = "finds breaks paints follows remembers carries opens watches builds leaves repairs measures".split()
+ADJECTIVES = "old quiet green heavy bright strange narrow golden wooden distant".split()
+
+
+def sentences(count, seed=0):
+    """Sentences with some order in them: the adjective depends on the noun, the verb on the subject."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        subject, target = generator.integers(len(NOUNS), size=2)
+        adjective = ADJECTIVES[target * 7 % len(ADJECTIVES)]
+        verb = VERBS[(subject * 5 + generator.integers(2)) % len(VERBS)]
+        made.append(f"The {NOUNS[subject]} {verb} the {adjective} {NOUNS[target]}.")
+    return made
+
+
+@pytest.fixture(scope="session")
+def text_folder(tmp_path_factory):
+    """A folder with 240 documents of 3 to 12 sentences, one a file's line."""
+    folder = tmp_path_factory.mktemp("text")
+    generator = np.random.default_rng(1)
+    lines, all_sentences = [], iter(sentences(240 * 12))
+    for _ in range(240):
+        lines.append(" ".join(next(all_sentences) for _ in range(generator.integers(3, 13))))
+    (folder / "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(text_folder, tmp_path_factory):
+    """A small prepared corpus."""
+    out = tmp_path_factory.mktemp("corpora") / "small"
+    return prepare(
+        [text_folder], out, tokenizer=TokenizerConfig(size=160), validation=0.1, document_per_line=True, workers=0
+    )
+
+
+SMALL = {
+    "input.length": 32,
+    "training.batch": 8,
+    "training.micro_batch": None,
+    "training.budget": {"steps": 12},
+    "training.schedule": {"kind": "linear", "warmup": 0.2},
+    "training.optimizer.lr": 1e-3,
+    "training.validation_examples": 16,
+    "training.compile": False,
+}
+
+
+def shrink(name, **changes):
+    """A registered recipe with its own shape of parts, but 32 wide, two layers, and quick to train."""
+    recipe = load_recipe(name)
+    side = "decoder" if recipe.model.causal else "encoder"
+    values = {**SMALL, f"model.{side}.width": 32, f"model.{side}.layers": 2, f"model.{side}.block.ffn.width": 64}
+    values[f"model.{side}.block.mixer.heads"] = 2
+    if recipe.model.embedding.width is not None:
+        values["model.embedding.width"] = 16
+    return load_recipe(name, values | changes)

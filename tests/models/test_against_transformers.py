@@ -1,0 +1,148 @@
+"""The same weights give the same hidden states and scores as an independent implementation."""
+
+import pytest
+import torch
+
+from bakeoff.training.pretraining_model import PretrainingModel
+from tests.conftest import shrink
+
+transformers = pytest.importorskip("transformers")
+
+
+def copy_linear(target, *sources):
+    target.weight.data = torch.cat([source.weight.data for source in sources])
+    target.bias.data = torch.cat([source.bias.data for source in sources])
+
+
+def randomise(module):
+    """Weights far from their gentle start, norms and biases too, so that nothing can hide."""
+    generator = torch.Generator().manual_seed(3)
+    for parameter in module.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.2 + (1.0 if parameter.dim() == 1 else 0.0)
+
+
+@pytest.fixture
+def inputs():
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, 97, (3, 11), generator=generator)
+    real = torch.arange(11) < torch.tensor([[11], [7], [4]])
+    segments = (torch.arange(11) > 5).long().expand(3, -1)
+    return ids, segments, real
+
+
+def test_bert_with_its_heads(inputs):
+    ids, segments, real = inputs
+    shape = {"vocab_size": 97, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 3}
+    config = transformers.BertConfig(**shape, intermediate_size=50, attn_implementation="eager")
+    theirs = transformers.BertForPreTraining(config).eval()
+    randomise(theirs)
+    changes = {"model.encoder.width": 36, "model.encoder.layers": 3, "model.encoder.block.ffn.width": 50}
+    recipe = shrink("bert-tiny", **changes, **{"model.encoder.block.mixer.heads": 3})
+    ours = PretrainingModel(recipe, 97).eval()
+    table = theirs.bert.embeddings
+    embedding = ours.model.embedding
+    embedding.tokens.weight.data = table.word_embeddings.weight.data
+    embedding.positions.weight.data = table.position_embeddings.weight.data
+    embedding.segments.weight.data = table.token_type_embeddings.weight.data
+    embedding.norm.load_state_dict(table.LayerNorm.state_dict())
+    for layer, (mixer, network) in zip(theirs.bert.encoder.layer, ours.model.stack.layers, strict=True):
+        own = layer.attention.self
+        copy_linear(mixer.function.query_key_value, own.query, own.key, own.value)
+        copy_linear(mixer.function.output, layer.attention.output.dense)
+        mixer.norm.load_state_dict(layer.attention.output.LayerNorm.state_dict())
+        copy_linear(network.function.input, layer.intermediate.dense)
+        copy_linear(network.function.output, layer.output.dense)
+        network.norm.load_state_dict(layer.output.LayerNorm.state_dict())
+    head = theirs.cls.predictions
+    copy_linear(ours.heads["mlm"].transform, head.transform.dense)
+    ours.heads["mlm"].norm.load_state_dict(head.transform.LayerNorm.state_dict())
+    ours.heads["mlm"].bias.data = head.bias.data
+    copy_linear(ours.heads["nsp"].pooler, theirs.bert.pooler.dense)
+    copy_linear(ours.heads["nsp"].output, theirs.cls.seq_relationship)
+
+    with torch.no_grad():
+        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
+        hidden = ours.model(ids, segments, real)
+        weight = embedding.tokens.weight
+        scores = ours.heads["mlm"].scores(hidden, weight)
+        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
+        relation = ours.heads["nsp"].scores(hidden[:, 0], weight)
+        torch.testing.assert_close(relation, expected.seq_relationship_logits, atol=1e-5, rtol=1e-5)
+
+
+def test_albert_with_its_heads(inputs):
+    ids, segments, real = inputs
+    shape = {"vocab_size": 97, "embedding_size": 20, "hidden_size": 36, "num_hidden_layers": 4}
+    config = transformers.AlbertConfig(
+        **shape, num_attention_heads=3, intermediate_size=50, num_hidden_groups=2, attn_implementation="eager"
+    )
+    theirs = transformers.AlbertForPreTraining(config).eval()
+    randomise(theirs)
+    changes = {"model.encoder.width": 36, "model.encoder.layers": 4, "model.encoder.block.ffn.width": 50}
+    recipe = shrink(
+        "albert-tiny",
+        **changes,
+        **{"model.encoder.block.mixer.heads": 3, "model.embedding.width": 20, "model.encoder.groups": 2},
+    )
+    ours = PretrainingModel(recipe, 97).eval()
+    table = theirs.albert.embeddings
+    embedding = ours.model.embedding
+    embedding.tokens.weight.data = table.word_embeddings.weight.data
+    embedding.positions.weight.data = table.position_embeddings.weight.data
+    embedding.segments.weight.data = table.token_type_embeddings.weight.data
+    embedding.norm.load_state_dict(table.LayerNorm.state_dict())
+    copy_linear(embedding.projection, theirs.albert.encoder.embedding_hidden_mapping_in)
+    parts = ours.model.stack.parts
+    for group, mixer, network in zip(
+        theirs.albert.encoder.albert_layer_groups, parts["mixer"], parts["ffn"], strict=True
+    ):
+        (layer,) = group.albert_layers
+        own = layer.attention
+        copy_linear(mixer.function.query_key_value, own.query, own.key, own.value)
+        copy_linear(mixer.function.output, own.dense)
+        mixer.norm.load_state_dict(own.LayerNorm.state_dict())
+        copy_linear(network.function.input, layer.ffn)
+        copy_linear(network.function.output, layer.ffn_output)
+        network.norm.load_state_dict(layer.full_layer_layer_norm.state_dict())
+    head = theirs.predictions
+    copy_linear(ours.heads["mlm"].transform, head.dense)
+    ours.heads["mlm"].norm.load_state_dict(head.LayerNorm.state_dict())
+    ours.heads["mlm"].bias.data = head.bias.data
+    copy_linear(ours.heads["sop"].pooler, theirs.albert.pooler)
+    copy_linear(ours.heads["sop"].output, theirs.sop_classifier.classifier)
+
+    with torch.no_grad():
+        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
+        hidden = ours.model(ids, segments, real)
+        weight = embedding.tokens.weight
+        scores = ours.heads["mlm"].scores(hidden, weight)
+        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
+        relation = ours.heads["sop"].scores(hidden[:, 0], weight)
+        torch.testing.assert_close(relation, expected.sop_logits, atol=1e-5, rtol=1e-5)
+
+
+def test_gpt(inputs):
+    ids, _, _ = inputs
+    config = transformers.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3)
+    theirs = transformers.OpenAIGPTLMHeadModel(config).eval()
+    randomise(theirs)
+    changes = {"model.decoder.width": 36, "model.decoder.layers": 3, "model.decoder.block.ffn.width": 144}
+    recipe = shrink("gpt-tiny", **changes, **{"model.decoder.block.mixer.heads": 3, "model.embedding.length": 40})
+    ours = PretrainingModel(recipe, 97).eval()
+    embedding = ours.model.embedding
+    embedding.tokens.weight.data = theirs.transformer.tokens_embed.weight.data
+    embedding.positions.weight.data = theirs.transformer.positions_embed.weight.data
+
+    def copy_transposed(target, source):
+        target.weight.data, target.bias.data = source.weight.data.T.contiguous(), source.bias.data
+
+    for block, (mixer, network) in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
+        copy_transposed(mixer.function.query_key_value, block.attn.c_attn)
+        copy_transposed(mixer.function.output, block.attn.c_proj)
+        mixer.norm.load_state_dict(block.ln_1.state_dict())
+        copy_transposed(network.function.input, block.mlp.c_fc)
+        copy_transposed(network.function.output, block.mlp.c_proj)
+        network.norm.load_state_dict(block.ln_2.state_dict())
+    with torch.no_grad():
+        scores = ours.heads["clm"].scores(ours.model(ids), embedding.tokens.weight)
+        torch.testing.assert_close(scores, theirs(input_ids=ids).logits, atol=1e-4, rtol=1e-5)

@@ -1,0 +1,75 @@
+import pytest
+import torch
+
+from bakeoff.errors import UserError
+from bakeoff.recipe import load_recipe
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from tests.conftest import shrink
+
+CONV = {"kind": "light_conv", "kernel": [3, 5, 3, 5], "heads": 2}
+
+
+def distinct(share, groups=1, layers=4):
+    changes = {"model.encoder.layers": layers, "model.encoder.share": share, "model.encoder.groups": groups}
+    module = build_on_meta(shrink("bert-tiny", **changes), 100)
+    return {name: len(parts) for name, parts in module.model.stack.parts.items()}, module.model.stack.index_map
+
+
+@pytest.mark.parametrize(
+    ("share", "groups", "mixers", "networks"),
+    [("none", 1, 4, 4), ("attention", 1, 1, 4), ("ffn", 1, 4, 1), ("all", 1, 1, 1), ("all", 2, 2, 2)],
+)
+def test_layers_share_the_parts_they_are_told_to(share, groups, mixers, networks):
+    counts, _ = distinct(share, groups)
+    assert counts == {"mixer": mixers, "ffn": networks}
+
+
+def test_groups_are_runs_of_neighbours():
+    _, index_map = distinct("all", groups=2)
+    assert [dict(layer)["mixer"] for layer in index_map] == [0, 0, 1, 1]
+
+
+def test_shared_layers_are_the_same_function_applied_again():
+    torch.manual_seed(0)
+    module = PretrainingModel(shrink("albert-tiny", **{"model.encoder.layers": 3}), 100).eval()
+    stack = module.model.stack
+    assert stack.layers[0] == stack.layers[2]
+    assert len(list(stack.parameters())) == len(list(stack.parts["mixer"][0].parameters())) + len(
+        list(stack.parts["ffn"][0].parameters())
+    )
+
+
+def test_layers_of_different_shapes_cannot_share_and_the_error_names_both():
+    recipe = shrink(
+        "conv-light-encoder-tiny",
+        **{"model.encoder.layers": 4, "model.encoder.share": "all", "model.encoder.block.mixer": CONV},
+    )
+    with pytest.raises(UserError, match=r"layers 1 and 2 cannot share their mixer, because function.taps is \(2, 3\)"):
+        build_on_meta(recipe, 100)
+
+
+def test_a_kernel_for_each_layer():
+    changes = {"model.encoder.layers": 4, "model.encoder.block.mixer": CONV}
+    module = build_on_meta(shrink("conv-light-encoder-tiny", **changes), 100)
+    assert [part.function.taps.shape[1] for part in module.model.stack.parts["mixer"]] == [3, 5, 3, 5]
+    with pytest.raises(UserError, match="4 sizes, but there is a layer 5"):
+        build_on_meta(shrink("conv-light-encoder-tiny", **(changes | {"model.encoder.layers": 5})), 100)
+
+
+def test_a_list_of_blocks_makes_a_hybrid():
+    conv = {"repeat": 2, "mixer": {"kind": "light_conv", "kernel": 3, "heads": 2}, "ffn": {"width": 64}}
+    last = {"mixer": {"kind": "attention", "heads": 2}, "ffn": {"width": 64}}
+    values = load_recipe("bert-tiny").model_dump(mode="json")
+    values["model"]["encoder"] |= {"width": 32, "layers": 3, "block": [conv, last]}
+    recipe = type(load_recipe("bert-tiny")).parse(values, "hybrid")
+    kinds = [type(part.function).__name__ for part in build_on_meta(recipe, 100).model.stack.parts["mixer"]]
+    assert kinds == ["LightConv", "LightConv", "Attention"]
+    values["model"]["encoder"]["layers"] = 4
+    with pytest.raises(UserError, match="the list makes 3 layers, but layers is 4"):
+        build_on_meta(type(recipe).parse(values, "hybrid"), 100)
+
+
+@pytest.mark.parametrize("heads", [3, 5])
+def test_heads_must_divide_the_width(heads):
+    with pytest.raises(UserError, match=f"{heads} heads do not divide the width 32"):
+        build_on_meta(shrink("bert-tiny", **{"model.encoder.block.mixer.heads": heads}), 100)

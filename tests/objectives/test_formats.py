@@ -1,0 +1,160 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.errors import UserError
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.segment_pair import SegmentPairConfig, chunks
+from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
+from tests.conftest import shrink
+
+
+def draws_for(count, epoch=0):
+    return Draws(0, np.full(count, epoch), np.arange(count))
+
+
+def stream(corpus):
+    """The text as the blocks see it: a separator before every document."""
+    split, parts = corpus.train, []
+    for start, stop in zip(split.documents[:-1], split.documents[1:], strict=True):
+        parts += [corpus.tokenizer.separator, *split.tokens[start:stop].tolist()]
+    return parts
+
+
+def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(corpus):
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=True)
+    examples = format.examples(np.arange(format.size), draws_for(format.size))
+    real = examples.documents > 0
+    text = stream(corpus)
+    assert examples.ids[real].tolist() == text
+    assert examples.following[real].tolist() == [*text[1:], corpus.tokenizer.separator]
+    assert real[:-1].all()
+    assert format.tokens_per_example * format.size == real.sum()
+
+
+def test_blocks_tell_documents_apart(corpus):
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=True)
+    examples = format.examples(np.arange(format.size), draws_for(format.size))
+    begins = (examples.ids == corpus.tokenizer.separator) & (examples.documents > 0)
+    begins[:, 0] = False
+    changes = np.diff(examples.documents, axis=1, prepend=examples.documents[:, :1]) == 1
+    assert np.array_equal(begins, changes)
+    joined = BlocksConfig(length=32, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    assert set(np.unique(joined.examples(np.arange(joined.size), draws_for(joined.size)).documents)) <= {0, 1}
+
+
+def test_wrapped_blocks_stand_between_start_and_separator(corpus):
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=False)
+    examples = format.examples(np.arange(format.size), draws_for(format.size))
+    assert (examples.ids[:, 0] == corpus.tokenizer.start).all()
+    last = (examples.documents > 0).sum(1) - 1
+    assert (examples.ids[np.arange(format.size), last] == corpus.tokenizer.separator).all()
+    inner = [row[1:end].tolist() for row, end in zip(examples.ids, last, strict=True)]
+    assert sum(inner, []) == stream(corpus)
+    ordinary = examples.sources >= 0
+    assert np.array_equal(corpus.train.tokens[examples.sources[ordinary]], examples.ids[ordinary])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(2, 40))
+def test_chunks_cover_the_text_stay_in_their_document_and_fit(documents, longest):
+    lengths = [sum(sentences) for sentences in documents]
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    sentences = np.concatenate([[0], np.cumsum(sum(documents, []))])
+    first, last = chunks(sentences, starts, longest)
+    assert ((last - first >= 2) & (last - first <= longest)).all()
+    owner = np.searchsorted(starts, first, side="right")
+    assert (last <= starts[owner]).all()
+    covered = np.zeros(starts[-1], bool)
+    for begin, end in zip(first, last, strict=True):
+        covered[begin:end] = True
+    missing = np.flatnonzero(~covered)
+    assert len(missing) <= len(sum(documents, [])) * (1 if longest > 2 else 2)  # single tokens only
+    for token in missing:  # never two of them in a row within a document
+        assert token + 1 not in missing or token + 1 in starts or token + 1 in sentences
+
+
+def pairs(corpus, relation, epoch=0, length=32):
+    config = {"nsp": NextSentenceConfig, "sop": SentenceOrderConfig}[relation]()
+    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    format = SegmentPairConfig(length=length).build(corpus.train, corpus.tokenizer, objective)
+    return format, format.examples(np.arange(format.size), draws_for(format.size, epoch))
+
+
+def segment_sources(examples):
+    """Of each row the places in the text of its first and of its second segment."""
+    for sources, segments in zip(examples.sources, examples.segments, strict=True):
+        yield sources[(segments == 0) & (sources >= 0)], sources[(segments == 1) & (sources >= 0)]
+
+
+@pytest.mark.parametrize("relation", ["nsp", "sop"])
+def test_pairs_are_laid_out_as_published(corpus, relation):
+    _, examples = pairs(corpus, relation)
+    for ids, documents, sources, segments in zip(
+        examples.ids, examples.documents, examples.sources, examples.segments, strict=True
+    ):
+        real = int((documents > 0).sum())
+        assert ids[0] == corpus.tokenizer.start
+        separators = np.flatnonzero(ids == corpus.tokenizer.separator)
+        assert len(separators) == 2
+        assert separators[1] == real - 1
+        assert (ids[real:] == corpus.tokenizer.pad).all()
+        assert (segments[: separators[0] + 1] == 0).all()
+        assert (segments[separators[0] + 1 : real] == 1).all()
+        assert sorted(np.flatnonzero(sources[:real] < 0)) == [0, *separators]
+
+
+@pytest.mark.parametrize("relation", ["nsp", "sop"])
+def test_labels_are_balanced(corpus, relation):
+    labels = np.concatenate([pairs(corpus, relation, epoch)[1].relation for epoch in range(20)])
+    assert labels.mean() == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(labels)))
+
+
+def test_a_next_sentence_follows_and_a_negative_comes_from_another_document(corpus):
+    documents = corpus.train.documents
+    for epoch in range(3):
+        _, examples = pairs(corpus, "nsp", epoch)
+        for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):
+            own, other = (np.searchsorted(documents, place[0], side="right") for place in (first, second))
+            if label == 0:
+                assert second[0] == first[-1] + 1
+            else:
+                assert own != other
+                assert second[0] in corpus.train.sentences
+            assert np.array_equal(second, np.arange(second[0], second[-1] + 1))
+
+
+def test_swapped_segments_are_the_same_text(corpus):
+    _, examples = pairs(corpus, "sop")
+    for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):
+        earlier, later = (second, first) if label == 1 else (first, second)
+        assert later[0] == earlier[-1] + 1
+
+
+def test_pairs_are_cut_where_sentences_start_and_anew_in_each_epoch(corpus):
+    format, first = pairs(corpus, "sop", epoch=0, length=64)
+    _, second = pairs(corpus, "sop", epoch=1, length=64)
+    assert not np.array_equal(first.ids, second.ids)
+    starts = corpus.train.sentences
+    for a, b in segment_sources(first):
+        begin, cut, end = min(a[0], b[0]), max(a[0], b[0]), max(a[-1], b[-1])
+        if ((starts > begin) & (starts <= end)).any():
+            assert cut in starts
+        else:
+            assert corpus.train.starts_word(np.array([cut]))[0]
+    assert format.tokens_per_example == pytest.approx((first.documents > 0).sum(1).mean())
+
+
+def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
+    text = "\n\n".join(f"One sentence number {i} here. And another one follows it." for i in range(400))
+    (tmp_path / "one.txt").write_text(text, encoding="utf-8")
+    corpus = prepare(tmp_path / "one.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(size=120), validation=0.2)
+    corpus.train.documents = corpus.train.documents[[0, -1]]
+    objective = NextSentenceConfig().build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    format = SegmentPairConfig(length=32).build(corpus.train, corpus.tokenizer, objective)
+    with pytest.raises(UserError, match="single document"):
+        format.examples(np.arange(4), draws_for(4))

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from tests.conftest import shrink
+
+ROWS, LENGTH = 2000, 64
+
+
+def draw(corpus, seed=0, epoch=0, **options):
+    """Masks over rows of ordinary tokens with a special token at both ends; ids before and after, targets."""
+    config = MaskedLanguageModelConfig(**options)
+    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    generator = np.random.default_rng(0)
+    starts = generator.integers(0, len(corpus.train.tokens) - LENGTH, ROWS)
+    sources = starts[:, None] + np.arange(LENGTH)
+    sources[:, [0, -1]] = -1
+    ids = np.where(sources >= 0, corpus.train.tokens[np.maximum(sources, 0)], corpus.tokenizer.start).astype(np.int64)
+    before = ids.copy()
+    examples = Examples(ids=ids, documents=np.ones_like(ids, np.int32), sources=sources)
+    draws = Draws(seed, np.full(ROWS, epoch), np.arange(ROWS))
+    targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
+    chosen = np.zeros(ids.size, bool)
+    chosen[targets.rows] = True
+    return before, examples.ids, chosen.reshape(ids.shape), targets, sources
+
+
+@pytest.mark.parametrize("options", [{}, {"whole_word": True}, {"ngram": 3}], ids=["tokens", "words", "ngrams"])
+@pytest.mark.parametrize("rate", [0.15, 0.4])
+def test_the_rate_and_the_replacements(corpus, options, rate):
+    before, after, chosen, targets, sources = draw(corpus, rate=rate, **options)
+    ordinary = (sources >= 0).sum()
+    assert chosen.sum() / ordinary == pytest.approx(rate, rel=0.06)  # the last n-gram makes the number vary
+    count = chosen.sum()
+    masked = (after == corpus.tokenizer.mask) & chosen
+    same = (after == before) & chosen
+    tolerance = 5 * np.sqrt(0.25 / count)
+    assert masked.sum() / count == pytest.approx(0.8, abs=tolerance)
+    vocabulary = corpus.tokenizer.size - len(corpus.tokenizer.special_ids)
+    assert same.sum() / count == pytest.approx(0.1 + 0.1 / vocabulary, abs=tolerance)
+    assert np.array_equal(after[~chosen], before[~chosen])
+    assert np.array_equal(targets.labels, before[chosen])
+
+
+def test_the_replacements_are_adjustable(corpus):
+    before, after, chosen, _, _ = draw(corpus, mask=0.0, random=1.0)
+    assert not (after == corpus.tokenizer.mask).any()
+    assert (after[chosen] != before[chosen]).mean() > 0.95
+    assert not np.isin(after[chosen], corpus.tokenizer.special_ids).any()
+    with pytest.raises(ValueError, match="more than 1"):
+        MaskedLanguageModelConfig(mask=0.9, random=0.2)
+
+
+def test_no_special_token_is_ever_chosen(corpus):
+    for options in ({}, {"whole_word": True}, {"ngram": 3, "rate": 0.9}):
+        _, _, chosen, _, sources = draw(corpus, **options)
+        assert not chosen[sources < 0].any()
+
+
+def test_words_are_hidden_whole(corpus):
+    _, _, chosen, _, sources = draw(corpus, whole_word=True)
+    starts = corpus.train.starts_word(np.maximum(sources, 0))
+    continues = ~starts[:, 2:-1] & (sources[:, 2:-1] >= 0)  # a token that belongs to the word of the one before
+    assert continues.any()
+    assert np.array_equal(chosen[:, 2:-1][continues], chosen[:, 1:-2][continues])
+
+
+def test_ngrams_have_the_published_lengths(corpus):
+    """p(n) is 6/11, 3/11, 2/11; two n-grams may touch, so the rate is low and rows long enough to make that rare."""
+    config = MaskedLanguageModelConfig(ngram=3, rate=0.15)
+    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    rows = np.arange(3000)
+    sources = np.tile(np.flatnonzero(corpus.train.starts_word(np.arange(4000)))[:64] * 1, (3000, 1))
+    units = objective._units(sources, corpus.train, Draws(0, np.zeros(3000, np.int64), rows))
+    lengths = np.concatenate([np.bincount(row)[:-1] for row in units])  # the last run of a row may be cut
+    lengths = lengths[lengths > 0]
+    shares = np.bincount(lengths, minlength=4)[1:] / len(lengths)
+    assert shares == pytest.approx(np.array([6, 3, 2]) / 11, abs=5 * np.sqrt(0.25 / len(lengths)) + 0.01)
+
+
+def test_dynamic_masks_differ_between_epochs_and_static_ones_do_not(corpus):
+    first, second = (draw(corpus, epoch=epoch)[2] for epoch in (0, 1))
+    assert not np.array_equal(first, second)
+    first, second = (draw(corpus, epoch=epoch, masking="static") for epoch in (0, 1))
+    assert np.array_equal(first[2], second[2])
+    assert np.array_equal(first[1], second[1])
+
+
+def test_a_row_of_one_token_still_has_a_target(corpus):
+    config = MaskedLanguageModelConfig()
+    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    for options in ({}, {"ngram": 3}):
+        objective.config = MaskedLanguageModelConfig(**options)
+        sources = np.array([[-1, 5, -1], [-1, -1, -1]])
+        chosen = objective.choose(sources, corpus.train, Draws(0, np.zeros(2, np.int64), np.arange(2)))
+        assert chosen.tolist() == [[False, True, False], [False, False, False]]

@@ -1,0 +1,118 @@
+import pytest
+import yaml
+
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe, load_recipe, recipe_names
+
+
+def write(folder, name="mine.yaml", **changes):
+    values = {"extends": "bert-base", **changes}
+    (folder / name).write_text(yaml.safe_dump(values), encoding="utf-8")
+    return folder / name
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_complete_recipe_reads_back_as_itself(name, tmp_path):
+    recipe = load_recipe(name)
+    (tmp_path / "copy.yaml").write_text(recipe.to_yaml(), encoding="utf-8")
+    assert load_recipe(tmp_path / "copy.yaml") == recipe
+    assert recipe.name == name
+    assert recipe.paper
+
+
+def test_a_recipe_extends_another_one_level_deep(tmp_path):
+    recipe = load_recipe(write(tmp_path, model={"encoder": {"layers": 7}}))
+    assert recipe.name == "mine"
+    assert (recipe.model.encoder.layers, recipe.model.encoder.width) == (7, 768)
+    with pytest.raises(UserError, match="bert-tiny, which itself extends another recipe; only one level"):
+        load_recipe(write(tmp_path, extends="bert-tiny"))
+
+
+def test_what_has_another_kind_replaces_what_it_extends(tmp_path):
+    mixer = {"kind": "light_conv", "kernel": 3, "heads": 4}
+    recipe = load_recipe(write(tmp_path, model={"encoder": {"block": {"mixer": mixer}}}))
+    assert recipe.model.encoder.block.mixer.kernel == 3
+    assert recipe.model.encoder.block.ffn.width == 3072
+
+
+def test_overrides_from_the_command_line():
+    recipe = load_recipe("bert-base", ["model.encoder.layers=6", "objective.0.rate=0.3", "training.clip=null"])
+    assert recipe.model.encoder.layers == 6
+    assert recipe.objective[0].rate == 0.3
+    assert recipe.training.clip is None
+    assert load_recipe("bert-base", {"training.optimizer.lr": "1e-3"}).training.optimizer.lr == 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "overrides", "message"),
+    [
+        ("bert-bas", [], "no recipe 'bert-bas'; did you mean 'bert-base'?"),
+        ("missing.yaml", [], "missing.yaml: no such recipe file"),
+        ("bert-base", ["model.encoder.layer=6"], "model.encoder: unknown key 'layer'; did you mean 'layers'?"),
+        ("bert-base", ["model.encoder.block.mixer.head=6"], "unknown key 'head'; did you mean 'heads'?"),
+        ("bert-base", ["trainin.batch=6"], "unknown key 'trainin'; did you mean 'training'?"),
+        ("bert-base", ["model.encoder.layers=many"], "model.encoder.layers: .*not 'many'"),
+        ("bert-base", ["objective.7.rate=1"], "'objective.7' is not a place in a list of 2"),
+        ("bert-base", ["model.dropout.rate=1"], "'model.dropout.rate' does not exist"),
+        ("bert-base", ["layers"], "expected KEY=VALUE"),
+        ("bert-base", ["objective.0.kind=mml"], "objective.0: .*'mml'"),
+        ("bert-base", ["input.length=600"], "input.length: 600 is more than model.embedding.length, 512"),
+        ("gpt-base", ["objective.0.kind=mlm"], "mlm predicts from both sides, but a model with 'decoder'"),
+        ("bert-base", ["objective.1.kind=clm"], "clm predicts the next token.*use 'decoder'"),
+        ("conv-light-encoder-base", ["objective.0={kind: sop}"], "sop needs two segments, but input.format is blocks"),
+        ("bert-base", ["objective.0={kind: sop}"], "sop and nsp both arrange the segments"),
+        ("bert-base", ["objective.1.kind=mlm"], "mlm is listed twice"),
+        ("bert-base", ["model.decoder.width=4"], "model"),
+    ],
+)
+def test_mistakes_are_one_line_that_names_the_place(name, overrides, message):
+    with pytest.raises(UserError, match=message) as caught:
+        load_recipe(name, overrides)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_broken_file_is_named_with_its_line(tmp_path):
+    (tmp_path / "broken.yaml").write_text("model:\n  encoder: [1, 2\n", encoding="utf-8")
+    with pytest.raises(UserError, match=r"broken.yaml line \d+: not valid YAML"):
+        load_recipe(tmp_path / "broken.yaml")
+    (tmp_path / "empty.yaml").write_text("", encoding="utf-8")
+    with pytest.raises(UserError, match="expected keys and values, found nothing"):
+        load_recipe(tmp_path / "empty.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [("steps=1000", "steps", 1000), ("tokens=5M", "tokens", 5_000_000), ("flops=1e15", "flops", 1e15)],
+)
+def test_budgets_are_read(text, unit, value):
+    budget = Budget.parse_text(text)
+    assert getattr(budget, unit) == value
+    assert Budget.parse_text(str(budget)) == budget
+
+
+def test_a_budget_is_written_exactly():
+    budget = Budget(steps=1_234_567)
+    assert Budget.parse_text(str(budget)) == budget
+
+
+@pytest.mark.parametrize("text", ["steps", "step=5", "tokens=", "minutes=-1", "steps=0", "flops=1e", "tokens=5X"])
+def test_bad_budgets_are_refused(text):
+    with pytest.raises(UserError, match="--budget"):
+        Budget.parse_text(text)
+
+
+def test_budgets_become_steps():
+    costs = {"tokens_per_step": 4000.0, "flops_per_step": 1e9}
+    assert Budget(steps=7).steps_for(**costs) == 7
+    assert Budget(tokens=40_000).steps_for(**costs) == 10
+    assert Budget(flops=5e9).steps_for(**costs) == 5
+    assert Budget(minutes=1).steps_for(**costs, seconds_per_step=0.5) == 120
+
+
+def test_the_schedule_is_fitted_to_the_budget():
+    fitted = load_recipe("bert-base").fitted(500)  # warm-up 10,000 of 1,000,000 steps: 1 %
+    assert fitted.training.budget.steps == 500
+    assert fitted.training.schedule.warmup == 5
+    assert load_recipe("bert-tiny").fitted(500).training.schedule.warmup == 50
+    assert isinstance(Recipe.parse(fitted.model_dump(mode="json"), "again"), Recipe)

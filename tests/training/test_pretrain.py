@@ -1,0 +1,211 @@
+"""Pre-training through its public function: exact resume, interruption, budgets, failures, what a run holds."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.training import loop
+from bakeoff.training.pretrain import pretrain, settle
+from bakeoff.training.run import Run
+from tests.conftest import shrink
+
+RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "conv-light-encoder-tiny"]
+
+
+def train(recipe, corpus, out, **options):
+    return pretrain(recipe, corpus.path, out, progress=False, device="cpu", **options)
+
+
+def weights(run):
+    return load_file(run.path / "model.safetensors")
+
+
+def course(run):
+    """The metrics without what the clock decides."""
+    timed = ("seconds", "tokens_per_second")
+    return [{key: value for key, value in line.items() if key not in timed} for line in run.metrics()]
+
+
+def interrupt_at(monkeypatch, step):
+    """As if SIGINT came while that step was made."""
+    exact = loop.optimize
+
+    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+        if index == step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+
+    monkeypatch.setattr(loop, "optimize", stops)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, tmp_path, monkeypatch):
+    changes = {"training.budget": {"steps": 40}, "training.micro_batch": 5, "model.dropout": 0.1}
+    if name == "albert-tiny":
+        changes["training.optimizer"] = {"kind": "lamb", "lr": 1e-2}
+    recipe = shrink(name, **changes)
+    whole = train(recipe, corpus, tmp_path / "whole", seed=3)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 16)
+        with pytest.raises(Interrupted, match="stopped at step 17; .* --resume continues"):
+            train(recipe, corpus, tmp_path / "parts", seed=3)
+    assert not Run.open(tmp_path / "parts").finished
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 30)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
+    parts = train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
+    expected = weights(whole)
+    for key, value in weights(parts).items():
+        assert torch.equal(value, expected[key]), key
+    assert course(parts) == course(whole)
+    assert parts.summary["tokens"] == whole.summary["tokens"]
+
+
+def test_another_seed_gives_other_weights_and_the_same_seed_the_same(corpus, tmp_path):
+    recipe = shrink("bert-tiny")
+    first, second, third = (train(recipe, corpus, tmp_path / str(i), seed=seed) for i, seed in enumerate((0, 0, 1)))
+    key = "model.embedding.tokens.weight"
+    assert torch.equal(weights(first)[key], weights(second)[key])
+    assert not torch.equal(weights(first)[key], weights(third)[key])
+
+
+def test_training_learns(corpus, tmp_path):
+    recipe = shrink("conv-light-encoder-tiny", **{"training.optimizer.lr": 1e-2, "training.batch": 16})
+    run = train(recipe, corpus, tmp_path / "run", budget=Budget(steps=150))
+    lines = [line for line in run.metrics() if line["kind"] == "validation"]
+    assert lines[-1]["losses"]["mlm"] < run.summary["unigram_entropy"] < lines[0]["losses"]["mlm"]
+    assert lines[-1]["accuracy"]["mlm"] > 2 * lines[0]["accuracy"]["mlm"]
+
+
+def test_a_finished_run_holds_what_the_design_promises(corpus, tmp_path):
+    run = train(shrink("bert-tiny"), corpus, tmp_path / "run", seed=7)
+    files = {"recipe.yaml", "tokenizer.json", "environment.json", "metrics.jsonl", "model.safetensors", "summary.json"}
+    assert files | {"README.md"} == {path.name for path in run.path.iterdir()}
+    summary = run.summary
+    assert (summary["steps"], summary["seed"]) == (12, 7)
+    assert summary["corpus_fingerprint"] == corpus.fingerprint
+    assert summary["flops"] == summary["tokens"] * summary["flops_per_token"]
+    assert run.environment["precision"] == "float32"
+    last = [line for line in run.metrics() if line["kind"] == "validation"][-1]
+    assert summary["validation"] == last
+    assert last["perplexity"].keys() == last["bits_per_byte"].keys() == {"mlm"}
+    assert last["loss"] == pytest.approx(last["losses"]["mlm"] + last["losses"]["nsp"])
+    module = run.load()
+    assert sum(parameter.numel() for parameter in module.parameters()) == summary["parameters"]
+
+
+def test_bits_per_byte_of_a_causal_model_are_its_compression(corpus, tmp_path):
+    recipe = shrink("gpt-tiny", **{"training.validation_examples": 10_000})
+    last = train(recipe, corpus, tmp_path / "run").summary["validation"]
+    split = corpus.validation
+    targets = len(split.tokens) + len(split.documents) - 1  # every token, and a separator for every document
+    bits = last["losses"]["clm"] * targets / 0.6931471805599453
+    assert last["bits_per_byte"]["clm"] == pytest.approx(bits / split.bytes)
+
+
+def test_the_budget_in_minutes_becomes_steps_once_and_is_recorded(corpus, tmp_path):
+    recipe = shrink("conv-light-encoder-tiny", **{"training.compile": "auto"})
+    settled = settle(recipe, corpus, Budget(minutes=0.2), "cpu")
+    steps = settled.training.budget.steps
+    assert steps is not None
+    assert steps > 10
+    assert settled.training.compile is False
+    assert settled.training.schedule.warmup == round(0.2 * steps)
+    run = train(recipe, corpus, tmp_path / "run", budget=Budget(tokens=2560))
+    assert run.recipe.training.budget == Budget(steps=10)
+    again = train(run.recipe, corpus, tmp_path / "again")
+    assert torch.equal(weights(run)["heads.mlm.bias"], weights(again)["heads.mlm.bias"])
+
+
+@pytest.mark.parametrize(
+    ("options", "changes", "message"),
+    [
+        ({"seed": 1}, {}, "begun with seed 0, not 1"),
+        ({"budget": Budget(steps=5)}, {}, "begun with budget None, not steps=5"),
+        ({}, {"training.optimizer.lr": 5e-4}, "another recipe: 'training.optimizer.lr' differs"),
+    ],
+)
+def test_resuming_with_other_settings_is_refused(options, changes, message, corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny")
+    interrupt_at(monkeypatch, 4)
+    with pytest.raises(Interrupted):
+        train(recipe, corpus, tmp_path / "run")
+    with pytest.raises(UserError, match=message):
+        train(recipe.changed(changes), corpus, tmp_path / "run", resume=True, **options)
+
+
+def test_an_existing_run_is_not_overwritten(corpus, tmp_path):
+    recipe = shrink("bert-tiny")
+    run = train(recipe, corpus, tmp_path / "run")
+    with pytest.raises(UserError, match="holds a run already"):
+        train(recipe, corpus, tmp_path / "run")
+    before = (run.path / "summary.json").stat().st_mtime_ns
+    train(recipe, corpus, tmp_path / "run", resume=True)  # finished: nothing to do
+    assert (run.path / "summary.json").stat().st_mtime_ns == before
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(UserError, match="holds something else already"):
+        train(recipe, corpus, tmp_path / "other")
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9})
+    exact = loop.optimize
+
+    def breaks(module, optimizer, parts, recipe, seed, index, *rest):
+        if index == 6:
+            next(module.parameters()).data.fill_(float("nan"))
+        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "optimize", breaks)
+        with pytest.raises(UserError, match=r"mlm is not a finite number at step 7; .* step-00000006; try a lower"):
+            train(recipe, corpus, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    assert not run.finished
+    newest = sorted(run.checkpoints.iterdir())[-1]
+    assert all(tensor.isfinite().all() for tensor in load_file(newest / "model.safetensors").values())
+    assert train(recipe, corpus, tmp_path / "run", resume=True).summary["steps"] == 12
+
+
+def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 4)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "run")
+    run = Run.open(tmp_path / "run")
+    half = run.checkpoints / ".step-00000009.partial"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half")
+    assert train(recipe, corpus, tmp_path / "run", resume=True).finished
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
+    command = [sys.executable, "-m", "bakeoff", "pretrain", "bert-tiny", "--corpus", str(corpus.path), "--out"]
+    command += [str(tmp_path / "run"), "--budget", "steps=100000", "--set", "training.compile=false"]
+    command += ["--set", "input.length=32", "--device", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    metrics = tmp_path / "run" / "metrics.jsonl"
+    deadline = time.monotonic() + 60
+    while not metrics.exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, errors
+    assert "--resume continues it" in errors.splitlines()[-1]
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    state = json.loads((checkpoint / "state.json").read_text())
+    assert state["step"] > 0
