@@ -1,0 +1,145 @@
+"""Reads the directories of finished runs into one `Results`."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.contributions import Vector, contributions
+from bakeoff.comparison.jobs import Finetuning, Jobs
+from bakeoff.comparison.plan import RecipePlan
+from bakeoff.comparison.results import (
+    Analysis,
+    BudgetFacts,
+    CorpusFacts,
+    CurvePoint,
+    Floor,
+    Initialisation,
+    PretrainingRun,
+    RecipeEntry,
+    Results,
+    Score,
+    TaskFacts,
+)
+from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
+
+
+def collect(
+    jobs: Jobs,
+    seeds: list[int],
+    *,
+    budget: BudgetFacts,
+    corpus: CorpusFacts,
+    tasks: list[TaskFacts],
+    floors: list[Floor],
+    environment: tuple[dict[str, str], dict[str, str]],
+) -> Results:
+    """Everything about the seeds that have finished, with the statistics."""
+    plan = jobs.plan
+    entries = [_entry(jobs, recipe, seeds) for recipe in plan.recipes]
+    machine, versions = environment
+    return Results(
+        title=plan.title,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        planned_seeds=plan.seeds,
+        finished_seeds=seeds,
+        finetune_seeds=plan.finetune_seeds,
+        device=plan.device,
+        budget=budget,
+        corpus=corpus,
+        tasks=tasks,
+        recipes=entries,
+        floors=floors,
+        analyses=[analyse(entries, task, jobs.out) for task in tasks],
+        machine=machine,
+        versions=versions,
+    )
+
+
+def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis:
+    """The statistics of one task.
+
+    Args:
+        entries: the recipes with their scores.
+        task: which task.
+        root: what the scores' files of predictions are relative to.
+    """
+    groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
+    for entry in entries:
+        for start, found in groups.items():
+            runs: dict[int, list[tuple[float, Vector]]] = {}
+            for score in entry.scores:
+                if score.task == task.name and score.initialisation == start:
+                    values = contributions(*_predictions(root / score.predictions), task.metric)
+                    runs.setdefault(score.seed, []).append((score.test[task.metric], values))
+            if runs:
+                found[entry.label] = Group.of(runs)
+    pretrained, scratch = groups["pretrained"], groups["scratch"]
+    return Analysis(
+        task=task.name,
+        pretrained={label: describe(group) for label, group in pretrained.items()},
+        scratch={label: describe(group) for label, group in scratch.items()},
+        pairs=all_pairs(pretrained),
+        gains=gains(pretrained, scratch),
+    )
+
+
+def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int]) -> RecipeEntry:
+    """One recipe with its runs and scores."""
+    runs, scores, summary = [], [], {}
+    for seed in seeds:
+        directory = jobs.pretraining(recipe, seed).directory
+        summary = _json(directory / "summary.json")
+        runs.append(_run(seed, directory, summary, jobs.out))
+        scores += [_score(job, jobs.out) for job in jobs.finetunings(recipe, seed)]
+    return RecipeEntry(
+        label=recipe.name,
+        recipe=jobs.recipes[recipe.name],
+        parameters=summary["parameters"],
+        flops_per_token=summary["flops_per_token"],
+        steps=summary["steps"],
+        runs=runs,
+        scores=scores,
+    )
+
+
+def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
+    """One pre-training with its validations."""
+    lines = [line for line in _lines(directory / "metrics.jsonl") if line["kind"] == "validation"]
+    names = ("steps", "tokens", "seconds", "flops", "tokens_per_second", "peak_memory_bytes", "unigram_entropy")
+    return PretrainingRun(
+        seed=seed,
+        path=str(directory.relative_to(root)),
+        curve=[CurvePoint(**{name: line[name] for name in CurvePoint.model_fields if name in line}) for line in lines],
+        **{name: summary.get(name) for name in names},
+    )
+
+
+def _score(job: Finetuning, root: Path) -> Score:
+    """One fine-tuning."""
+    found = _json(job.directory / "results.json")
+    return Score(
+        task=job.task.name,
+        seed=job.seed,
+        finetune_seed=job.finetune_seed,
+        initialisation=job.initialisation,
+        dev=found["scores"]["dev"],
+        test=found["scores"]["test"],
+        predictions=str((job.directory / "predictions.jsonl").relative_to(root)),
+        **{name: found.get(name) for name in ("learning_rate", "transferred_tensors", "best_epoch", "seconds")},
+    )
+
+
+def _predictions(path: Path) -> tuple[list[Any], list[Any]]:
+    """Labels and predictions of the test rows, in the file's order."""
+    rows = _lines(path)
+    return [row["label"] for row in rows], [row["prediction"] for row in rows]
+
+
+def _json(path: Path) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return values
+
+
+def _lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,0 +1,141 @@
+"""What a comparison asks of the rest of Bakeoff, behind one door, so that a test can stand in for it."""
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from bakeoff.comparison.plan import TaskPlan
+from bakeoff.comparison.results import CorpusFacts
+from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.data import TaskConfig, TaskData, load_task
+from bakeoff.tasks.finetune_config import FinetuneConfig
+
+
+class Engine(Protocol):
+    """The steps of a comparison. Of a recipe it needs no more than pydantic's `model_dump`."""
+
+    def recipe(self, name: str, overrides: dict[str, Any]) -> Any:
+        """A recipe by name or file."""
+
+    def corpus(self, path: Path) -> CorpusFacts:
+        """What the corpus is."""
+
+    def task(self, task: TaskPlan) -> TaskData:
+        """The labelled rows of a task."""
+
+    def seconds_per_step(self, recipes: list[Any], corpus: Path, device: str) -> list[float]:
+        """Speed of each recipe, all measured in turns."""
+
+    def pretrain(
+        self, recipe: Any, corpus: Path, out: Path, *, seed: int, budget: Budget, device: str, progress: bool
+    ) -> None:
+        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there."""
+
+    def finetune(
+        self,
+        source: Any,
+        task: TaskPlan,
+        out: Path,
+        *,
+        seed: int,
+        corpus: Path,
+        device: str,
+        progress: bool,
+    ) -> None:
+        """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
+
+    def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Facts of the machine, and versions of the software."""
+
+
+class Bakeoff:
+    """The engine that trains. Imports wait until they are needed: reading a plan takes no torch."""
+
+    def recipe(self, name: str, overrides: dict[str, Any]) -> Any:
+        """See `bakeoff.recipe.load_recipe`."""
+        from bakeoff.recipe import load_recipe
+
+        return load_recipe(name, overrides)
+
+    def corpus(self, path: Path) -> CorpusFacts:
+        """From the corpus's manifest."""
+        from bakeoff.corpus.store import Corpus
+
+        corpus = Corpus.open(path)
+        facts = corpus.summary()
+        return CorpusFacts(
+            path=str(path),
+            fingerprint=corpus.fingerprint,
+            tokenizer=f"{facts['vocabulary']:,} tokens",
+            tokens=facts["tokens"],
+            documents=facts["documents"],
+            unigram_entropy=corpus.validation.unigram_entropy(),
+        )
+
+    def task(self, task: TaskPlan) -> TaskData:
+        """See `bakeoff.tasks.data.load_task`."""
+        return load_task(task_configs(task)[0])
+
+    def seconds_per_step(self, recipes: list[Any], corpus: Path, device: str) -> list[float]:
+        """See `bakeoff.training.speed`."""
+        from bakeoff.training.speed import seconds_per_step
+
+        return seconds_per_step(recipes, corpus, device)
+
+    def pretrain(
+        self, recipe: Any, corpus: Path, out: Path, *, seed: int, budget: Budget, device: str, progress: bool
+    ) -> None:
+        """See `bakeoff.training.pretrain`."""
+        from bakeoff.training.pretrain import pretrain
+
+        pretrain(recipe, corpus, out, seed=seed, budget=budget, device=device, resume=True, progress=progress)
+
+    def finetune(
+        self,
+        source: Any,
+        task: TaskPlan,
+        out: Path,
+        *,
+        seed: int,
+        corpus: Path,
+        device: str,
+        progress: bool,
+    ) -> None:
+        """See `bakeoff.tasks.finetune`."""
+        from bakeoff.tasks.finetune import finetune
+
+        config, settings = task_configs(task)
+        tokenizer = None if isinstance(source, Path) else corpus  # a run has its own, the very same
+        common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
+        finetune(source, config, out, config=settings, tokenizer=tokenizer, **common)
+
+    def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Processor, cores, memory, accelerator and system; Python and what decides numbers and speed."""
+        import torch
+
+        from bakeoff.training.device import processor_name, resolve_device
+
+        machine = {"processor": processor_name(), "cores": str(os.cpu_count()), "threads": str(torch.get_num_threads())}
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            machine["memory"] = f"{size / 2**30:.1f} GiB"
+        on = resolve_device(device)
+        machine["device"] = torch.cuda.get_device_name(on) if on.type == "cuda" else on.type
+        machine["system"] = platform.platform()
+        packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
+        versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+        return machine, versions
+
+
+def task_configs(task: TaskPlan) -> tuple[TaskConfig, FinetuneConfig]:
+    """A plan's task as the config of the data and that of fine-tuning; an option belongs to either."""
+    fields = ("kind", "name", "train", "dev", "test", "text_column", "pair_column", "label_column", "metric")
+    data = {name: getattr(task, name) for name in fields} | {"train_rows": task.labels}
+    given = {"epochs": task.epochs, "batch": task.batch, "learning_rate": task.learning_rate or None}
+    settings = {name: value for name, value in given.items() if value is not None}
+    for name, value in task.options.items():
+        (data if name in TaskConfig.model_fields else settings)[name] = value
+    where = f"task {task.name}: options"
+    return TaskConfig.parse(data, where), FinetuneConfig.parse(settings, where)

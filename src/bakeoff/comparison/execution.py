@@ -1,0 +1,196 @@
+"""Runs a plan: every recipe, seed and task under one budget, going on where an earlier call was stopped."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.collect import collect
+from bakeoff.comparison.engine import Bakeoff, Engine
+from bakeoff.comparison.floors import floors
+from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining, differing
+from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
+from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts, write_whole
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+
+Progress = Callable[[str], None]
+
+
+def compare(
+    plan: Plan | str | Path,
+    out: str | Path,
+    *,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    report: Callable[[Results, Path], None] | None = None,
+) -> Results:
+    """Pre-train and fine-tune everything that a plan asks for, and report.
+
+    Seeds are the outer loop, so that a machine that slows down hits all recipes alike; the report is written anew after
+    each seed. What has finished is not run again, and an interrupted pre-training goes on where it was.
+
+    Args:
+        plan: the plan, or its file.
+        out: directory of all runs and of report.html, results.csv and results.json.
+        progress: told one line before each job.
+        engine: what trains; left out: Bakeoff.
+        report: what writes the report; left out: `write_report`.
+
+    Raises:
+        UserError: a mistake in the plan or its files, found before anything is trained; or `out` holds runs with other
+            settings, and the message names what differs.
+    """
+    plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    return _Comparison(plan, Path(out), progress, engine or Bakeoff(), report or _report).run()
+
+
+def _report(results: Results, path: Path) -> None:
+    from bakeoff.comparison.report import write_report
+
+    write_report(results, path)
+
+
+class _Comparison:
+    """One call of `compare`."""
+
+    def __init__(
+        self, plan: Plan, out: Path, progress: Progress | None, engine: Engine, report: Callable[[Results, Path], None]
+    ) -> None:
+        self.plan, self.out, self.engine, self.report = plan, out, engine, report
+        self.loud = progress is not None
+        self.say: Progress = progress or (lambda line: None)
+
+    def run(self) -> Results:
+        """Everything in its order: what may fail for a mistake in the plan comes first."""
+        plan = self.plan
+        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set) for item in plan.recipes}
+        self.corpus = self.engine.corpus(plan.corpus)
+        self.out.mkdir(parents=True, exist_ok=True)
+        dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+        budget = self._known_budget()
+        # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.
+        known = {name: f"steps={budget.steps[name]}" if name in budget.steps else plan.budget for name in self.recipes}
+        jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
+        for job in jobs.all():
+            job.check()
+        self.tasks, self.floors = self._tasks(jobs)
+        self.budget = self._fixed_budget(budget)
+        known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
+        jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
+        for done, seed in enumerate(plan.seeds, 1):
+            worked = [self._job(job) for job in jobs.all() if getattr(job, "seed", None) == seed]
+            if any(worked) or done == len(plan.seeds):
+                results = self._publish(jobs, plan.seeds[:done])
+        return results
+
+    def _job(self, job: Any) -> bool:
+        """Run a job unless it has finished; whether anything was done."""
+        if job.finished:
+            return False
+        job.begin()
+        common: dict[str, Any] = {"device": self.plan.device, "progress": self.loud}
+        recipe = self.recipes[job.recipe.name]
+        if isinstance(job, Pretraining):
+            self.say(f"seed {job.seed}: pre-training {job.recipe.name}")
+            budget = Budget.parse_text(job.settings["budget"])
+            self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
+        elif isinstance(job, Finetuning):
+            start = "" if job.initialisation == "pretrained" else " from scratch"
+            self.say(f"seed {job.seed}: fine-tuning {job.recipe.name} on {job.task.name}{start}")
+            # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
+            shutil.rmtree(job.directory, ignore_errors=True)
+            run = job.directory.parent.parent / "pretrain"
+            self.engine.finetune(
+                run if job.initialisation == "pretrained" else recipe,
+                job.task,
+                job.directory,
+                seed=job.random_seed,
+                corpus=self.plan.corpus,
+                **common,
+            )
+        if not job.finished:
+            raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
+        return True
+
+    def _known_budget(self) -> BudgetFacts:
+        """What an earlier call fixed.
+
+        Raises:
+            UserError: it was called with another budget.
+        """
+        path = self.out / "budget.json"
+        if not path.is_file():
+            return BudgetFacts(text=self.plan.budget)
+        found = BudgetFacts.model_validate_json(path.read_text(encoding="utf-8"))
+        if found.text != self.plan.budget:
+            raise UserError(
+                f"{self.out}: made with budget {found.text}, the plan now says {self.plan.budget}; restore the plan or "
+                "choose another --out"
+            )
+        return found
+
+    def _fixed_budget(self, known: BudgetFacts) -> BudgetFacts:
+        """Turn minutes into steps, once for all seeds; other budgets are the same for every seed by themselves."""
+        minutes = Budget.parse_text(self.plan.budget).minutes
+        missing = [name for name in self.recipes if name not in known.steps]
+        if minutes is not None and missing:
+            self.say(f"measuring the speed of {', '.join(missing)}")
+            recipes = [self.recipes[name] for name in missing]
+            measured = self.engine.seconds_per_step(recipes, self.plan.corpus, self.plan.device)
+            speeds = dict(zip(missing, measured, strict=True))
+            steps = {name: max(1, int(minutes * 60 / seconds)) for name, seconds in speeds.items()}
+            known = BudgetFacts(
+                text=known.text,
+                steps=known.steps | steps,
+                seconds_per_step=known.seconds_per_step | speeds,
+            )
+        write_whole(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
+        return known
+
+    def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
+        """Read every task and measure its floors, or take what an earlier call kept for the very same rows."""
+        facts, found = [], []
+        for task in self.plan.tasks:
+            path = self.out / "floors" / f"{directory_name(task.name)}.json"
+            settings = jobs.tasks[task.name]
+            kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            if not kept or any(differing(kept["settings"], settings)):
+                self.say(f"reading {task.name}; TF-IDF with logistic regression")
+                kept = {"settings": settings, **self._measure_floors(task)}
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+            facts.append(TaskFacts.model_validate(kept["facts"]))
+            found += [Floor.model_validate(item) for item in kept["floors"]]
+        return facts, found
+
+    def _measure_floors(self, task: TaskPlan) -> dict[str, Any]:
+        data = self.engine.task(task)
+        facts = TaskFacts(
+            name=task.name,
+            metric=task.metric,
+            classes=len(data.classes),
+            rows={part: len(getattr(data, part).labels) for part in ("train", "dev", "test")},
+            files={part: str(path) if (path := getattr(task, part)) else None for part in ("train", "dev", "test")},
+            notes=data.notes,
+        )
+        found = floors(task.name, data, task.metric)
+        return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
+
+    def _publish(self, jobs: Jobs, seeds: list[int]) -> Results:
+        """Write results and report of the seeds that are done."""
+        results = collect(
+            jobs,
+            seeds,
+            budget=self.budget,
+            corpus=self.corpus,
+            tasks=self.tasks,
+            floors=self.floors,
+            environment=self.engine.environment(self.plan.device),
+        )
+        results.write_json(self.out / "results.json")
+        results.write_csv(self.out / "results.csv")
+        self.report(results, self.out / "report.html")
+        self.say(f"{len(seeds)} of {len(self.plan.seeds)} seeds done: {self.out / 'report.html'}")
+        return results

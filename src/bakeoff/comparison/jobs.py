@@ -1,0 +1,169 @@
+"""The jobs of a comparison: what each directory holds, and the settings that it was, or will be, made with."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
+from bakeoff.comparison.results import Initialisation, write_whole
+from bakeoff.errors import UserError
+
+
+@dataclass(frozen=True)
+class Job:
+    """One pre-training or fine-tuning."""
+
+    directory: Path
+    """Where it writes."""
+    marker: str
+    """The file that exists there only once it has finished."""
+    settings: dict[str, Any]
+    """All that decides its outcome; written beside its directory before it begins."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not run again."""
+        return (self.directory / self.marker).is_file() and self._settings_file.is_file()
+
+    @property
+    def _settings_file(self) -> Path:
+        # Beside the directory and not in it: a new run wants to find an empty place.
+        return self.directory.with_name(self.directory.name + ".settings.json")
+
+    def check(self) -> None:
+        """Refuse to mix settings.
+
+        Raises:
+            UserError: the directory was made with others; the message names what differs.
+        """
+        if self._settings_file.is_file():
+            old = json.loads(self._settings_file.read_text(encoding="utf-8"))
+            for key, before, now in differing(old, self.settings):
+                raise UserError(
+                    f"{self.directory}: made with {key} {_short(before)}, the plan now says {_short(now)}; restore the "
+                    "plan, choose another --out, or delete that directory"
+                )
+        elif self.directory.exists():
+            raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
+
+    def begin(self) -> None:
+        """Record the settings."""
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True)
+class Pretraining(Job):
+    """One recipe with one seed."""
+
+    recipe: RecipePlan
+    seed: int
+
+
+@dataclass(frozen=True)
+class Finetuning(Job):
+    """One recipe, seed, task, initialisation and nested seed."""
+
+    recipe: RecipePlan
+    seed: int
+    task: TaskPlan
+    initialisation: Initialisation
+    finetune_seed: int
+
+    @property
+    def random_seed(self) -> int:
+        """The seed of its order, head and dropout: another one for each seed and nested seed."""
+        return self.seed + 1_000_003 * self.finetune_seed
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """All jobs of a plan."""
+
+    plan: Plan
+    out: Path
+    recipes: dict[str, dict[str, Any]]
+    """The complete recipes, by label."""
+    corpus: str
+    """The corpus's fingerprint."""
+    budgets: dict[str, str]
+    """What each recipe may spend, by label."""
+
+    def pretraining(self, recipe: RecipePlan, seed: int) -> Pretraining:
+        """The pre-training of a recipe with a seed."""
+        directory = self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}" / "pretrain"
+        return Pretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
+
+    def _before(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
+        return {
+            "recipe": self.recipes[recipe.name],
+            "budget": self.budgets[recipe.name],
+            "seed": seed,
+            "corpus": self.corpus,
+            "device": self.plan.device,
+        }
+
+    def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[Finetuning]:
+        """The fine-tunings that follow it."""
+        starts: tuple[Initialisation, ...] = ("pretrained", "scratch") if self.plan.from_scratch else ("pretrained",)
+        for task in self.plan.tasks:
+            for nested in range(self.plan.finetune_seeds):
+                for start in starts:
+                    yield self._finetuning(recipe, seed, task, start, nested)
+
+    def _finetuning(
+        self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
+    ) -> Finetuning:
+        beside = self.pretraining(recipe, seed).directory.parent
+        directory = beside / directory_name(task.name) / f"{start}-{nested}"
+        settings = {**self.tasks[task.name], "finetune_seed": nested}
+        # From random weights nothing of the pre-training matters but the model and the tokenizer.
+        settings["pretraining"] = (
+            self._before(recipe, seed)
+            if start == "pretrained"
+            else {"model": self.recipes[recipe.name].get("model"), "corpus": self.corpus, "seed": seed}
+        )
+        return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested)
+
+    @cached_property
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """The settings of each task: its files by content, so that a moved folder is no change."""
+        return {
+            task.name: {
+                **task.model_dump(mode="json", exclude={"name", "train", "dev", "test"}),
+                "files": {part: _digest(getattr(task, part)) for part in ("train", "dev", "test")},
+            }
+            for task in self.plan.tasks
+        }
+
+    def all(self) -> Iterator[Job]:
+        """Every job, in the order in which they run: all recipes of a seed, then the next seed."""
+        for seed in self.plan.seeds:
+            for recipe in self.plan.recipes:
+                yield self.pretraining(recipe, seed)
+                yield from self.finetunings(recipe, seed)
+
+
+def _digest(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def differing(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The dotted keys at which two trees of plain data differ, with both values."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in [*new, *(name for name in old if name not in new)]:
+            yield from differing(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+    elif json.loads(json.dumps(old)) != json.loads(json.dumps(new)):
+        yield key, old, new
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

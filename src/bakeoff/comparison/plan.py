@@ -1,0 +1,181 @@
+"""A plan: which recipes are compared, on which tasks, under which budget."""
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import Field, PositiveInt, field_validator, model_validator
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+
+Name = Annotated[str, Field(min_length=1, max_length=120)]
+
+
+def directory_name(label: str) -> str:
+    """A label as the name of a directory: letters of any script and digits, the rest as hyphens."""
+    return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
+
+
+class RecipePlan(Config):
+    """One recipe of the comparison; in the plan a plain string means `recipe` alone."""
+
+    recipe: Name
+    """A recipe's name, or a YAML file."""
+    name: Name
+    """Its label in the report; left out: the recipe's name."""
+    set: dict[str, Any] = Field(default={})
+    """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, values: Any) -> Any:
+        if isinstance(values, str):
+            values = {"recipe": values}
+        if isinstance(values, Mapping) and values.get("name") is None and isinstance(values.get("recipe"), str):
+            recipe = values["recipe"]
+            values = {**values, "name": Path(recipe).stem if recipe.endswith((".yaml", ".yml")) else recipe}
+        return values
+
+
+class TaskPlan(Config):
+    """One task on which every recipe is fine-tuned."""
+
+    name: Name
+    """Its name in the report."""
+    kind: Literal["classification"] = "classification"
+    """What is learned."""
+    train: Path
+    """File of labelled rows to learn from: csv, tsv or jsonl."""
+    dev: Path | None = None
+    """File on which epochs and learning rates are chosen; left out: cut from train."""
+    test: Path | None = None
+    """File that every reported number comes from; left out: cut from train."""
+    text_column: str
+    """The column with the text."""
+    pair_column: str | None = None
+    """The column with the second text, for tasks on pairs."""
+    label_column: str
+    """The column with the class."""
+    metric: Literal["accuracy", "macro_f1", "matthews"] = "accuracy"
+    """What epochs are chosen by, and recipes ranked by."""
+    labels: PositiveInt | None = None
+    """Use only the first so many rows of train."""
+    epochs: PositiveInt | None = None
+    """The most epochs; left out: the default of fine-tuning."""
+    batch: PositiveInt | None = None
+    """Rows a step; left out: the default of fine-tuning."""
+    learning_rate: list[Annotated[float, Field(gt=0)]] = Field(default=[])
+    """One, or several of which dev chooses for each fine-tuning; left out: the default of fine-tuning."""
+    options: dict[str, Any] = Field(default={})
+    """Further settings of fine-tuning, passed on as they are."""
+
+    @field_validator("learning_rate", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return value if isinstance(value, list) else [] if value is None else [value]
+
+
+class Plan(Config):
+    """A comparison: recipes x seeds x tasks under one budget."""
+
+    title: str = "Which model to pre-train"
+    """Heading of the report."""
+    corpus: Path
+    """Directory of the prepared corpus."""
+    recipes: list[RecipePlan] = Field(min_length=1)
+    """What is compared."""
+    budget: str
+    """What each pre-training may spend: minutes=10, steps=1000, tokens=5M or flops=1e15."""
+    seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
+    """How many seeds, or which; fewer than 3 allow no claim."""
+    tasks: list[TaskPlan] = Field(min_length=1)
+    """What is fine-tuned on."""
+    from_scratch: bool = True
+    """Also fine-tune each recipe from random weights, to measure the gain of pre-training."""
+    finetune_seeds: PositiveInt = 1
+    """Fine-tunings nested in each seed; they are averaged and do not count as seeds."""
+    device: str = "auto"
+    """auto, cpu, cuda or mps."""
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _count(cls, value: Any) -> Any:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return list(range(value))
+        return value
+
+    @field_validator("budget")
+    @classmethod
+    def _known_budget(cls, value: str) -> str:
+        try:
+            Budget.parse_text(value)
+        except UserError as error:
+            raise ValueError(str(error).partition(": ")[2]) from None
+        return value
+
+    @model_validator(mode="after")
+    def _distinct(self) -> Self:
+        for what, names in (
+            ("recipes", [item.name for item in self.recipes]),
+            ("tasks", [t.name for t in self.tasks]),
+        ):
+            by_directory: dict[str, str] = {}
+            for name in names:
+                other = by_directory.setdefault(directory_name(name).casefold(), name)
+                if Counter(names)[name] > 1:
+                    raise ValueError(f"two {what} are called '{name}'; give one another `name`")
+                if other != name:
+                    raise ValueError(f"{what} '{other}' and '{name}' would share a directory; rename one of them")
+        if len(set(self.seeds)) < len(self.seeds) or min(self.seeds) < 0:
+            raise ValueError(f"seeds: {self.seeds} must be distinct and not negative")
+        return self
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a plan; its relative paths are relative to its file.
+
+        Raises:
+            UserError: one line with the file and the key, for anything that is wrong or missing.
+        """
+        path = Path(path)
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror or error}; give the YAML file of a plan") from None
+        except UnicodeDecodeError:
+            raise UserError(f"{path}: not UTF-8 text; give the YAML file of a plan") from None
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = f" line {mark.line + 1}" if mark else ""
+            raise UserError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or error})") from None
+        if not isinstance(values, dict):
+            raise UserError(f"{path}: a plan is a mapping with the keys corpus, recipes, budget and tasks")
+        return cls.parse(values, str(path))._resolved(path)
+
+    def _resolved(self, path: Path) -> Self:
+        """The same plan with absolute paths, all of which exist."""
+
+        def find(key: str, value: Path, *, directory: bool = False) -> Path:
+            found = (path.parent / value.expanduser()).resolve()
+            if not (found.is_dir() if directory else found.is_file()):
+                hint = "; make it with `bakeoff prepare`" if directory else ""
+                raise UserError(f"{path}: {key}: there is no {'directory' if directory else 'file'} {found}{hint}")
+            return found
+
+        tasks = []
+        for i, task in enumerate(self.tasks):
+            files = {name: getattr(task, name) for name in ("train", "dev", "test")}
+            found = {name: find(f"tasks.{i}.{name}", file) for name, file in files.items() if file is not None}
+            tasks.append(task.model_copy(update=found))
+        recipes = []
+        for i, item in enumerate(self.recipes):
+            if item.recipe.endswith((".yaml", ".yml")):
+                item = item.model_copy(update={"recipe": str(find(f"recipes.{i}.recipe", Path(item.recipe)))})
+            recipes.append(item)
+        corpus = find("corpus", self.corpus, directory=True)
+        return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})

@@ -1,0 +1,245 @@
+"""The report: one HTML file that needs no network, and its figures as PNG and SVG."""
+
+import json
+import string
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+
+import altair
+import vl_convert
+import yaml
+
+from bakeoff.comparison import tables
+from bakeoff.comparison.charts import Figure, colours, curves, dots, specification
+from bakeoff.comparison.findings import cautions, findings
+from bakeoff.comparison.results import Results, write_whole
+from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
+from bakeoff.comparison.wording import budget, counted, listed, quantity
+
+INK = "#1c2126"
+"""Colour of text in the figures beside the report; in the report itself they take the page's."""
+
+
+def write_report(results: Results, path: Path) -> None:
+    """Write `report.html` and, beside it, `figures/` with every chart as SVG and PNG.
+
+    Args:
+        results: what is reported; nothing else is read.
+        path: the HTML file to write.
+    """
+    losses, scores = list(curves(results)), list(dots(results))
+    drawn = {
+        figure.name: specification(
+            figure.chart, width="container", height=_height(figure, results), ink="currentColor", legend=False
+        )
+        for figure in [*losses, *scores]
+    }
+    page = string.Template(_asset("report.html")).substitute(
+        title=escape(results.title),
+        style=_asset("report.css"),
+        body="\n".join(
+            [
+                _answer(results),
+                _scores(results, scores),
+                _costs(results),
+                _losses(results, losses),
+                _method(results),
+                _recipes(results),
+            ]
+        ),
+        specifications=_inside_script(json.dumps(drawn, ensure_ascii=False, separators=(",", ":"))),
+        bundle=_inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, page)
+    _write_figures(results, [*losses, *scores], path.parent / "figures")
+
+
+def _asset(name: str) -> str:
+    return files("bakeoff.comparison").joinpath(name).read_text(encoding="utf-8")
+
+
+def _inside_script(text: str) -> str:
+    """Text that cannot end the script element it stands in; the escape means the same in a string of JavaScript."""
+    return text.replace("</script", "<\\/script").replace("<!--", "\\u003c!--")
+
+
+def _height(figure: Figure, results: Results) -> int:
+    """A panel of curves has one height; a plot of dots grows with its recipes."""
+    if figure.name.startswith("loss"):
+        return 260
+    return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
+
+
+def _write_figures(results: Results, figures: list[Figure], folder: Path) -> None:
+    """Every chart on white, with its legend and title, for slides and papers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
+    for stale in [*folder.glob("loss-*.*"), *folder.glob("scores-*.*")]:
+        stale.unlink()
+    for figure in figures:
+        titled = figure.chart.properties(
+            title=altair.TitleParams(f"{figure.title}, {figure.caption}", anchor="start", fontSize=13, color=INK)
+        )
+        drawn = specification(
+            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith("loss")
+        )
+        (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
+        (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=2))
+
+
+def _answer(results: Results) -> str:
+    """The headline, its details, and what to be careful about."""
+    found = findings(results)
+    seeds = counted(len(results.finished_seeds), "seed")
+    sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
+    about = f"{', '.join(sizes)}, {budget(results.budget.text)} each"
+    parts = [
+        f'<p class="eyebrow">{escape(results.title)} · {escape(about)} · {escape(results.created[:10])}</p>',
+        f"<h1>{escape(found.headline)}</h1>",
+        f'<ul class="answer">{_items(found.details)}</ul>',
+    ]
+    warnings = cautions(results)
+    if warnings:
+        parts.append(f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(warnings)}</ul></section>')
+    return "\n".join(parts)
+
+
+def _items(texts: list[str]) -> str:
+    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+
+
+def _legend(results: Results) -> str:
+    styles = ("solid", "dashed", "dotted", "dashed")
+    marks = []
+    for i, (label, (colour, _)) in enumerate(colours(results).items()):
+        line = styles[i // 8 % len(styles)]
+        marks.append(f'<li><span class="swatch" style="border-top: 3px {line} {colour}"></span>{escape(label)}</li>')
+    return f'<ul class="legend">{"".join(marks)}</ul>'
+
+
+def _figure(figure: Figure) -> str:
+    return (
+        f'<figure><figcaption>{escape(figure.caption)}</figcaption><div class="chart" id="{figure.name}" role="img" '
+        f'aria-label="{escape(f"{figure.title}, {figure.caption}")}"></div></figure>'
+    )
+
+
+def _scores(results: Results, figures: list[Figure]) -> str:
+    """The table, the dots, and which differences are real."""
+    claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
+    bold = (
+        "Bold: the best mean and every mean that cannot be told apart from it; gains that exceed the noise."
+        if claim
+        else f"Nothing is marked as best: that takes {SEEDS_FOR_A_CLAIM} seeds."
+    )
+    interval = "; below it the 95 % confidence interval for other seeds and other test examples" if claim else ""
+    parts = [
+        "<h2>Results</h2>",
+        f'<p class="note">Test scores, mean ± standard deviation over seeds{interval}. Gain: points, and relative to '
+        f"from scratch. {bold}</p>",
+        tables.scores(results),
+        '<div class="panels">',
+    ]
+    parts += [f"<div><h3>{escape(figure.title)}</h3>{_figure(figure)}</div>" for figure in figures]
+    filled = "Filled: pre-trained; open: from scratch. " if any(a.scratch for a in results.analyses) else ""
+    marks = "Tick: mean; bar: its 95 % interval" if claim else "Tick: mean"
+    parts += ["</div>", f'<p class="note">Each dot is a seed. {filled}{marks}.</p>']
+    if any(analysis.pairs for analysis in results.analyses):
+        parts.append("<h2>Which differences are real</h2>")
+        parts.append(
+            '<p class="note">A difference exceeds the noise if it would hardly have come about (p below 0.05, '
+            "corrected for the number of pairs) among equal recipes with other seeds and other test examples. The "
+            "interval is of that difference alone, and may therefore leave out zero where the corrected verdict is "
+            "still “within the noise”.</p>"
+        )
+        for analysis in results.analyses:
+            parts.append(f"<h3>{escape(analysis.task)}</h3>{tables.differences(analysis)}")
+    return "\n".join(parts)
+
+
+def _costs(results: Results) -> str:
+    note = '<p class="note">Pre-training, mean over seeds (memory: the highest).</p>'
+    return f"<h2>What each recipe cost</h2>{note}{tables.costs(results)}"
+
+
+def _losses(results: Results, figures: list[Figure]) -> str:
+    """Curves of losses that can be compared, side by side over tokens and over time."""
+    parts = [
+        "<h2>How they learned</h2>",
+        '<p class="note">Validation loss; a panel holds only losses that can be compared: the same objective and '
+        "tokenizer, causal models in bits per byte. Thick: mean over seeds; thin: each seed. A curve that stays at the "
+        "line “unigram entropy” has learned how frequent each token is, and nothing else.</p>",
+        _legend(results),
+        '<div class="panels">',
+    ]
+    for before, figure in zip([None, *figures], figures, strict=False):
+        if before is None or before.title != figure.title:
+            parts.append(f"<h3>{escape(figure.title)}</h3>")
+        parts.append(_figure(figure))
+    return "\n".join([*parts, "</div>"])
+
+
+def _method(results: Results) -> str:
+    """How it was measured, as a list of terms."""
+    corpus = results.corpus
+    size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
+    size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []
+    entropy = f", unigram entropy {corpus.unigram_entropy:.2f} nats" if corpus.unigram_entropy else ""
+    rows = [
+        ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
+        ("Seeds", _seeds(results)),
+        (
+            "Selection",
+            "Epochs, learning rates and the settings of TF-IDF are chosen on dev alone; every number is from test.",
+        ),
+        (
+            "Significance",
+            "Clark's min F′ for two samples: the variance over seeds plus the variance over test examples, with "
+            "Satterthwaite's degrees of freedom, Holm's correction within a task, level 0.05.",
+        ),
+        (
+            "Corpus",
+            f"{corpus.path}: {', '.join(size)}{entropy}; tokenizer {corpus.tokenizer}; checksum {corpus.fingerprint}",
+        ),
+    ]
+    for task in results.tasks:
+        counts = ", ".join(f"{number:,} {part}" for part, number in task.rows.items())
+        rows.append((task.name, f"{counts} rows; {task.classes} classes; {_files(task.files)}"))
+    rows.append(("Machine", "; ".join(f"{name} {value}" for name, value in results.machine.items())))
+    rows.append(("Device", results.device))
+    rows.append(("Versions", ", ".join(f"{name} {value}" for name, value in results.versions.items())))
+    rows.append(("Written", results.created))
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in rows)
+    return f"<h2>How it was measured</h2><dl>{terms}</dl>"
+
+
+def _seeds(results: Results) -> str:
+    nested = results.finetune_seeds
+    averaged = f" Of each, {nested} fine-tunings are averaged." if nested > 1 else ""
+    return (
+        f"{listed([str(seed) for seed in results.finished_seeds])}. A seed is a fresh pre-training (other weights, "
+        f"order and masks) with its fine-tuning.{averaged} All recipes of a seed run one after the other, so that a "
+        "slow hour of the machine hits all alike."
+    )
+
+
+def _files(named: dict[str, str | None]) -> str:
+    return ", ".join(f"{part} {name or 'held out of train'}" for part, name in named.items())
+
+
+def _budget_note(results: Results) -> str:
+    steps = results.budget.steps
+    if not steps:
+        return ""
+    each = ", ".join(f"{label} {steps[label]:,}" for label in steps)
+    return f". Minutes were turned into steps once, by measuring all recipes in turns, and hold for every seed: {each}"
+
+
+def _recipes(results: Results) -> str:
+    parts = ["<h2>The complete recipes</h2>"]
+    for entry in results.recipes:
+        text = yaml.safe_dump(entry.recipe, sort_keys=False, allow_unicode=True, width=100)
+        parts.append(f"<details><summary>{escape(entry.label)}</summary><pre>{escape(text)}</pre></details>")
+    return "\n".join(parts)

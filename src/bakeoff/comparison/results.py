@@ -1,0 +1,287 @@
+"""What a comparison found: one tree of facts that the report and the exports read and nothing else adds to."""
+
+import csv
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from bakeoff.comparison.statistics import Difference, Spread
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+
+Initialisation = Literal["pretrained", "scratch"]
+
+
+class CurvePoint(Config):
+    """One validation during a pre-training."""
+
+    step: int
+    """Optimizer steps done."""
+    tokens: int
+    """Tokens seen."""
+    seconds: float
+    """Time spent in training, without validation."""
+    flops: float
+    """Floating-point operations spent."""
+    losses: dict[str, float]
+    """Validation loss of each objective, nats a target."""
+    bits_per_byte: dict[str, float] = Field(default={})
+    """The same in bits a byte of text, for objectives that predict every token."""
+    accuracy: dict[str, float] = Field(default={})
+    """Fraction of right predictions of each objective."""
+
+
+class PretrainingRun(Config):
+    """One finished pre-training."""
+
+    seed: int
+    """The seed of the comparison that it belongs to."""
+    path: str
+    """Its directory, relative to the results."""
+    steps: int
+    """Optimizer steps done."""
+    tokens: int
+    """Tokens seen."""
+    seconds: float
+    """Time spent."""
+    flops: float
+    """Floating-point operations spent."""
+    tokens_per_second: float
+    """Speed over the whole run."""
+    peak_memory_bytes: int | None
+    """The most memory held, where it could be measured."""
+    unigram_entropy: float | None
+    """Loss of guessing every token by its frequency alone, nats; a model near it has learned nothing else."""
+    curve: list[CurvePoint]
+    """Its validations in order."""
+
+
+class Score(Config):
+    """One fine-tuning: how well one initialisation of one recipe does on one task."""
+
+    task: str
+    """The task's name."""
+    seed: int
+    """The seed of the pre-training (or of the random weights) that it starts from."""
+    finetune_seed: int
+    """Which of the fine-tunings nested in that seed."""
+    initialisation: Initialisation
+    """Whether the weights were pre-trained or random."""
+    learning_rate: float
+    """The learning rate, chosen on dev where the plan gives several."""
+    dev: dict[str, float]
+    """Metrics on dev, as fractions."""
+    test: dict[str, float]
+    """Metrics on test, as fractions."""
+    predictions: str
+    """The file of the test predictions, relative to the results."""
+    transferred_tensors: int
+    """How many tensors came from the pre-training."""
+    best_epoch: float | None
+    """The epoch that did best on dev, whose weights were tested."""
+    seconds: float
+    """Time spent."""
+
+
+class RecipeEntry(Config):
+    """Everything about one recipe."""
+
+    label: str
+    """Its name in the report."""
+    recipe: dict[str, Any]
+    """The complete recipe."""
+    parameters: int
+    """Distinct trainable numbers, heads of pre-training included."""
+    flops_per_token: float
+    """Floating-point operations to train on one token."""
+    steps: int
+    """Optimizer steps that the budget allows it."""
+    runs: list[PretrainingRun]
+    """One pre-training a seed."""
+    scores: list[Score]
+    """Its fine-tunings."""
+
+
+class Floor(Config):
+    """A method without any neural network: what every recipe has to beat."""
+
+    task: str
+    """The task's name."""
+    kind: Literal["majority", "tfidf_logistic_regression"]
+    """Always the most frequent class; or word and character counts with logistic regression."""
+    dev: dict[str, float]
+    """Metrics on dev."""
+    test: dict[str, float]
+    """Metrics on test."""
+    chosen: dict[str, Any] = Field(default={})
+    """What was chosen on dev."""
+
+
+class TaskFacts(Config):
+    """What one task is."""
+
+    name: str
+    """Its name in the plan."""
+    metric: str
+    """The metric by which epochs are chosen and recipes ranked."""
+    classes: int
+    """How many classes there are."""
+    rows: dict[str, int]
+    """Rows of train (as used), dev and test."""
+    files: dict[str, str | None]
+    """Files of train, dev and test; none: held out of train."""
+    notes: list[str] = Field(default=[])
+    """What a reader of its numbers must know."""
+
+
+class CorpusFacts(Config):
+    """What was pre-trained on."""
+
+    path: str
+    """Its directory."""
+    fingerprint: str
+    """A checksum of its content."""
+    tokenizer: str
+    """Its tokenizer in words."""
+    tokens: int | None = None
+    """Tokens to train on."""
+    documents: int | None = None
+    """Documents to train on."""
+    unigram_entropy: float | None = None
+    """Loss of guessing every token by its frequency alone, nats."""
+
+
+class BudgetFacts(Config):
+    """What every pre-training was allowed."""
+
+    text: str
+    """The budget as the plan gives it."""
+    steps: dict[str, int] = Field(default={})
+    """For a budget in minutes: the steps that it was turned into, by recipe."""
+    seconds_per_step: dict[str, float] = Field(default={})
+    """For a budget in minutes: the speed measured before the first run, by recipe."""
+
+
+class Analysis(Config):
+    """The statistics of one task; see `bakeoff.comparison.statistics`."""
+
+    task: str
+    """The task's name."""
+    pretrained: dict[str, Spread]
+    """By recipe: the metric over seeds, pre-trained."""
+    scratch: dict[str, Spread] = Field(default={})
+    """By recipe: the metric over seeds, from random weights."""
+    pairs: list[Difference] = Field(default=[])
+    """Every two recipes, pre-trained."""
+    gains: dict[str, Difference] = Field(default={})
+    """By recipe: pre-trained against random weights."""
+
+
+class Results(Config):
+    """All that a comparison found."""
+
+    title: str
+    """Heading of the report."""
+    created: str
+    """When this was written, ISO 8601."""
+    planned_seeds: list[int]
+    """The seeds of the plan."""
+    finished_seeds: list[int]
+    """Those finished by now; the rest of this holds these alone."""
+    finetune_seeds: int
+    """Fine-tunings nested in each seed."""
+    device: str
+    """Where it ran, as the plan asked."""
+    budget: BudgetFacts
+    """What every pre-training was allowed."""
+    corpus: CorpusFacts
+    """What was pre-trained on."""
+    tasks: list[TaskFacts]
+    """What was fine-tuned on."""
+    recipes: list[RecipeEntry]
+    """What was compared, in the plan's order."""
+    floors: list[Floor]
+    """What has to be beaten."""
+    analyses: list[Analysis]
+    """The statistics, one entry a task."""
+    machine: dict[str, str]
+    """Facts of the machine."""
+    versions: dict[str, str]
+    """Versions of the software."""
+
+    @classmethod
+    def read(cls, path: Path) -> "Results":
+        """Read `results.json`.
+
+        Raises:
+            UserError: the file is missing or is not a comparison's results.
+        """
+        try:
+            text = path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror}; give the results.json of a comparison") from None
+        try:
+            return cls.model_validate_json(text)
+        except ValueError as error:
+            raise UserError(f"{path}: not the results of a comparison ({str(error).splitlines()[0]})") from None
+
+    def write_json(self, path: Path) -> None:
+        """Write `results.json`, whole or not at all."""
+        write_whole(path, self.model_dump_json(indent=1) + "\n")
+
+    def write_csv(self, path: Path) -> None:
+        """Write `results.csv`: one row for each recipe, seed, task, fine-tuning seed and initialisation."""
+        metrics = sorted({name for entry in self.recipes for score in entry.scores for name in score.test})
+        header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
+        header += [f"{part}_{name}" for part in ("dev", "test") for name in metrics]
+        header += [
+            "transferred_tensors",
+            "finetune_seconds",
+            "parameters",
+            "flops_per_token",
+            "pretrain_steps",
+        ]
+        header += [
+            "pretrain_tokens",
+            "pretrain_seconds",
+            "pretrain_flops",
+            "tokens_per_second",
+            "peak_memory_bytes",
+        ]
+        rows = [header]
+        for entry in self.recipes:
+            runs = {run.seed: run for run in entry.runs}
+            for score in entry.scores:
+                run = runs[score.seed] if score.initialisation == "pretrained" else None
+                rows.append(_row(entry, score, run, metrics))
+        beside = path.with_name(path.name + ".partial")
+        with beside.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+        os.replace(beside, path)
+
+
+def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
+    """One row of the table; what a recipe from scratch has not spent stays empty."""
+    spent = (run.steps, run.tokens, run.seconds, run.flops, run.tokens_per_second, run.peak_memory_bytes) if run else ()
+    return [
+        *(
+            entry.label,
+            score.seed,
+            score.task,
+            score.finetune_seed,
+            score.initialisation,
+            score.learning_rate,
+        ),
+        *(score.best_epoch, *(part.get(name) for part in (score.dev, score.test) for name in metrics)),
+        *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
+        *(spent or [None] * 6),
+    ]
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file beside its place and move it there, so that nobody ever reads half of it."""
+    beside = path.with_name(path.name + ".partial")
+    beside.write_text(text, encoding="utf-8")
+    os.replace(beside, path)

@@ -1,0 +1,61 @@
+"""Numbers as a reader wants them: percent, thousands, minutes."""
+
+from collections.abc import Sequence
+
+METRIC_NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def percent(fraction: float, digits: int = 1) -> str:
+    """0.8123 as 81.2; a Matthews correlation of 0.8123 likewise."""
+    return f"{100 * fraction:.{digits}f}".replace("-", MINUS)
+
+
+def points(fraction: float, digits: int = 1) -> str:
+    """A difference of fractions in percentage points, always with its sign."""
+    return f"{100 * fraction:+.{digits}f}".replace("-", MINUS)
+
+
+def quantity(value: float) -> str:
+    """12345678 as 12.3 M."""
+    for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= 0.9995 * limit:
+            scaled = value / limit
+            return f"{scaled:.{0 if scaled >= 99.95 else 1}f} {unit}"
+    return f"{value:.0f}"
+
+
+def memory(value: float | None) -> str:
+    """Bytes in MiB or GiB."""
+    if value is None:
+        return "not measured"
+    return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """Seconds in s, min or h."""
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def p_value(p: float) -> str:
+    """0.0312 as 0.031, and tiny ones as a bound."""
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """A, B and C."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else ""
+
+
+def counted(number: int, singular: str) -> str:
+    """1 seed, 3 seeds."""
+    return f"{number} {singular}" if number == 1 else f"{number} {singular}s"
+
+
+def budget(text: str) -> str:
+    """minutes=10 as 10 minutes."""
+    kind, _, amount = text.partition("=")
+    return f"{amount} {'FLOPs' if kind == 'flops' else kind}"

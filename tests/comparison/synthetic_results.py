@@ -1,0 +1,149 @@
+"""Synthetic results: what a comparison of four recipes might have found."""
+
+import numpy as np
+
+from bakeoff.comparison.contributions import contributions
+from bakeoff.comparison.results import (
+    Analysis,
+    BudgetFacts,
+    CorpusFacts,
+    CurvePoint,
+    Floor,
+    PretrainingRun,
+    RecipeEntry,
+    Results,
+    Score,
+    TaskFacts,
+)
+from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
+
+OBJECTIVES = {
+    "bert": [{"kind": "mlm", "rate": 0.15, "ngram": 1}, {"kind": "nsp"}],
+    "albert": [{"kind": "mlm", "rate": 0.15, "ngram": 3}, {"kind": "sop"}],
+    "conv": [{"kind": "mlm", "rate": 0.15, "ngram": 1}],
+    "gpt": [{"kind": "clm"}],
+}
+ENTROPY = 6.9
+
+
+def curve(objectives, seed, steps, tokens, seconds, depth):
+    random = np.random.default_rng([seed, steps])
+    found = []
+    for part in np.linspace(0.02, 1, 40):
+        losses, byte, accuracy = {}, {}, {}
+        for objective in objectives:
+            name = objective["kind"]
+            if name in ("mlm", "clm"):
+                fall = depth / (1 + np.exp(-(part - 0.25) * 12))
+                losses[name] = 7.0 + 2.0 * np.exp(-part * 30) - fall + random.normal(0, 0.03)
+                byte = {name: losses[name] * 0.32} if name == "clm" else byte
+            else:
+                losses[name] = 0.69 - 0.25 * part * (depth / 3) + random.normal(0, 0.01)
+            accuracy[name] = 0.5
+        place = {"step": round(part * steps), "tokens": round(part * tokens), "seconds": part * seconds}
+        found.append(CurvePoint(**place, flops=part * 1e15, losses=losses, bits_per_byte=byte, accuracy=accuracy))
+    return found
+
+
+def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0.78, scratch=True, depths=None):
+    names = names or ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]
+    kinds = [list(OBJECTIVES)[i % 4] for i in range(len(names))]
+    depths = depths or [2.6, 0.02, 3.0, 2.2]
+    skills = [1.05, 0.62, 1.32, 1.0]
+    random = np.random.default_rng(0)
+    truth = {task: random.integers(2 if i == 0 else 6, size=rows) for i, task in enumerate(tasks)}
+    hardness = {task: random.normal(size=rows) for task in tasks}
+    entries, groups = [], {task: {"pretrained": {}, "scratch": {}} for task in tasks}
+    for i, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        runs, scores = [], []
+        steps, tokens = 3000 + 500 * i, 12_000_000 + 2_000_000 * i
+        for seed in range(seeds):
+            points = curve(OBJECTIVES[kind], seed, steps, tokens, 600 - 3 * i, depths[i % 4])
+            common = {"seed": seed, "steps": steps, "tokens": tokens, "flops": 1e15, "unigram_entropy": ENTROPY}
+            runs.append(
+                PretrainingRun(
+                    **common,
+                    path=f"runs/{i}/seed-{seed}/pretrain",
+                    seconds=600 - 3 * i,
+                    tokens_per_second=tokens / 600,
+                    peak_memory_bytes=900 * 2**20 + i * 2**28,
+                    curve=points,
+                )
+            )
+            for task in tasks:
+                for start in ("pretrained", "scratch") if scratch else ("pretrained",):
+                    skill = skills[i % 4] if start == "pretrained" else 0.75 + 0.03 * i
+                    latent = skill + hardness[task] + random.normal(0, 0.4, rows) + random.normal(0, 0.03)
+                    wrong = (truth[task] + 1) % (truth[task].max() + 1)
+                    answers = np.where(latent > 0, truth[task], wrong)
+                    values = {"accuracy": float((answers == truth[task]).mean())}
+                    values |= {"macro_f1": values["accuracy"] - 0.01, "matthews": 2 * values["accuracy"] - 1}
+                    scores.append(
+                        Score(
+                            task=task,
+                            seed=seed,
+                            finetune_seed=0,
+                            initialisation=start,
+                            learning_rate=1e-4,
+                            dev=values,
+                            test=values,
+                            predictions="p.jsonl",
+                            transferred_tensors=52 if start == "pretrained" else 0,
+                            best_epoch=3,
+                            seconds=40,
+                        )
+                    )
+                    kept = groups[task][start].setdefault(name, {})
+                    kept[seed] = [(values["accuracy"], contributions(truth[task], answers, "accuracy"))]
+        recipe = {"name": name, "model": {"encoder": {"layers": 4, "width": 256}}, "objective": OBJECTIVES[kind]}
+        cost = {"parameters": 11_200_000 + 900_000 * i, "flops_per_token": 2.6e7 + 4e6 * i, "steps": steps}
+        entries.append(RecipeEntry(label=name, recipe=recipe, **cost, runs=runs, scores=scores))
+    analyses = []
+    for task in tasks:
+        made = {start: {n: Group.of(r) for n, r in found.items()} for start, found in groups[task].items()}
+        spreads = {start: {n: describe(g) for n, g in found.items()} for start, found in made.items()}
+        tests = {"pairs": all_pairs(made["pretrained"]), "gains": gains(made["pretrained"], made["scratch"])}
+        analyses.append(Analysis(task=task, **spreads, **tests))
+    metrics = {"accuracy": 0.51, "macro_f1": 0.34, "matthews": 0.0}
+    floors = []
+    for task in tasks:
+        floors.append(Floor(task=task, kind="majority", dev=metrics, test=metrics))
+        learned = {"accuracy": floor, "macro_f1": floor, "matthews": floor}
+        floors.append(Floor(task=task, kind="tfidf_logistic_regression", dev=learned, test=learned))
+    facts = [
+        TaskFacts(
+            name=task,
+            metric="accuracy",
+            classes=2 if i == 0 else 6,
+            rows={"train": 2000, "dev": 400, "test": rows},
+            files={"train": "train.tsv", "dev": "dev.tsv", "test": "test.tsv"},
+        )
+        for i, task in enumerate(tasks)
+    ]
+    return Results(
+        title="Which model to pre-train on our encyclopedia",
+        created="2025-01-31T12:00:00+00:00",
+        planned_seeds=list(range(max(seeds, 3))),
+        finished_seeds=list(range(seeds)),
+        finetune_seeds=1,
+        device="cpu",
+        budget=BudgetFacts(
+            text="minutes=10",
+            steps={entry.label: entry.steps for entry in entries},
+            seconds_per_step={entry.label: 0.2 for entry in entries},
+        ),
+        corpus=CorpusFacts(
+            path="corpora/encyclopedia",
+            fingerprint="3f9a0c5e77d1",
+            tokenizer="wordpiece, 8,192 tokens, lower case",
+            tokens=42_000_000,
+            documents=61_000,
+            unigram_entropy=ENTROPY,
+        ),
+        tasks=facts,
+        recipes=entries,
+        floors=floors,
+        analyses=analyses,
+        machine={"processor": "x86-64, 2 cores", "memory": "8 GiB", "system": "Linux"},
+        versions={"bakeoff": "0.1.0", "torch": "2.13.0", "python": "3.11"},
+    )

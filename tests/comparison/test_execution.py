@@ -1,0 +1,266 @@
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import BaseModel
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.results import CorpusFacts, Results
+from bakeoff.errors import UserError
+from bakeoff.tasks.data import Labelled, TaskData
+from bakeoff.tasks.metrics import score
+
+ROWS = 40
+
+
+class FakeRecipe(BaseModel):
+    name: str
+    model: dict = {"width": 8}
+    objective: list = [{"kind": "mlm"}]
+    training: dict = {}
+
+
+class FakeEngine:
+    """Writes what training would write, in no time; remembers what it was asked, and fails where told to."""
+
+    def __init__(self, fail_at=None, speeds=(0.5, 0.25, 1.0)):
+        self.calls, self.fail_at, self.speeds, self.fingerprint = [], fail_at, speeds, "abc"
+
+    def recipe(self, name, overrides):
+        return FakeRecipe(name=name, training=overrides)
+
+    def corpus(self, path):
+        return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens")
+
+    def task(self, task):
+        labels = [i % 2 for i in range(ROWS)]
+        part = Labelled(["good" if label else "bad" for label in labels], None, labels)
+        self.calls.append(("read", task.name))
+        return TaskData(part, part, part, ["0", "1"], [])
+
+    def seconds_per_step(self, recipes, corpus, device):
+        self.calls.append(("measure", *(recipe.name for recipe in recipes)))
+        return list(self.speeds[: len(recipes)])
+
+    def _call(self, *call):
+        self.calls.append(call)
+        if len([call for call in self.calls if call[0] in ("pretrain", "finetune")]) == self.fail_at:
+            raise KeyboardInterrupt
+
+    def pretrain(self, recipe, corpus, out, *, seed, budget, device, progress):
+        out.mkdir(parents=True, exist_ok=True)
+        resumed = (out / "checkpoint").exists()
+        (out / "checkpoint").touch()
+        self._call("pretrain", recipe.name, seed, str(budget), resumed)
+        line = {"kind": "validation", "step": 5, "tokens": 50, "seconds": 1.5, "flops": 1e6, "losses": {"mlm": 4.0}}
+        extra = {"loss": 4.0, "perplexity": {"mlm": 54.6}, "accuracy": {"mlm": 0.2}, "bits_per_byte": {}}
+        (out / "metrics.jsonl").write_text(
+            json.dumps({"kind": "train", "step": 1}) + "\n" + json.dumps({**line, **extra}) + "\n"
+        )
+        summary = {"seed": seed, "steps": 5, "tokens": 50, "seconds": 1.5, "flops": 1e6, "parameters": 99}
+        summary |= {
+            "flops_per_token": 600.0,
+            "tokens_per_second": 33.0,
+            "peak_memory_bytes": 10,
+            "unigram_entropy": 5.0,
+        }
+        (out / "summary.json").write_text(json.dumps(summary))
+
+    def finetune(self, source, task, out, *, seed, corpus, device, progress):
+        kind = "pretrained" if isinstance(source, Path) else "scratch"
+        if kind == "pretrained":
+            assert (source / "summary.json").is_file()
+        assert not out.exists()
+        out.mkdir(parents=True)
+        (out / "half").touch()
+        self._call("finetune", kind, task.name, seed)
+        random = np.random.default_rng([seed, *map(ord, "".join(out.parts[-4:]))])
+        labels = [i % 2 for i in range(ROWS)]
+        right = random.random(ROWS) < (0.9 if kind == "pretrained" else 0.7)
+        guesses = [label if good else 1 - label for label, good in zip(labels, right, strict=True)]
+        rows = [{"label": f"c{a}", "prediction": f"c{b}"} for a, b in zip(labels, guesses, strict=True)]
+        (out / "predictions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        values = score(labels, guesses, 2)
+        found = {"scores": {"dev": values, "test": values}, "transferred_tensors": 3 * (kind == "pretrained")}
+        found |= {"learning_rate": 1e-4, "best_epoch": 2.0, "seconds": 1.0}
+        (out / "results.json").write_text(json.dumps(found))
+
+    def environment(self, device):
+        return {"processor": "fake"}, {"bakeoff": "0"}
+
+    def of(self, kind):
+        return [call[1:] for call in self.calls if call[0] == kind]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "corpus").mkdir()
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text(name)
+    return tmp_path
+
+
+def plan(folder, **changes):
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "epochs": 3}
+    task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
+    values = {"corpus": folder / "corpus", "recipes": ["one", "two"], "budget": "steps=5", "seeds": 3, "tasks": [task]}
+    return Plan.parse({**values, **changes}, "plan")
+
+
+def go(folder, engine, reports=None, **changes):
+    reports = [] if reports is None else reports
+    return compare(
+        plan(folder, **changes), folder / "out", engine=engine, report=lambda results, path: reports.append(results)
+    )
+
+
+def test_everything_runs_interleaved_by_seed(folder):
+    engine, reports = FakeEngine(), []
+    results = go(folder, engine, reports)
+    assert [(name, seed) for name, seed, *_ in engine.of("pretrain")] == [
+        (name, seed) for seed in range(3) for name in ("one", "two")
+    ]
+    assert len(engine.of("finetune")) == 2 * 3 * 2
+    assert engine.calls[0] == ("read", "mood")  # mistakes in the data come out before anything is trained
+    assert [len(item.finished_seeds) for item in reports] == [1, 2, 3]
+    assert [item.real for item in reports[1].analyses[0].pairs] == [None]
+    assert results.analyses[0].pairs[0].p is not None
+    assert set(results.analyses[0].gains) == {"one", "two"}
+    assert {floor.kind for floor in results.floors} == {"majority", "tfidf_logistic_regression"}
+    assert results.recipes[0].runs[2].curve[0].losses == {"mlm": 4.0}
+    assert Results.read(folder / "out/results.json") == results
+    assert len((folder / "out/results.csv").read_text().splitlines()) == 1 + 12
+
+
+def test_finished_runs_are_not_run_again(folder):
+    first = go(folder, FakeEngine())
+    again, reports = FakeEngine(), []
+    second = go(folder, again, reports)
+    assert again.calls == []
+    assert len(reports) == 1
+    assert second.model_copy(update={"created": first.created}) == first
+
+
+@pytest.mark.parametrize("fail_at", [1, 2, 3, 8, 18])
+def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
+    broken = FakeEngine(fail_at=fail_at)
+    with pytest.raises(KeyboardInterrupt):
+        go(folder, broken)
+    rest = FakeEngine()
+    results = go(folder, rest)
+    jobs = [call for call in broken.calls + rest.calls if call[0] in ("pretrain", "finetune")]
+    assert len(jobs) == 18 + 1
+    assert sum(call[-1] is True for call in jobs if call[0] == "pretrain") == (broken.calls[-1][0] == "pretrain")
+    assert results.finished_seeds == [0, 1, 2]
+    whole = folder / "whole"
+    whole.mkdir()
+    straight = compare(plan(folder), whole, engine=FakeEngine(), report=lambda results, path: None)
+    assert straight.recipes == results.recipes
+    assert straight.analyses == results.analyses
+
+
+def test_minutes_become_steps_once(folder):
+    first = FakeEngine(fail_at=4)
+    with pytest.raises(KeyboardInterrupt):
+        go(folder, first, budget="minutes=2")
+    second = FakeEngine(speeds=(9.0, 9.0))
+    results = go(folder, second, budget="minutes=2")
+    assert first.of("measure") == [("one", "two")]
+    assert second.of("measure") == []
+    assert {budget for _, _, budget, _ in first.of("pretrain") + second.of("pretrain")} == {"steps=240", "steps=480"}
+    assert results.budget.steps == {"one": 240, "two": 480}
+    assert json.loads((folder / "out/budget.json").read_text())["text"] == "minutes=2"
+
+
+def test_other_budgets_are_not_measured(folder):
+    engine = FakeEngine()
+    results = go(folder, engine, budget="tokens=5M", seeds=1)
+    assert engine.of("measure") == []
+    assert results.budget.steps == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"budget": "steps=6"}, "made with budget steps=5, the plan now says steps=6"),
+        ({"recipes": [{"recipe": "one", "set": {"lr": 2}}, "two"]}, "recipe.training.lr null, the plan now says 2"),
+        ({"device": "cuda"}, 'device "auto", the plan now says "cuda"'),
+    ],
+)
+def test_changed_settings_are_refused_before_anything_runs(folder, changes, message):
+    go(folder, FakeEngine(), seeds=1)
+    engine = FakeEngine()
+    with pytest.raises(UserError) as error:
+        go(folder, engine, **changes)
+    assert message in str(error.value)
+    assert engine.calls == []
+
+
+def test_a_changed_task_file_or_setting_is_refused(folder):
+    go(folder, FakeEngine(), seeds=1)
+    (folder / "test.tsv").write_text("other rows")
+    with pytest.raises(UserError, match=r"files\.test"):
+        go(folder, FakeEngine(), seeds=1)
+    (folder / "test.tsv").write_text("test")
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "epochs": 4}
+    task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
+    with pytest.raises(UserError, match="epochs 3, the plan now says 4"):
+        go(folder, FakeEngine(), seeds=1, tasks=[task])
+
+
+def test_another_corpus_is_refused(folder):
+    go(folder, FakeEngine(), seeds=1)
+    engine = FakeEngine()
+    engine.fingerprint = "def"
+    with pytest.raises(UserError, match='corpus "abc", the plan now says "def"'):
+        go(folder, engine, seeds=1)
+
+
+def test_a_plan_may_grow(folder):
+    go(folder, FakeEngine(), seeds=1, budget="minutes=2")
+    engine = FakeEngine(speeds=(1.0,))
+    results = go(folder, engine, recipes=["one", "two", "three"], seeds=2, finetune_seeds=2, budget="minutes=2")
+    assert engine.of("measure") == [("three",)]
+    assert len(engine.of("pretrain")) == 1 + 3
+    assert results.budget.steps == {"one": 240, "two": 480, "three": 120}
+    seeds = {score.finetune_seed for score in results.recipes[2].scores}
+    assert seeds == {0, 1}
+    assert len(results.recipes[0].scores) == 2 * 2 * 2
+
+
+def test_without_scratch(folder):
+    engine = FakeEngine()
+    results = go(folder, engine, from_scratch=False, seeds=1)
+    assert {kind for kind, *_ in engine.of("finetune")} == {"pretrained"}
+    assert results.analyses[0].gains == results.analyses[0].scratch == {}
+
+
+def test_a_foreign_directory_is_not_touched(folder):
+    foreign = folder / "out/runs/one/seed-0/pretrain"
+    foreign.mkdir(parents=True)
+    (foreign / "mine.txt").touch()
+    with pytest.raises(UserError, match="not made by a comparison"):
+        go(folder, FakeEngine())
+    assert (foreign / "mine.txt").exists()
+
+
+def test_progress_is_told(folder):
+    lines = []
+    compare(
+        plan(folder, seeds=1),
+        folder / "out",
+        progress=lines.append,
+        engine=FakeEngine(),
+        report=lambda results, path: None,
+    )
+    assert "seed 0: pre-training one" in lines
+    assert "seed 0: fine-tuning two on mood from scratch" in lines
+    assert lines[-1].startswith("1 of 1 seeds done")
+
+
+def test_the_real_report_of_a_fake_run(folder):
+    compare(plan(folder), folder / "out", engine=FakeEngine())
+    assert "accuracy" in (folder / "out/report.html").read_text(encoding="utf-8")
+    assert list((folder / "out/figures").glob("*.png"))

@@ -1,0 +1,72 @@
+import random
+
+import pytest
+
+from bakeoff.comparison.floors import floors, majority, tfidf
+from bakeoff.tasks.data import Labelled, TaskData
+
+
+def rows(make, seed, count):
+    source = random.Random(seed)
+    made = [make(source) for _ in range(count)]
+    return Labelled([row[0] for row in made], None, [row[-1] for row in made])
+
+
+def splits(make):
+    return TaskData(*(rows(make, seed, count) for seed, count in enumerate((200, 80, 80))), list("ab"), [])
+
+
+def words(source):
+    label = source.randrange(2)
+    filler = [source.choice(["the", "a", "one", "this", "very", "quite", "some"]) for _ in range(6)]
+    return " ".join([*filler, source.choice(["good", "fine"] if label else ["bad", "poor"])]), label
+
+
+def chinese(source):
+    label = source.randrange(2)
+    noise = "".join(chr(0x4E00 + source.randrange(2000)) for _ in range(6))
+    return noise + ("很好" if label else "很差") + noise[::-1], label
+
+
+def test_words_are_found():
+    found = {floor.kind: floor for floor in floors("t", splits(words), "accuracy")}
+    assert found["tfidf_logistic_regression"].test["accuracy"] == 1
+    assert found["tfidf_logistic_regression"].chosen["features"] == "word 1-2-grams"
+    assert found["majority"].test["accuracy"] < 0.7
+    assert found["majority"].test["matthews"] == 0
+    assert set(found["majority"].test) == {"accuracy", "macro_f1", "matthews"}
+
+
+def test_text_without_spaces_is_read_by_character():
+    found = tfidf("t", splits(chinese), "macro_f1")
+    assert found.chosen["features"] == "character 1-3-grams"
+    assert found.test["macro_f1"] > 0.95
+
+
+def test_pairs_are_compared_with_each_other():
+    names = [f"name{i}" for i in range(30)]
+    parts = []
+    for seed, count in enumerate((600, 100, 100)):
+        source = random.Random(seed)
+        labels = [source.randrange(2) for _ in range(count)]
+        first = [source.choice(names) for _ in labels]
+        second = [a if label else source.choice(names) for a, label in zip(first, labels, strict=True)]
+        parts.append(Labelled(first, second, labels))
+    assert tfidf("t", TaskData(*parts, ["0", "1"], []), "accuracy").test["accuracy"] > 0.9
+
+
+def test_majority_is_of_train():
+    parts = [Labelled(["a"] * len(labels), None, labels) for labels in ([2, 2, 0], [0], [2, 0, 0, 1])]
+    data = TaskData(*parts, ["x", "y", "z"], [])
+    assert majority("t", data).test["accuracy"] == 0.25
+    assert majority("t", data).chosen == {"class": 2}
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels"), [(["", "", ""], [0, 1, 1]), (["a b", "c d", "e"], [1, 1, 1])], ids=["no text", "one class"]
+)
+def test_where_nothing_can_be_learned(texts, labels):
+    part = Labelled(texts, None, labels)
+    found = tfidf("t", TaskData(part, part, part, ["0", "1"], []), "accuracy")
+    assert found.kind == "tfidf_logistic_regression"
+    assert found.test["accuracy"] == pytest.approx(2 / 3 if 0 in labels else 1)

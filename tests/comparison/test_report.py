@@ -1,0 +1,202 @@
+import json
+import re
+from html.parser import HTMLParser
+
+import pytest
+from synthetic_results import make_results
+
+from bakeoff.comparison.charts import panels
+from bakeoff.comparison.findings import cautions, findings
+from bakeoff.comparison.report import write_report
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.wording import duration, listed, memory, p_value, percent, points, quantity
+from bakeoff.errors import UserError
+
+
+class Page(HTMLParser):
+    """What a browser would see: elements, what they load, and the text outside of scripts and styles."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.loads, self.scripts, self.tags, self.text, self.raw = [], [], [], "", None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.raw = tag if tag in ("script", "style") else self.raw
+        if tag == "script":
+            self.scripts.append("")
+        self.loads += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
+
+    def handle_endtag(self, tag):
+        self.raw = None if tag == self.raw else self.raw
+
+    def handle_data(self, data):
+        if self.raw == "script":
+            self.scripts[-1] += data
+        elif self.raw is None:
+            self.text += data
+
+
+HOSTILE = ["<b>bold", "quote\" & '", "</script><script>alert(1)</script>", "中文 {{x}} $title"]
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(make_results(names=HOSTILE, rows=300), path)
+    return path
+
+
+def test_one_file_that_loads_nothing(written):
+    html = written.read_text(encoding="utf-8")
+    page = Page(html)
+    assert page.loads == []
+    assert not re.search(r"@import|url\(", re.search(r"<style>(.*?)</style>", html, re.DOTALL)[1])
+    assert "default-src 'none'" in html
+    assert "link" not in page.tags
+    assert "iframe" not in page.tags
+    assert "img" not in page.tags
+
+
+def test_one_bundle_for_all_charts(written):
+    page = Page(written.read_text(encoding="utf-8"))
+    specifications, bundle, draw = page.scripts
+    assert sum(len(script) > 500_000 for script in page.scripts) == 1
+    assert "window.vegaEmbed" in bundle
+    assert "vegaEmbed(" in draw
+    drawn = json.loads(specifications)
+    assert len(drawn) == 2 * 5 + 2
+    assert all("$schema" not in chart for chart in drawn.values())
+    assert written.stat().st_size < 2_000_000
+
+
+def test_labels_are_text_and_not_markup(written):
+    html = written.read_text(encoding="utf-8")
+    page = Page(html)
+    for label in HOSTILE:
+        assert label in page.text
+        assert label in json.dumps(json.loads(page.scripts[0]), ensure_ascii=False) or '"' in label
+    assert html.count("alert(1)</script>") == 0
+    assert page.tags.count("script") == 3
+    assert page.tags.count("b") == html.split("<script")[0].count("<b>")
+
+
+def test_figures_beside_it(written):
+    folder = written.parent / "figures"
+    assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 12
+    assert all(file.read_bytes().startswith(b"\x89PNG") for file in folder.glob("*.png"))
+
+
+def test_a_clear_winner():
+    results = make_results()
+    found = findings(results)
+    assert (
+        found.headline
+        == "conv-light-encoder-tiny is the best of all 4 recipes on both tasks, and the difference is real."
+    )
+    assert any(line.startswith("Pre-training raises") for line in found.details)
+    assert any(line.startswith("Pre-training lowers the accuracy of albert-tiny") for line in found.details)
+
+
+def test_nothing_is_claimed_from_two_seeds():
+    results = make_results(seeds=2)
+    found = findings(results)
+    assert found.headline == "Nothing can be claimed yet: 2 seeds cannot show whether a difference is real."
+    assert not any("noise" in line for line in found.details)
+    assert any("not finished: 2 of 3 seeds" in line for line in cautions(results))
+
+
+def test_equal_recipes_have_no_winner():
+    results = make_results(names=["bert-mini", "gpt-tiny"], tasks=("SST-2",), rows=200)
+    equal = results.analyses[0].pairs[0].model_copy(update={"real": False, "difference": 0.001})
+    results = results.model_copy(update={"analyses": [results.analyses[0].model_copy(update={"pairs": [equal]})]})
+    found = findings(results)
+    assert found.headline == "No winner: the difference between the two recipes is within the noise."
+    assert "cannot be told apart from it" in found.details[0]
+
+
+def test_winner_on_one_task_only():
+    results = make_results()
+    last = results.analyses[1]
+    undecided = last.model_copy(update={"pairs": [pair.model_copy(update={"real": False}) for pair in last.pairs]})
+    found = findings(results.model_copy(update={"analyses": [results.analyses[0], undecided]}))
+    assert found.headline == "conv-light-encoder-tiny is best on SST-2; on TREC the leaders cannot be told apart."
+
+
+def test_one_recipe_alone(tmp_path):
+    results = make_results(names=["bert-mini"], tasks=("SST-2",), scratch=False, rows=100)
+    assert findings(results).headline.startswith("Only bert-mini was measured")
+    write_report(results, tmp_path / "report.html")
+    text = Page((tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert "from scratch" not in text.split("How it was measured")[0].split("Recipe")[1].split("Most frequent")[0]
+
+
+def test_cautions():
+    found = "\n".join(cautions(make_results()))
+    assert "albert-tiny ends its pre-training no better than the unigram entropy" in found
+    assert "bert-mini ends" not in found
+    assert "no gain from pre-training could be shown for albert-tiny" in found
+    assert "TF-IDF" not in found
+    assert "TF-IDF with logistic regression scores 97.0 %" in "\n".join(cautions(make_results(floor=0.97)))
+
+
+def test_a_pretraining_that_did_not_arrive_is_said():
+    results = make_results(names=["bert-mini"], rows=100)
+    entry = results.recipes[0]
+    scores = [score.model_copy(update={"transferred_tensors": 0}) for score in entry.scores]
+    results = results.model_copy(update={"recipes": [entry.model_copy(update={"scores": scores})]})
+    assert any("no tensor was taken over" in line for line in cautions(results))
+
+
+def test_losses_share_a_panel_only_if_they_compare(results):
+    found = {panel.title: [entry.label for entry in panel.entries] for panel in panels(results)}
+    assert found["Masked tokens (mlm); ngram 1, rate 0.15"] == ["bert-mini", "conv-light-encoder-tiny"]
+    assert found["Masked tokens (mlm); ngram 3, rate 0.15"] == ["albert-tiny"]
+    assert found["Next token (clm)"] == ["gpt-tiny"]
+    assert {panel.unit for panel in panels(results) if panel.objective == "clm"} == {"bits per byte"}
+
+
+def test_results_survive_their_file(results, tmp_path):
+    results.write_json(tmp_path / "results.json")
+    assert Results.read(tmp_path / "results.json") == results
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(UserError, match="not the results of a comparison"):
+        Results.read(tmp_path / "other.json")
+    with pytest.raises(UserError, match="No such file"):
+        Results.read(tmp_path / "none.json")
+
+
+def test_csv_is_tidy(results, tmp_path):
+    results.write_csv(tmp_path / "results.csv")
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert len(lines) == 1 + 4 * 3 * 2 * 2
+    assert lines[0].startswith("recipe,seed,task,finetune_seed,initialisation,")
+    assert len({len(line.split(",")) for line in lines}) == 1
+    assert not list(tmp_path.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        (percent(0.81234), "81.2"),
+        (percent(-0.05), "−5.0"),
+        (points(0.0312), "+3.1"),
+        (points(-0.0312), "−3.1"),
+        (quantity(12_345_678), "12.3 M"),
+        (quantity(999_960), "1.0 M"),
+        (quantity(110e6), "110 M"),
+        (quantity(512), "512"),
+        (memory(None), "not measured"),
+        (memory(3 * 2**30), "3.0 GiB"),
+        (duration(90), "90 s"),
+        (duration(600), "10.0 min"),
+        (duration(9000), "2.5 h"),
+        (p_value(0.0001), "< 0.001"),
+        (p_value(0.0312), "0.031"),
+        (listed(["a", "b", "c"]), "a, b and c"),
+        (listed([]), ""),
+    ],
+)
+def test_numbers_as_a_reader_wants_them(made, expected):
+    assert made == expected

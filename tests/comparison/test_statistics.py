@@ -1,0 +1,171 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from bakeoff.comparison.contributions import contributions
+from bakeoff.comparison.statistics import Group, all_pairs, decide, describe, difference, gains, holm
+from bakeoff.tasks.metrics import score
+
+
+def answers(random, seeds, examples, *, between_seeds, skill=1.0, shared=None, own=0.3, fleeting=0.3):
+    """Right or wrong of one recipe (seeds, examples), from a probit model with its share of difficulty in common.
+
+    Scaled so that recipes with other variances have the same chance to be right: the null hypothesis is exact.
+    """
+    shared = np.zeros(examples) if shared is None else shared
+    latent = shared + random.normal(0, own, examples) + random.normal(0, fleeting, (seeds, examples))
+    latent = latent + random.normal(0, between_seeds, (seeds, 1))
+    return (latent / np.sqrt(1 + own**2 + fleeting**2 + between_seeds**2) + skill > 0).astype(float)
+
+
+def group(right):
+    return Group.of({seed: [(row.mean(), row)] for seed, row in enumerate(right)})
+
+
+def false_claims(seeds, examples, spreads, repeats, skills=None):
+    """How often a table of recipes that are all equal (but for skills) holds a claim on the first pair and at all."""
+    random = np.random.default_rng([seeds, examples])
+    any_claim = wins = 0
+    for _ in range(repeats):
+        shared = random.normal(0, 1, examples)
+        found = all_pairs(
+            {
+                str(i): group(
+                    answers(random, seeds, examples, between_seeds=s, shared=shared, skill=skills[i] if skills else 1.0)
+                )
+                for i, s in enumerate(spreads)
+            }
+        )
+        any_claim += any(item.real for item in found)
+        wins += any(item.real for item in found if {item.first, item.second} == {"0", "1"})
+    return any_claim / repeats, wins / repeats
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+@pytest.mark.parametrize("examples", [200, 1000])
+@pytest.mark.parametrize("spreads", [(0.0,) * 4, (0.05,) * 4, (0.2,) * 4, (0.1, 0.2)])
+def test_false_claims_stay_below_the_level(seeds, examples, spreads):
+    repeats = 400
+    rate, _ = false_claims(seeds, examples, spreads, repeats)
+    # The one-sided 99.9 % point of the binomial at the nominal level: 34 of 400.
+    assert rate * repeats <= stats.binom.ppf(0.999, repeats, 0.05)
+
+
+@pytest.mark.filterwarnings("ignore:Precision loss:RuntimeWarning")  # seeds that happen to agree
+def test_seeds_alone_would_claim_too_much():
+    """Why the test set is in it: recipes that differ in which examples they get right, hardly from seed to seed."""
+    random = np.random.default_rng(0)
+    naive = ours = 0
+    for _ in range(200):
+        a, b = (answers(random, 3, 300, between_seeds=0.0, own=0.9, fleeting=0.1) for _ in range(2))
+        naive += stats.ttest_ind(a.mean(1), b.mean(1), equal_var=False).pvalue < 0.05
+        ours += difference("a", group(a), "b", group(b)).p < 0.05
+    assert naive > 60
+    assert ours <= stats.binom.ppf(0.999, 200, 0.05)
+
+
+def test_power():
+    """Five points between one of four recipes and the others, 900 test examples, a seed deviation of one point."""
+    skills = (1.2, 1.0, 1.0, 1.0)
+    few = false_claims(3, 900, (0.04,) * 4, 100, skills)[1]
+    more = false_claims(5, 900, (0.04,) * 4, 100, skills)[1]
+    assert few > 0.4
+    assert more > 0.85
+
+
+def test_interval_covers_the_truth():
+    random = np.random.default_rng(3)
+    truth = stats.norm.cdf(1.0)
+    repeats = 300
+    inside = 0
+    for _ in range(repeats):
+        found = describe(group(answers(random, 3, 400, between_seeds=0.1, shared=random.normal(0, 1, 400)))).interval
+        inside += found[0] <= truth <= found[1]
+    assert inside >= stats.binom.ppf(0.001, repeats, 0.95)
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_no_claim_below_three_seeds(seeds):
+    a, b = group(np.ones((seeds, 500))), group(np.zeros((seeds, 500)))
+    for item in [*all_pairs({"a": a, "b": b}), *gains({"a": a}, {"a": b}).values()]:
+        assert item.difference == 1
+        assert item.real is item.p is item.interval is item.adjusted_p is None
+    assert describe(a).interval is None
+    assert (describe(a).deviation is None) == (seeds == 1)
+
+
+def test_the_formula_by_hand():
+    a = Group({0: 0.80, 1: 0.82, 2: 0.84}, np.array([1.0, 1, 1, 1, 0.1]))
+    b = Group({0: 0.70, 1: 0.70, 2: 0.73}, np.array([1.0, 0.8, 1, 0.6, 0.15]))
+    found = difference("a", a, "b", b)
+    seeds = 0.0004 / 3 + 0.0003 / 3
+    test = np.var([0, 0.2, 0, 0.4, -0.05], ddof=1) / 5
+    freedom = (seeds + test) ** 2 / (seeds**2 / 2 + test**2 / 4)
+    t = (0.82 - 0.71) / np.sqrt(seeds + test)
+    assert found.p == pytest.approx(2 * stats.t.sf(t, freedom))
+    assert found.interval[0] == pytest.approx(0.11 - stats.t.ppf(0.975, freedom) * np.sqrt(seeds + test))
+    assert found.relative == pytest.approx(0.11 / 0.71)
+
+
+def test_identical_and_opposite_answers():
+    same = np.ones((3, 50))
+    assert difference("a", group(same), "b", group(same)).p == 1
+    assert difference("a", group(same), "b", group(0 * same)).p == 0
+
+
+def test_finetunings_of_one_seed_count_once():
+    random = np.random.default_rng(0)
+    rows = (random.random((3, 2, 40)) > 0.3).astype(float)
+    nested = Group.of({seed: [(row.mean(), row) for row in pair] for seed, pair in enumerate(rows)})
+    assert list(nested.scores.values()) == pytest.approx(rows.mean((1, 2)).tolist())
+    assert describe(nested).deviation == pytest.approx(np.std(rows.mean((1, 2)), ddof=1))
+    # The same fine-tuning three times over is no more evidence than once.
+    tripled = Group.of({seed: [(row[0].mean(), row[0])] * 3 for seed, row in enumerate(rows)})
+    once = group(rows[:, 0])
+    assert difference("a", tripled, "b", nested).p == pytest.approx(difference("a", once, "b", nested).p)
+
+
+def test_holm_by_hand():
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+def test_correction_can_take_a_claim_away():
+    random = np.random.default_rng(5)
+    rows = {str(i): group(answers(random, 3, 300, between_seeds=0.05, skill=1 + 0.1 * (i == 0))) for i in range(6)}
+    found = all_pairs(rows)
+    assert len(found) == 15
+    assert all(item.adjusted_p >= item.p for item in found)
+    assert [item.real for item in decide(found[:1])] == [found[0].p < 0.05]
+
+
+@pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "matthews"])
+@pytest.mark.parametrize(("classes", "rows"), [(2, 12), (3, 40), (9, 25)])
+def test_contributions_are_jackknife_pseudo_values(metric, classes, rows):
+    random = np.random.default_rng([classes, rows])
+    labels = random.integers(classes, size=rows)
+    predictions = np.where(random.random(rows) < 0.6, labels, random.integers(classes, size=rows))
+    whole = score(labels.tolist(), predictions.tolist(), classes)[metric]
+    without = [
+        score(np.delete(labels, i).tolist(), np.delete(predictions, i).tolist(), classes)[metric] for i in range(rows)
+    ]
+    expected = rows * whole - (rows - 1) * np.array(without)
+    assert contributions(labels, predictions, metric) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("metric", ["macro_f1", "matthews"])
+def test_contributions_predict_the_noise_of_the_test_set(metric):
+    random = np.random.default_rng(0)
+    seen, estimated = [], []
+    for _ in range(200):
+        labels = random.choice(3, p=[0.5, 0.3, 0.2], size=400)
+        predictions = np.where(random.random(400) < 0.7, labels, random.integers(3, size=400))
+        seen.append(score(labels.tolist(), predictions.tolist(), 3)[metric])
+        estimated.append(np.sqrt(np.var(contributions(labels, predictions, metric), ddof=1) / 400))
+    assert np.mean(estimated) == pytest.approx(np.std(seen), rel=0.15)
+
+
+def test_contributions_take_names_of_classes():
+    assert contributions(["a", "b", "a"], ["a", "a", "a"], "accuracy").tolist() == [1, 0, 1]
+    assert len(contributions(["a", "b", "a"], ["a", "a", "c"], "macro_f1")) == 3
