@@ -16,8 +16,9 @@ from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
 from bakeoff.training.speed import make_batches, seconds_per_step
 
-COMPILE_FROM_SECONDS = {"cpu": 1200.0, "cuda": 180.0}
-"""Compilation pays from this much training time on: it costs 20 to 60 s and saves a tenth or more of every step."""
+COMPILE_FROM_FLOPS = {"cpu": 1e14, "cuda": 2e16}
+"""Compilation pays from this much work on (a quarter of an hour on two cores): it costs up to a minute and saves a
+tenth or more of every step. Work decides, not the clock, so that all seeds of a recipe are made alike."""
 
 
 def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
@@ -37,18 +38,13 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
     tokens = make_batches(recipe, module, corpus, seed=0).format.tokens_per_example * recipe.training.batch
     flops = tokens * module.flops_per_token()
     del module
-    seconds = None
-    if budget.minutes is not None:
-        seconds = seconds_per_step([recipe], corpus, device)[0]
+    seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
     steps = budget.steps_for(tokens, flops, seconds)
     fitted = recipe.fitted(steps)
     if fitted.training.compile != "auto":
         return fitted
-    if seconds is None:
-        # Rough is enough here: a machine that makes 2e11 useful operations a second is a slow laptop.
-        seconds = flops / 2e11 if steps * flops / 2e11 < 300 else seconds_per_step([recipe], corpus, device, 0.0)[0]
-    threshold = COMPILE_FROM_SECONDS.get(resolve_device(device).type)
-    return fitted.changed({"training.compile": threshold is not None and steps * seconds > threshold})
+    threshold = COMPILE_FROM_FLOPS.get(resolve_device(device).type)
+    return fitted.changed({"training.compile": threshold is not None and steps * flops > threshold})
 
 
 def pretrain(

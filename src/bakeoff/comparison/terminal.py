@@ -1,0 +1,64 @@
+"""A comparison's answer and scores on the terminal."""
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bakeoff.comparison.findings import cautions, findings
+from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.statistics import Spread
+from bakeoff.comparison.wording import METRIC_NAMES, duration, percent, points, quantity
+
+FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, logistic regression"}
+
+
+def print_results(results: Results, out: Path) -> None:
+    """Print a table a task, what can be said of it, and where the report is."""
+    console = Console(highlight=False)
+    for analysis in results.analyses:
+        console.print(_table(results, analysis))
+    found = findings(results)
+    console.print(f"\n[bold]{found.headline}[/bold]")
+    for line in [*found.details, *cautions(results)]:
+        console.print(f"- {line}", markup=False)
+    console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
+
+
+def _table(results: Results, analysis: Analysis) -> Table:
+    facts = next(task for task in results.tasks if task.name == analysis.task)
+    seeds = len(results.finished_seeds)
+    title = f"{analysis.task}: {METRIC_NAMES[facts.metric]} on test, %, mean ± deviation over {seeds} seeds"
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for name in ("recipe", "pre-trained", "from scratch", "gain"):
+        table.add_column(name, justify="left" if name == "recipe" else "right", no_wrap=True)
+    for name in ("parameters", "tokens/s", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry in results.recipes:
+        gain = analysis.gains.get(entry.label)
+        count = max(1, len(entry.runs))
+        rate = sum(run.tokens_per_second for run in entry.runs) / count
+        seconds = sum(run.seconds for run in entry.runs) / count
+        table.add_row(
+            entry.label,
+            _spread(analysis.pretrained.get(entry.label)),
+            _spread(analysis.scratch.get(entry.label)),
+            "" if gain is None else points(gain.difference) + (" *" if gain.real else ""),
+            quantity(entry.parameters),
+            f"{rate:,.0f}",
+            duration(seconds),
+        )
+    table.add_section()
+    for floor in results.floors:
+        if floor.task == analysis.task:
+            table.add_row(FLOOR_NAMES[floor.kind], percent(floor.test[facts.metric]))
+    if any(gain.real for gain in analysis.gains.values()):
+        table.caption = "* beyond the noise of seeds and test rows"
+        table.caption_justify = "left"
+    return table
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    return percent(spread.mean) + ("" if spread.deviation is None else f" ± {percent(spread.deviation)}")

@@ -1,0 +1,224 @@
+"""Finding text files, and reading their lines within a bounded memory, whatever their size and compression."""
+
+import glob
+import gzip
+import io
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+
+from bakeoff.errors import UserError
+
+KINDS = (".txt", ".jsonl", ".csv", ".tsv")
+_COMPRESSIONS = (".gz", ".zst")
+_SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst"
+_PIECE = 1 << 16  # bytes of a line that are held at once
+LONGEST_RECORD = 1 << 27
+"""Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
+
+
+def kind_of(path: Path) -> str | None:
+    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression; None for other files."""
+    suffix = path.suffix.lower()
+    if suffix in _COMPRESSIONS:
+        suffix = Path(path.stem).suffix.lower()
+    return suffix if suffix in KINDS else None
+
+
+def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path]:
+    """All text files that are meant by files, folders (searched recursively, hidden files left out) and globs.
+
+    Args:
+        texts: what the user gave.
+        skips: counts files in folders that are of no supported kind.
+
+    Returns:
+        Files in the order given, sorted within a folder or glob; a file that is meant twice comes once.
+
+    Raises:
+        UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text.
+    """
+    if isinstance(texts, str | Path):
+        texts = [texts]
+    files: dict[Path, Path] = {}
+    for text in texts:
+        path = Path(text).expanduser()
+        if path.is_dir():
+            found = _in_folder(path, skips)
+        elif path.exists():
+            if kind_of(path) is None:
+                raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}")
+            found = [path]
+        elif glob.has_magic(str(path)):
+            found = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+            found = [file for file in found if file.is_file() and kind_of(file)]
+            if not found:
+                raise UserError(f"{path}: no text file matches; supported are {_SUPPORTED}")
+        else:
+            raise UserError(f"{path}: no such file or folder")
+        for file in found:
+            files.setdefault(file.resolve(), file)
+    if not files:
+        raise UserError("no text was given; name files, folders or globs")
+    return list(files.values())
+
+
+def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if name.startswith("."):
+                continue
+            if kind_of(Path(name)):
+                found.append(Path(parent, name))
+            else:
+                skips["files of another kind"] += 1
+    if not found:
+        raise UserError(f"{folder}: a folder without text; supported are {_SUPPORTED}")
+    return found
+
+
+class Line(NamedTuple):
+    """A line of a file, or one piece of a long one."""
+
+    number: int
+    """Line number, from 1."""
+    text: str
+    """Decoded text with its line end."""
+    continues: bool
+    """Whether this piece goes on with the line of the piece before it."""
+
+
+class LineReader:
+    """Decodes the lines of a file."""
+
+    def __init__(self, path: Path, errors: str) -> None:
+        """Read `path`; `errors` is "strict" or "replace" for invalid UTF-8."""
+        self._path = path
+        self._errors = errors
+        self._raw: BinaryIO | None = None
+
+    def position(self) -> int:
+        """Bytes of the file on disk that have been read."""
+        return self._raw.tell() if self._raw is not None and not self._raw.closed else 0
+
+    def whole(self) -> Iterator[Line]:
+        """Whole lines, for formats in which a record cannot be cut.
+
+        Raises:
+            UserError: unreadable or damaged file, invalid UTF-8, or a line longer than `LONGEST_RECORD`.
+        """
+        for number, data in self._read(LONGEST_RECORD + 1):
+            if len(data) > LONGEST_RECORD:
+                raise UserError(
+                    f"{self._path}:{number}: the line is longer than {LONGEST_RECORD >> 20} MB; store one record a line"
+                )
+            yield Line(number, self._decode(data, number), continues=False)
+
+    def pieces(self) -> Iterator[Line]:
+        """Lines, long ones in pieces of about 64 KB that are cut before whitespace where there is any.
+
+        Raises:
+            UserError: unreadable or damaged file, or invalid UTF-8.
+        """
+        rest = b""
+        continues = False
+        for number, data in self._read(_PIECE, pieces=True):
+            data = rest + data
+            rest = b""
+            if not data.endswith(b"\n"):
+                cut = _cut(data)
+                data, rest = data[:cut], data[cut:]
+                if len(rest) > _PIECE:  # no whitespace and no end of a character: not text
+                    data, rest = data + rest, b""
+            if data:
+                yield Line(number, self._decode(data, number), continues)
+            continues = not data.endswith(b"\n")
+            last = number
+        if rest:
+            yield Line(last, self._decode(rest, last), continues)
+
+    def _read(self, limit: int, pieces: bool = False) -> Iterator[tuple[int, bytes]]:
+        number = 0
+        ended = True
+        try:
+            with open(self._path, "rb") as raw:
+                self._raw = raw
+                with _decompressed(self._path, raw) as stream:
+                    while data := stream.readline(limit):
+                        if number == 0:
+                            data = data.removeprefix(b"\xef\xbb\xbf")
+                        number += ended or not pieces
+                        ended = data.endswith(b"\n")
+                        yield number, data
+        except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+            raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None
+        except OSError as error:
+            raise UserError(f"{self._path}: cannot be read ({error.strerror or error})") from None
+
+    def _decode(self, data: bytes, number: int) -> str:
+        try:
+            return data.decode("utf-8", self._errors)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self._path}:{number}: not valid UTF-8 (byte 0x{data[error.start]:02x}); convert the file, or give "
+                "--errors replace to read each such byte as �"
+            ) from None
+
+
+def _decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1 << 18)
+    if suffix == ".zst":
+        return io.BufferedReader(_Zstandard(raw), 1 << 18)
+    return raw
+
+
+class _Zstandard(io.RawIOBase):
+    """Decompressed bytes; the library's own reader takes a file that breaks off for a complete one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(b"")
+        self._started = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._frame.unused_data if self._frame.eof else b""
+            data = data or self._raw.read(1 << 14)
+            if not data:
+                if self._started and not self._frame.eof:
+                    raise EOFError("it ends in the middle of a frame")
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = True
+            self._ready = memoryview(self._frame.decompress(data))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+
+def _cut(data: bytes) -> int:
+    """Where to cut a piece of a line: before its last space, else before the last character."""
+    cut = max(data.rfind(b" "), data.rfind(b"\t"))
+    if cut > 0:
+        return cut
+    cut = len(data)
+    # Up to three bytes back lies the first byte of the last character, which may be incomplete.
+    for back in range(1, min(4, cut) + 1):
+        if data[cut - back] & 0xC0 != 0x80:
+            return cut - back or cut
+    return cut

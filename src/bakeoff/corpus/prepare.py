@@ -1,0 +1,206 @@
+"""Text to corpus: a first reading trains the tokenizer, a second one encodes."""
+
+import contextlib
+import ctypes
+import os
+import platform
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tokenizers
+
+from bakeoff.corpus.files import find_files
+from bakeoff.corpus.progress import Progress
+from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Sample, Survey, assign, survey
+from bakeoff.corpus.sentences import RULE
+from bakeoff.corpus.sources import DOCUMENT, Piece, SourceOptions, TextReader
+from bakeoff.corpus.store import SPLITS, Corpus, Source
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.corpus.worker import Job, encode_jobs
+from bakeoff.corpus.writer import CorpusWriter, check_target
+from bakeoff.errors import UserError
+
+_JOB = 1 << 18  # characters
+_MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
+_LONG_WORD = 24  # bytes
+_SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than they save
+
+_TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_000_000, "unigram": 1_600_000}
+"""Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
+
+
+def prepare(
+    texts: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    tokenizer: TokenizerConfig | str | Path | None = None,
+    tokenizer_sample: int = 50_000_000,
+    validation: float = 0.01,
+    document_per_line: bool = False,
+    document_separator: str | None = None,
+    field: str = "text",
+    errors: Literal["strict", "replace"] = "strict",
+    seed: int = 0,
+    overwrite: bool = False,
+    workers: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Corpus:
+    """Make a corpus of text files.
+
+    The same text and options give the same corpus, byte for byte, whatever the number of workers.
+
+    Args:
+        texts: .txt, .jsonl, .csv and .tsv files, each plain, .gz or .zst; folders and globs.
+        out: folder of the corpus; it appears only when it is complete.
+        tokenizer: what to train (default: a `TokenizerConfig` as it is), or the path of a `tokenizer.json`.
+        tokenizer_sample: UTF-8 bytes of text to train the tokenizer on at most.
+        validation: share of the text to hold out: whole documents, or runs of paragraphs below 200 documents.
+        document_per_line: in .txt files each line is a document.
+        document_separator: in .txt files a regular expression; each match within a line ends a document.
+        field: field of .jsonl, or column of .csv and .tsv, that holds the text.
+        errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
+        seed: chooses the tokenizer's sample and the held-out text.
+        overwrite: replace a corpus at `out`.
+        workers: processes that encode; default one a core, at most four, and none for a small text.
+        progress: True shows it on standard error; or is called with phase, bytes read and bytes in total.
+
+    Raises:
+        UserError: bad options, unreadable text (with file and line), a text too small to hold some out.
+    """
+    if not 0 < validation < 1:
+        raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
+    if tokenizer_sample < 1:
+        raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
+    options = SourceOptions.parse(
+        {
+            "document_per_line": document_per_line,
+            "document_separator": document_separator,
+            "field": field,
+            "errors": errors,
+        },
+        "prepare",
+    )
+    check_target(Path(out), overwrite)
+    given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
+    config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
+    skips: Counter[str] = Counter()
+    reader = TextReader(find_files(texts, skips), options)
+    sample = Sample(tokenizer_sample, seed) if given is None else None
+
+    with Progress(progress, reader) as shown:
+        found = survey(shown.phase("reading", reader), seed, sample)
+        if found.documents == 0:
+            raise UserError(f"{reader.files[0]}: there is no text here, nor in any other file that was given")
+        record: dict[str, Any] = {}
+        if sample is not None:
+            shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
+            record = _fit(sample, config, seed, tokenizer_sample)
+            given = Tokenizer.train(config, sample)
+            sample.clear()
+            _return_memory()
+        assert given is not None
+        with CorpusWriter(out, given, overwrite) as writer:
+            opened = [0, 0]
+            assigned = assign(shown.phase("encoding", reader), found, validation, seed)
+            jobs = _jobs(assigned, opened)
+            for parts in encode_jobs(given, jobs, _workers(workers, reader)):
+                for name, part in zip(SPLITS, parts, strict=True):
+                    writer.splits[name].append(*part)
+            recorded = sum(split.documents for split in writer.splits.values())
+            skips.update(reader.skips)
+            if sum(opened) > recorded:
+                skips["documents without tokens"] += sum(opened) - recorded
+            return writer.finish(
+                {
+                    "sources": [
+                        Source(path=str(file), bytes=size)
+                        for file, size in zip(reader.files, reader.sizes, strict=True)
+                    ],
+                    "options": {
+                        **options.model_dump(),
+                        "validation": validation,
+                        "seed": seed,
+                        "tokenizer": str(tokenizer) if sample is None else config.model_dump(),
+                    },
+                    "sentence_rule": RULE,
+                    "tokenizer_sample": record,
+                    "validation_unit": _unit(found),
+                    "skips": dict(sorted(skips.items())),
+                    "versions": _versions(),
+                }
+            )
+
+
+def _fit(sample: Sample, config: TokenizerConfig, seed: int, asked: int) -> dict[str, Any]:
+    """Shrink the sample until training fits in memory; returns what the manifest records of it."""
+    limit = _TRAINER_BYTES.get(config.kind)
+    if limit is not None:
+        while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
+            sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
+    return {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
+
+
+def _distinct_bytes(sample: Iterable[str]) -> int:
+    """UTF-8 bytes of all different words between spaces, which trainers hold in memory at 35 to 190 bytes for each.
+
+    Long ones count twice: a text without spaces (Chinese) has far more different pieces than one with them.
+    """
+    seen: set[int] = set()
+    total = 0
+    for text in sample:
+        for word in text.split():
+            key = hash(word)
+            if key not in seen:
+                seen.add(key)
+                size = len(word.encode())
+                total += size if size <= _LONG_WORD else 2 * size
+    return total
+
+
+def _return_memory() -> None:
+    """Give what the trainer has freed back to the system, where the C library would keep it (glibc)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
+
+
+def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[Job]:
+    """Group pieces into jobs; counts in `opened` the documents of each part."""
+    job: Job = []
+    length = 0
+    for part, piece in assigned:
+        opened[part] += piece.opens == DOCUMENT
+        job.append((part, piece))
+        length += len(piece.text)
+        if length >= _JOB:
+            yield job
+            job, length = [], 0
+    if job:
+        yield job
+
+
+def _workers(asked: int | None, reader: TextReader) -> int:
+    if asked is not None:
+        return asked
+    if sum(reader.sizes) < _SMALL:
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST_WORKERS)
+
+
+def _unit(found: Survey) -> str:
+    return "documents" if found.documents >= FEWEST_DOCUMENTS else "runs of paragraphs"
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "bakeoff": version("bakeoff"),
+        "tokenizers": tokenizers.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,66 @@
+"""Progress of a long reading: a bar on a terminal, one line a phase elsewhere."""
+
+import sys
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import Progress as Bar
+
+from bakeoff.corpus.sources import Piece, TextReader
+
+_EVERY = 256  # pieces between two updates
+
+
+class Progress:
+    """Follows a reader through its phases."""
+
+    def __init__(self, show: bool | Callable[[str, int, int], None], reader: TextReader) -> None:
+        """Show progress on standard error if `show` is True, or call it with phase, bytes read, bytes in total."""
+        self._call = show if callable(show) else None
+        self._console = Console(stderr=True) if show is True else None
+        self._reader = reader
+        self._bar: Bar | None = None
+        if self._console is not None and self._console.is_terminal:
+            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+            self._bar = Bar(*columns, TimeRemainingColumn(), console=self._console, transient=True)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def note(self, text: str) -> None:
+        """Print one line about what happens next."""
+        if self._console is not None:
+            if self._bar is not None:
+                self._bar.console.print(text, highlight=False)
+            else:
+                print(text, file=sys.stderr, flush=True)
+
+    def phase(self, name: str, pieces: TextReader) -> Iterator[Piece]:
+        """Pass the pieces of a reading through and show how far it is."""
+        total = sum(pieces.sizes)
+        if self._bar is None:
+            self.note(f"{name} {total / 1e6:.1f} MB in {len(pieces.files)} file{'s' * (len(pieces.files) != 1)}")
+        task = self._bar.add_task(name, total=total) if self._bar is not None else None
+
+        def update() -> None:
+            if self._bar is not None and task is not None:
+                self._bar.update(task, completed=pieces.bytes_read())
+            if self._call is not None:
+                self._call(name, pieces.bytes_read(), total)
+
+        for i, piece in enumerate(pieces):
+            if i % _EVERY == 0:
+                update()
+            yield piece
+        update()

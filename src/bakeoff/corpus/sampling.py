@@ -1,0 +1,177 @@
+"""A first look at the text: a sample for the tokenizer, and what decides which text is held out."""
+
+import heapq
+import random
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+from bakeoff.corpus.sources import DOCUMENT, Piece
+
+TRAIN, VALIDATION = 0, 1
+FEWEST_DOCUMENTS = 200
+"""With fewer documents, runs of paragraphs are held out instead of whole documents."""
+_IDENTITY = 1 << 16  # characters from the beginning of a document that stand for it
+_MOST_RUNS = 64
+_HASHES = 1 << 64
+
+Assigned = Iterator[tuple[int, Piece]]
+
+
+class Sample:
+    """A uniform sample of pieces with at most `limit` UTF-8 bytes: those whose keyed random numbers are smallest."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        """Sample up to `limit` bytes; the seed alone decides which pieces, by their position in the text."""
+        self._limit = limit
+        self._random = random.Random(seed)
+        self._heap: list[tuple[float, int, bytes]] = []  # the largest number first
+        self._count = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, text: str) -> None:
+        """Offer the next piece of the text."""
+        priority = self._random.random()
+        self._count += 1
+        if self.bytes >= self._limit and -self._heap[0][0] <= priority:
+            return
+        data = text.encode()
+        heapq.heappush(self._heap, (-priority, self._count, data))
+        self.bytes += len(data)
+        while self.bytes > self._limit and len(self._heap) > 1:
+            self.bytes -= len(heapq.heappop(self._heap)[2])
+
+    def shrink(self, limit: int) -> None:
+        """Keep at most `limit` bytes."""
+        self._limit = limit
+        while self.bytes > limit and len(self._heap) > 1:
+            self.bytes -= len(heapq.heappop(self._heap)[2])
+
+    def clear(self) -> None:
+        """Free the memory."""
+        self._heap.clear()
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """The sampled pieces in the order of the text."""
+        for _, _, data in sorted(self._heap, key=lambda item: item[1]):
+            yield data.decode()
+
+
+class Survey(NamedTuple):
+    """What the first look has found. Complete where there are fewer than `FEWEST_DOCUMENTS` documents."""
+
+    documents: int
+    pieces: int
+    characters: int
+    smallest: int  # hash of the document, among the first ones, that is held out first
+
+
+def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None) -> Survey:
+    """Read the text for the first time: all of it for a sample, else until enough documents are known.
+
+    Args:
+        pieces: the text.
+        seed: key of the hashes that choose held-out documents.
+        sample: takes all pieces.
+    """
+    documents = characters = count = 0
+    smallest = _HASHES
+    opening: list[str] = []
+    length = 0
+    for piece in pieces:
+        if piece.opens == DOCUMENT:
+            if opening:
+                smallest = min(smallest, _identity(opening, seed))
+                opening, length = [], 0
+            documents += 1
+            if documents > FEWEST_DOCUMENTS and sample is None:
+                break
+        if documents <= FEWEST_DOCUMENTS and length < _IDENTITY:
+            opening.append(piece.text)
+            length += len(piece.text)
+        count += 1
+        characters += len(piece.text)
+        if sample is not None:
+            sample.add(piece.text)
+    if opening:
+        smallest = min(smallest, _identity(opening, seed))
+    return Survey(documents, count, characters, smallest)
+
+
+def assign(pieces: Iterable[Piece], found: Survey, validation: float, seed: int) -> Assigned:
+    """Decide for each piece whether it is trained on or held out; documents are opened anew behind each cut.
+
+    Args:
+        pieces: the text, as it was surveyed.
+        found: the survey.
+        validation: share of the text to hold out, between 0 and 1.
+        seed: the same as in the survey.
+
+    Yields:
+        TRAIN or VALIDATION, and the piece.
+    """
+    if found.documents < FEWEST_DOCUMENTS:
+        return _by_run(pieces, _windows(found, validation, seed))
+    # At least one of the documents that were seen is held out, however few that would be by chance.
+    threshold = max(int(validation * _HASHES), found.smallest + 1)
+    return _by_document(pieces, lambda opening: _identity(opening, seed) < threshold)
+
+
+def _identity(opening: list[str], seed: int) -> int:
+    """Keyed hash of a document's text; of very long ones the beginning counts. Copies of a document share it."""
+    key = (seed % _HASHES).to_bytes(8, "little")
+    return int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8, key=key).digest(), "little")
+
+
+def _by_document(pieces: Iterable[Piece], held_out: Callable[[list[str]], bool]) -> Assigned:
+    waiting: list[Piece] = []
+    length = 0
+    part: int | None = None
+    for piece in pieces:
+        if piece.opens == DOCUMENT:
+            if waiting:
+                part = int(held_out([one.text for one in waiting]))
+                yield from ((part, one) for one in waiting)
+            waiting, length, part = [], 0, None
+        if part is not None:
+            yield part, piece
+            continue
+        waiting.append(piece)
+        length += len(piece.text)
+        if length >= _IDENTITY:
+            part = int(held_out([one.text for one in waiting]))
+            yield from ((part, one) for one in waiting)
+            waiting = []
+    if waiting:
+        part = int(held_out([one.text for one in waiting]))
+        yield from ((part, one) for one in waiting)
+
+
+def _windows(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
+    """Stretches of the text, by characters, to hold out: one at a random place of each of several equal parts."""
+    average = found.characters / max(found.pieces, 1)
+    runs = max(1, min(_MOST_RUNS, int(validation * found.characters / (4 * average)) if average else 1))
+    part = found.characters / runs
+    generator = random.Random(seed)
+    starts = [part * (i + generator.random() * (1 - validation)) for i in range(runs)]
+    return [(start, start + part * validation) for start in starts]
+
+
+def _by_run(pieces: Iterable[Piece], windows: list[tuple[float, float]]) -> Assigned:
+    starts = [start for start, _ in windows]
+    first = 0
+    before: int | None = None
+    for piece in pieces:
+        last = first + len(piece.text)
+        touched = bisect_left(starts, last) > bisect_left(starts, first)  # a window begins in this piece
+        i = bisect_right(starts, first) - 1
+        inside = i >= 0 and (first + last) / 2 < windows[i][1]
+        part = VALIDATION if touched or inside else TRAIN
+        yield part, piece._replace(opens=DOCUMENT) if part != before else piece
+        before = part
+        first = last

@@ -1,0 +1,253 @@
+"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, each plain or compressed."""
+
+import csv
+import json
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from bakeoff.config import Config
+from bakeoff.corpus.files import LONGEST_RECORD, Line, LineReader, kind_of
+from bakeoff.errors import UserError, nearest
+
+CONTINUATION, PARAGRAPH, DOCUMENT = 0, 1, 2
+_LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
+
+
+class SourceOptions(Config):
+    """How documents are found in files."""
+
+    document_per_line: bool = False
+    """In .txt files each line is a document."""
+    document_separator: str | None = None
+    """In .txt files a regular expression, looked for in each line; each match ends a document and is left out."""
+    field: str = "text"
+    """Field of .jsonl, or column of .csv and .tsv, that holds the text."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+
+
+class Piece(NamedTuple):
+    """A paragraph, or a part of a long one."""
+
+    opens: int
+    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; or CONTINUATION of the paragraph before."""
+    text: str
+    """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
+
+
+class TextReader:
+    """Reads the documents of files as a stream of pieces; may be read more than once.
+
+    Attributes:
+        skips: what the last reading left out, by reason.
+    """
+
+    def __init__(self, files: Sequence[Path], options: SourceOptions) -> None:
+        """Read `files` in their order.
+
+        Raises:
+            UserError: the separator is not a regular expression, or contradicts `document_per_line`.
+        """
+        self.files = list(files)
+        self.sizes = [_size(file) for file in self.files]
+        self.skips: Counter[str] = Counter()
+        self._options = options
+        self._separator: re.Pattern[str] | None = None
+        self._done = 0
+        self._lines: LineReader | None = None
+        if options.document_separator is not None:
+            if options.document_per_line:
+                raise UserError("document_separator and document_per_line exclude each other; give one of them")
+            try:
+                self._separator = re.compile(options.document_separator)
+            except re.error as error:
+                pattern = options.document_separator
+                raise UserError(f"document_separator: '{pattern}' is not a regular expression ({error})") from None
+
+    def bytes_read(self) -> int:
+        """Bytes on disk that have been read, of `sum(sizes)`."""
+        return self._done + (self._lines.position() if self._lines else 0)
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Stream the pieces; empty files and empty documents are counted in `skips`.
+
+        Raises:
+            UserError: a file that cannot be read as what its name says; the message has file and line.
+        """
+        self.skips.clear()
+        self._done = 0
+        for file, size in zip(self.files, self.sizes, strict=True):
+            if size == 0:
+                self.skips["empty files"] += 1
+                continue
+            self._lines = LineReader(file, self._options.errors)
+            yield from self._clean(self._raw(file, self._lines))
+            self._done += size
+            self._lines = None
+
+    def _raw(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
+        kind = kind_of(file)
+        if kind == ".txt":
+            return self._text(lines)
+        if kind == ".jsonl":
+            return self._json(file, lines)
+        return self._table(file, lines, csv_quotes=kind == ".csv")
+
+    def _clean(self, raw: Iterator[tuple[int, str]]) -> Iterator[Piece]:
+        """Normalise, drop what is empty, cut what is long."""
+        opens = CONTINUATION
+        for level, text in raw:
+            if level == DOCUMENT and opens == DOCUMENT:
+                self.skips["empty documents"] += 1
+            opens = max(opens, level)
+            words = unicodedata.normalize("NFC", text).split()
+            if not words:
+                continue
+            clean = " ".join(words)
+            if opens == CONTINUATION and text[0].isspace():
+                clean = " " + clean
+            while len(clean) > _LONGEST:
+                cut = clean.rfind(" ", 1, _LONGEST)
+                cut = cut if cut > 0 else _LONGEST
+                yield Piece(opens, clean[:cut])
+                clean, opens = clean[cut:], CONTINUATION
+            yield Piece(opens, clean)
+            opens = CONTINUATION
+        if opens == DOCUMENT:
+            self.skips["empty documents"] += 1
+
+    def _text(self, lines: LineReader) -> Iterator[tuple[int, str]]:
+        if self._options.document_per_line:
+            for line in lines.pieces():
+                yield CONTINUATION if line.continues else DOCUMENT, line.text
+            return
+        yield DOCUMENT, ""
+        held: list[str] = []  # lines of the current paragraph
+        length = 0
+        for line in lines.pieces():
+            for boundary, text in self._separated(line):
+                if boundary or not (text.strip() or line.continues):
+                    yield CONTINUATION, "".join(held)
+                    held, length = [], 0
+                    yield (DOCUMENT if boundary else PARAGRAPH), ""
+                if text:
+                    held.append(text)
+                    length += len(text)
+                if length > _LONGEST:
+                    # Hold back the last line end, so that the rest is known to follow a space.
+                    yield CONTINUATION, "".join(held).rstrip()
+                    held, length = [" "] if held[-1][-1].isspace() else [], 0
+        yield CONTINUATION, "".join(held)
+
+    def _separated(self, line: Line) -> Iterator[tuple[bool, str]]:
+        """Parts of a line between separators, and whether a separator stands before each."""
+        if self._separator is None:
+            yield False, line.text
+            return
+        body = line.text.rstrip("\r\n")
+        start = 0
+        boundary = False
+        for match in self._separator.finditer(body):
+            if match.end() == match.start() and body:
+                continue
+            if boundary or match.start() > start:
+                yield boundary, body[start : match.start()]
+            boundary, start = True, match.end()
+        rest = line.text[start:]
+        yield boundary, rest if rest.strip() or not boundary else ""
+
+    def _json(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
+        field = self._options.field
+        for line in lines.whole():
+            if not line.text.strip():
+                continue
+            where = f"{file}:{line.number}"
+            try:
+                record = json.loads(line.text)
+            except (ValueError, RecursionError) as error:
+                reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+                raise UserError(
+                    f"{where}: broken JSON ({reason}); a .jsonl file holds one JSON object a line"
+                ) from None
+            if not isinstance(record, dict):
+                raise UserError(f"{where}: not a JSON object; a .jsonl file holds one JSON object a line")
+            if field not in record:
+                raise UserError(_missing(where, "field", field, list(record)))
+            value = record[field]
+            if value is None:
+                value = ""
+            if not isinstance(value, str):
+                raise UserError(f"{where}: field '{field}' holds {type(value).__name__} instead of text")
+            if "\\u" in line.text:
+                value = self._without_surrogates(value, where)
+            yield from _paragraphs(value)
+
+    def _without_surrogates(self, value: str, where: str) -> str:
+        """JSON can spell half of a surrogate pair, which is no character."""
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            if self._options.errors == "strict":
+                raise UserError(
+                    f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace"
+                ) from None
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
+
+    def _table(self, file: Path, lines: LineReader, csv_quotes: bool) -> Iterator[tuple[int, str]]:
+        field = self._options.field
+        column = -1
+        for number, row in _csv_rows(file, lines) if csv_quotes else _tsv_rows(lines):
+            if column < 0:
+                if field not in row:
+                    raise UserError(_missing(f"{file}:{number}", "column", field, row))
+                column = row.index(field)
+            elif row:
+                if len(row) <= column:
+                    raise UserError(
+                        f"{file}:{number}: the row has {len(row)} columns, '{field}' is column {column + 1}"
+                    )
+                yield from _paragraphs(row[column])
+
+
+def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
+    """A document whose paragraphs are separated by line ends."""
+    yield DOCUMENT, ""
+    for paragraph in value.split("\n"):
+        yield PARAGRAPH, paragraph
+
+
+def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
+    """Rows of tab-separated values, in which a quotation mark is text."""
+    for line in lines.whole():
+        body = line.text.rstrip("\r\n")
+        yield line.number, body.split("\t") if body else []
+
+
+def _csv_rows(file: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
+    """Rows of comma-separated values with quoted fields, numbered by the line on which they end."""
+    csv.field_size_limit(LONGEST_RECORD)
+    reader = csv.reader(line.text for line in lines.whole())
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        raise UserError(f"{file}:{reader.line_num}: broken CSV ({error}); is a quotation mark left open?") from None
+
+
+def _missing(where: str, what: str, name: str, existing: list[str]) -> str:
+    shown = ", ".join(str(key)[:40] for key in existing[:20]) or "none"
+    hint = nearest(name, map(str, existing[:100])) if existing else ""
+    hint = hint if "did you mean" in hint else ""
+    return f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}); name the one with the text by --field"
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

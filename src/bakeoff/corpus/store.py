@@ -1,0 +1,210 @@
+"""The store of a corpus: memory-mapped token ids, and where sentences, documents and words start."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bakeoff.config import Config
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+
+FORMAT = 1
+MANIFEST = "corpus.json"
+TOKENIZER = "tokenizer.json"
+SPLITS = ("train", "validation")
+
+
+class SplitCounts(Config):
+    """Numbers of one part of the corpus."""
+
+    tokens: int
+    """Token ids (N)."""
+    sentences: int
+    """Sentences (S)."""
+    documents: int
+    """Documents (D); where runs of paragraphs are held out, each stretch between two cuts counts as one."""
+    words: int
+    """Tokens that start a word."""
+    bytes: int
+    """UTF-8 bytes of the text."""
+    unigram_entropy: float
+    """Entropy of single tokens, nats per token: the loss of a model that knows only how frequent each token is."""
+
+
+class Source(Config):
+    """One input file."""
+
+    path: str
+    """Path as it was found."""
+    bytes: int
+    """Size on disk, compressed where the file is."""
+
+
+class Manifest(Config):
+    """What the corpus holds and where it comes from; `corpus.json` in its folder."""
+
+    format: int
+    """Version of the layout on disk."""
+    dtype: str
+    """Type of the token ids: uint16, or uint32 where the vocabulary exceeds 65,536."""
+    vocabulary: int
+    """Number of ids of the tokenizer (V)."""
+    splits: dict[str, SplitCounts]
+    """Counts of `train` and `validation`."""
+    sha256: dict[str, str]
+    """Hash of each file of the corpus, by its name."""
+    sources: list[Source]
+    """Input files in the order in which they were read."""
+    options: dict[str, Any]
+    """Options of `prepare`, complete."""
+    sentence_rule: str
+    """Name of the rule that split sentences."""
+    tokenizer_sample: dict[str, Any]
+    """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
+    validation_unit: str
+    """`documents`, or `runs of paragraphs` where there are too few documents."""
+    skips: dict[str, int]
+    """What was left out, by reason."""
+    versions: dict[str, str]
+    """Versions of the libraries that made the corpus."""
+
+
+class Split:
+    """One part of a corpus, memory-mapped.
+
+    Attributes:
+        tokens: (N,) uint16 or uint32 ids.
+        sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
+        documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
+        bytes: UTF-8 bytes of the text, spaces between sentences included.
+    """
+
+    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
+        """Map the files of one part; `folder` holds `name.tokens` and its companions."""
+        self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens)
+        self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
+        self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
+        self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8)
+        self.counts = counts
+        self.bytes = counts.bytes
+
+    def starts_word(self, indices: np.ndarray) -> np.ndarray:
+        """Whether the tokens at these positions start a word.
+
+        Args:
+            indices: int64 positions in `tokens`, any shape.
+
+        Returns:
+            bool, the shape of `indices`.
+        """
+        return (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1
+
+    def unigram_entropy(self) -> float:
+        """Entropy of single tokens, nats per token, as counted when the corpus was prepared."""
+        return self.counts.unigram_entropy
+
+
+class Corpus:
+    """A prepared corpus.
+
+    Attributes:
+        path: its folder.
+        manifest: counts, hashes and provenance.
+        train, validation: its two parts.
+    """
+
+    train: Split
+    validation: Split
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        """Use `Corpus.open`."""
+        self.path = path
+        self.manifest = manifest
+        for name in SPLITS:
+            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype))
+
+    @classmethod
+    def open(cls, path: str | Path) -> "Corpus":
+        """Open a corpus; only its small manifest is read.
+
+        Raises:
+            UserError: no such folder, not a corpus, an unfinished one, another version, or a part of the wrong size.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {path}`")
+        if not (path / MANIFEST).is_file():
+            raise UserError(f"{path}: not a finished corpus (it has no {MANIFEST}); make one with `bakeoff prepare`")
+        try:
+            values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+        except (ValueError, OSError) as error:
+            raise UserError(f"{path / MANIFEST}: cannot be read ({error}); prepare the corpus again") from None
+        version = values.get("format") if isinstance(values, Mapping) else None
+        if version != FORMAT:
+            raise UserError(
+                f"{path}: a corpus of format {version}, this version of bakeoff reads format {FORMAT}; prepare it again"
+            )
+        return cls(path, Manifest.parse(values, str(path / MANIFEST)))
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The corpus's tokenizer."""
+        return Tokenizer.load(self.path / TOKENIZER)
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that tell the content of this corpus from any other."""
+        parts = "".join(f"{name} {digest}\n" for name, digest in sorted(self.manifest.sha256.items()))
+        return hashlib.sha256(parts.encode()).hexdigest()[:16]
+
+    def verify(self) -> None:
+        """Read every part and compare it with its hash.
+
+        Raises:
+            UserError: a file is missing or damaged; the message names it.
+        """
+        for name, expected in self.manifest.sha256.items():
+            file = self.path / name
+            if not file.is_file():
+                raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again")
+            with file.open("rb") as stream:
+                actual = hashlib.file_digest(stream, "sha256").hexdigest()
+            if actual != expected:
+                raise UserError(
+                    f"{file}: this part of the corpus is damaged (sha256 differs); prepare the corpus again"
+                )
+
+    def summary(self) -> dict[str, Any]:
+        """Counts to print: documents, sentences, tokens, held-out tokens, skips, vocabulary, unigram entropy."""
+        train, validation = (self.manifest.splits[name] for name in SPLITS)
+        return {
+            "path": str(self.path),
+            "fingerprint": self.fingerprint,
+            "documents": train.documents + validation.documents,
+            "sentences": train.sentences + validation.sentences,
+            "tokens": train.tokens + validation.tokens,
+            "held_out_documents": validation.documents,
+            "held_out_tokens": validation.tokens,
+            "held_out_unit": self.manifest.validation_unit,
+            "bytes": train.bytes + validation.bytes,
+            "vocabulary": self.manifest.vocabulary,
+            "unigram_entropy": train.unigram_entropy,
+            "skips": dict(self.manifest.skips),
+        }
+
+
+def _map(file: Path, dtype: str, length: int) -> np.ndarray:
+    """A file as a read-only array of a known length; a file of another size is not mapped."""
+    expected = length * np.dtype(dtype).itemsize
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again") from None
+    if size != expected:
+        raise UserError(f"{file}: holds {size} bytes instead of {expected}; prepare the corpus again")
+    return np.memmap(file, dtype=dtype, mode="r", shape=(length,))

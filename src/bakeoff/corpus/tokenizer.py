@@ -1,0 +1,167 @@
+"""The tokenizer of a corpus: the `tokenizers` library with known special tokens and word starts."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tokenizers
+
+from bakeoff.config import Config
+from bakeoff.corpus.encoding import Encoder, unpack
+from bakeoff.corpus.tokenizer_training import train
+from bakeoff.errors import UserError
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""Special tokens of a trained tokenizer; their ids are their positions here."""
+
+_NAMES = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
+    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
+    "start": ("[CLS]", "<cls>", "<s>", "<|startoftext|>", "<bos>"),
+    "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
+}
+
+
+class TokenizerConfig(Config):
+    """How a tokenizer is trained."""
+
+    kind: Literal["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "character"] = "wordpiece"
+    """wordpiece (BERT), byte_bpe (GPT-2, RoBERTa; round-trips any text), char_bpe (GPT), unigram (ALBERT, XLNet), word
+    (whole words, the rest unknown) or character."""
+    size: int = 8192
+    """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
+    lowercase: bool = False
+    """Lower-case the text and strip its accents, as uncased BERT does."""
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    Attributes:
+        size: number of ids (V).
+        pad, start, separator, mask: ids of the padding token, of `[CLS]`, of `[SEP]` and of `[MASK]`.
+        unknown: id of the token for what the vocabulary lacks; None where nothing can lack (byte-level BPE of others).
+        special_ids: (n,) int64, sorted ids of all special tokens, the unknown token among them.
+    """
+
+    pad: int
+    unknown: int | None
+    start: int
+    separator: int
+    mask: int
+
+    def __init__(self, inner: tokenizers.Tokenizer) -> None:
+        """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end."""
+        self._inner = inner
+        inner.no_padding()
+        inner.no_truncation()
+        if isinstance(inner.model, tokenizers.models.BPE):
+            inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
+        found = {role: self._find(names) for role, names in _NAMES.items()}
+        found["unknown"] = _unknown_token(inner) or found["unknown"]
+        for role, name in zip(_NAMES, SPECIAL_TOKENS, strict=True):
+            if found[role] is None and role != "unknown":
+                found[role] = name
+        # Those that a file holds as ordinary vocabulary are made special too, so that text is not taken for them.
+        present = [name for name in found.values() if name is not None]
+        inner.add_special_tokens(present)
+        inner.encode_special_tokens = True
+        for role, token in found.items():
+            setattr(self, role, None if token is None else inner.token_to_id(token))
+        special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
+        self.special_ids = np.array(sorted(special), dtype=np.int64)
+        self.size = max(inner.get_vocab(with_added_tokens=True).values()) + 1
+        forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
+        self._encoder = Encoder(inner, forbidden, self.unknown)
+
+    def _find(self, names: Iterable[str]) -> str | None:
+        return next((name for name in names if self._inner.token_to_id(name) is not None), None)
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, texts: Iterable[str]) -> "Tokenizer":
+        """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
+
+        Raises:
+            UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
+        """
+        return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read any `tokenizer.json` of the `tokenizers` library, or a folder that holds one.
+
+        Special tokens are recognised by their usual names (`[PAD]`, `<pad>`, ...); missing ones are added at the end.
+        Padding, truncation and BPE-dropout that the file asks for are switched off.
+
+        Raises:
+            UserError: no such file, or not a tokenizer.
+        """
+        path = Path(path)
+        file = path / "tokenizer.json" if path.is_dir() else path
+        try:
+            text = file.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise UserError(f"{file}: no such tokenizer; give the path of a tokenizer.json") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{file}: cannot be read as a tokenizer ({error})") from None
+        return cls.from_string(text, str(file))
+
+    @classmethod
+    def from_string(cls, text: str, where: str = "tokenizer") -> "Tokenizer":
+        """Build from the text of a `tokenizer.json`; `where` names it in the error."""
+        try:
+            inner = tokenizers.Tokenizer.from_str(text)
+        except Exception as error:  # the library raises bare exceptions
+            raise UserError(f"{where}: not a tokenizer.json of the tokenizers library ({error})") from None
+        return cls(inner)
+
+    def to_string(self) -> str:
+        """The text of the `tokenizer.json`."""
+        return self._inner.to_str(pretty=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write a `tokenizer.json` that this class and the `tokenizers` and `transformers` libraries read."""
+        Path(path).write_text(self.to_string(), encoding="utf-8")
+
+    def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Encode texts without adding special tokens, on all cores.
+
+        The name of a special token in a text is text: no id of a special token but the unknown one ever comes out.
+
+        Returns:
+            For each text its ids, (T,) int64, and whether each token starts a word, (T,) bool. Words are what
+            whitespace separates; in scripts without spaces (Chinese) each character is a word.
+        """
+        unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
+        return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
+
+    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode texts as one sequence.
+
+        Returns:
+            Ids, (n,) uint32; whether each starts a word, (n,) bool; how many tokens each text has, (len(texts),) int64.
+        """
+        packed = self._encoder.encode(texts)
+        ids, starts = unpack(b"".join(packed))
+        return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
+
+    def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
+        """Text of ids. Exact for byte-level BPE and, where nothing is unknown, characters; else up to whitespace.
+
+        Args:
+            ids: (T,) ids.
+            skip_special: leave special tokens out; False shows them by their names.
+        """
+        return self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+
+
+def _unknown_token(inner: tokenizers.Tokenizer) -> str | None:
+    """The unknown token that the model itself declares."""
+    model: dict[str, Any] = json.loads(inner.to_str())["model"]
+    if isinstance(model.get("unk_id"), int):
+        return inner.id_to_token(model["unk_id"])
+    name = model.get("unk_token")
+    return name if name and inner.token_to_id(name) is not None else None

@@ -1,0 +1,180 @@
+"""Encoding on all cores: jobs of text go to worker processes, and their results come back in order.
+
+Workers are plain subprocesses, not `multiprocessing` children: they do not import the main module of the caller (so
+that `prepare` works in any script), do not inherit its threads, and end when their input does.
+"""
+
+import contextlib
+import os
+import pickle
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import traceback
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+
+from bakeoff.corpus.sentences import split_sentences
+from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, Piece
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+
+Job = list[tuple[int, Piece]]
+"""Pieces of text in their order, each with the part of the corpus (0 or 1) that it belongs to."""
+
+
+class Encoded(NamedTuple):
+    """One part's share of an encoded job."""
+
+    ids: np.ndarray  # (n,) uint32
+    starts: np.ndarray  # (n,) bool, whether each token starts a word
+    lengths: np.ndarray  # (s,) int64, tokens of each sentence, none 0
+    documents: np.ndarray  # (d,) int64, sentences before which a document opens; s: before the first of the next job
+    size: int  # UTF-8 bytes of the text
+
+
+def encode_job(tokenizer: Tokenizer, job: Job) -> tuple[Encoded, Encoded]:
+    """Split the pieces of a job into sentences and encode them, each part by itself.
+
+    Paragraphs within a document are joined by a line end, which opens the first sentence of the later one.
+    """
+    sentences: tuple[list[str], list[str]] = ([], [])
+    opened: tuple[list[int], list[int]] = ([], [])
+    for part, piece in job:
+        own = sentences[part]
+        if piece.opens == DOCUMENT:
+            opened[part].append(len(own))
+        text = "\n" + piece.text if piece.opens == PARAGRAPH else piece.text
+        own.extend(split_sentences(text))
+    first, second = (_encode(tokenizer, own, at) for own, at in zip(sentences, opened, strict=True))
+    return first, second
+
+
+def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int]) -> Encoded:
+    ids, starts, lengths = tokenizer.encode_joined(sentences)
+    documents = np.array(opened, dtype=np.int64)
+    kept = lengths > 0  # nothing is left of a sentence of control characters, for instance
+    if not kept.all():
+        documents = np.concatenate([[0], np.cumsum(kept)])[documents]
+        lengths = lengths[kept]
+    size = len("".join(sentences).encode())
+    return Encoded(ids, starts, lengths, np.unique(documents), size)
+
+
+def encode_jobs(tokenizer: Tokenizer, jobs: Iterable[Job], workers: int) -> Iterator[tuple[Encoded, Encoded]]:
+    """Encode jobs and yield the results in the order of the jobs, the same for any number of workers.
+
+    Args:
+        tokenizer: what to encode with.
+        jobs: read as the workers take them; at most two a worker are held.
+        workers: number of processes; 0 encodes in this one.
+
+    Raises:
+        UserError: a worker died.
+    """
+    if workers == 0:
+        for job in jobs:
+            yield encode_job(tokenizer, job)
+        return
+    processes: list[subprocess.Popen[bytes]] = []
+    idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+    pool = ThreadPoolExecutor(workers)
+
+    def run(job: Job) -> tuple[Encoded, Encoded]:
+        process = idle.get()
+        try:
+            return _ask(process, job)
+        finally:
+            idle.put(process)
+
+    try:
+        text = tokenizer.to_string()
+        for _ in range(workers):
+            process = _start()
+            processes.append(process)
+            _send(process.stdin, text)
+            idle.put(process)
+        waiting: deque[Future[tuple[Encoded, Encoded]]] = deque()
+        for job in jobs:
+            waiting.append(pool.submit(run, job))
+            if len(waiting) >= 2 * workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        # Also after Ctrl-C or an error of the reader: without its worker, a thread that waits for a result ends.
+        for process in processes:
+            process.kill()
+        pool.shutdown(wait=True, cancel_futures=True)
+        for process in processes:
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    with contextlib.suppress(OSError):  # what could not be sent is still in the buffer
+                        stream.close()
+
+
+def _start() -> subprocess.Popen[bytes]:
+    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    # The package may be on a path that only this process knows.
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    command = [sys.executable, "-c", "from bakeoff.corpus.worker import serve; serve()"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
+
+
+def _ask(process: "subprocess.Popen[bytes]", job: Job) -> tuple[Encoded, Encoded]:
+    try:
+        _send(process.stdin, job)
+        answer = _receive(process.stdout)
+    except (BrokenPipeError, EOFError, ValueError):
+        raise UserError("a process that encodes text died; is the machine out of memory? Prepare again") from None
+    if isinstance(answer, str):
+        raise RuntimeError(f"a process that encodes text failed:\n{answer}")
+    result: tuple[Encoded, Encoded] = answer
+    return result
+
+
+def _send(stream: IO[bytes] | None, value: object) -> None:
+    assert stream is not None
+    data = pickle.dumps(value, protocol=5)
+    stream.write(struct.pack("<Q", len(data)))
+    stream.write(data)
+    stream.flush()
+
+
+def _receive(stream: IO[bytes] | None) -> Any:
+    assert stream is not None
+    header = stream.read(8)
+    if len(header) < 8:
+        raise EOFError
+    (length,) = struct.unpack("<Q", header)
+    data = stream.read(length)
+    if len(data) < length:
+        raise EOFError
+    return pickle.loads(data)
+
+
+def serve() -> None:
+    """Run a worker: jobs come on standard input, results go to standard output, until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+    source = os.fdopen(os.dup(0), "rb")
+    target = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints must not get between the results
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        text = _receive(source)
+        assert isinstance(text, str)
+        tokenizer = Tokenizer.from_string(text)
+        while True:
+            job = _receive(source)
+            answer: tuple[Encoded, Encoded] | str
+            try:
+                answer = encode_job(tokenizer, job)
+            except Exception:
+                answer = traceback.format_exc()
+            _send(target, answer)

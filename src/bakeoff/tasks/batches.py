@@ -1,0 +1,73 @@
+"""Batches of rows of similar length, in an order that is a pure function of (seed, epoch)."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.corpus.draws import key_of
+from bakeoff.corpus.order import permute
+from bakeoff.tasks.inputs import Encoded, InputFormat
+
+BATCHES_SORTED = 16
+"""Rows are sorted by length within this many shuffled batches: little padding, and still another batch each epoch."""
+
+MULTIPLE = 8
+"""Rows are padded to a multiple of this, which keeps shapes few."""
+
+
+class InputBatch(NamedTuple):
+    """Rows for the model; B rows, T length."""
+
+    ids: Tensor
+    """(B, T) token ids."""
+    segments: Tensor | None
+    """(B, T) segment ids, or None for segment 0 everywhere."""
+    real: Tensor | None
+    """(B, T) True for tokens, False for padding; None where there is no padding."""
+
+    def to(self, device: torch.device) -> "InputBatch":
+        """The batch on a device."""
+        return InputBatch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
+
+
+def collate(encoded: Encoded, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
+    """Some rows, padded to the longest of them, which is rounded up but never beyond the format's length."""
+    lengths = np.array([len(encoded.ids[row]) for row in rows])
+    width = min(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE, format.length)
+    ids = np.full((len(rows), width), format.pad, np.int64)
+    for place, row in enumerate(rows):
+        ids[place, : lengths[place]] = encoded.ids[row]
+    column = np.arange(width)
+    real = column < lengths[:, None]  # (B, T)
+    segments = None
+    if format.segments and (encoded.second[rows] < lengths).any():
+        segments = torch.from_numpy((real & (column >= encoded.second[rows][:, None])).astype(np.int64))
+    return InputBatch(torch.from_numpy(ids), segments, None if real.all() else torch.from_numpy(real))
+
+
+def shuffled_batches(lengths: NDArray[np.int64], batch: int, seed: int, epoch: int) -> list[NDArray[np.int64]]:
+    """The rows of each batch of an epoch; every row comes once.
+
+    Args:
+        lengths: (N,) tokens of each row.
+        batch: rows of a batch; the epoch's last may have fewer.
+        seed: the run's seed.
+        epoch: every epoch has an order of its own.
+    """
+    count = len(lengths)
+    order = permute(np.arange(count), count, seed, epoch)
+    batches: list[NDArray[np.int64]] = []
+    for begin in range(0, count, batch * BATCHES_SORTED):
+        near = order[begin : begin + batch * BATCHES_SORTED]
+        near = near[np.argsort(lengths[near], kind="stable")]
+        batches += [near[start : start + batch] for start in range(0, len(near), batch)]
+    return [batches[place] for place in permute(np.arange(len(batches)), len(batches), key_of(seed, epoch, "batch"), 0)]
+
+
+def sorted_batches(lengths: NDArray[np.int64], batch: int) -> list[NDArray[np.int64]]:
+    """The rows of each batch where the order does not matter: sorted by length."""
+    order = np.argsort(lengths, kind="stable")
+    return [order[start : start + batch] for start in range(0, len(order), batch)]

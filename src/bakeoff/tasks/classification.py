@@ -1,0 +1,98 @@
+"""A classifier: a model, one vector for each row of its hidden states, and a linear map to the classes."""
+
+from pathlib import Path
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.model import initialise
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.batches import InputBatch
+
+Pooling = Literal["cls", "mean", "max", "last"]
+
+
+def natural_pooling(recipe: Recipe) -> Pooling:
+    """The pooling that pre-training prepared a model for.
+
+    cls where a sentence objective (nsp, sop) has trained the first position, last for a causal model, whose last
+    position alone has seen everything, mean otherwise.
+    """
+    if recipe.model.causal:
+        return "last"
+    return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
+
+
+class Classifier(nn.Module):
+    """W dropout(pool(h)); the pooling cls is tanh(W_p h_0), BERT's pooler. B batch, T length, D width, C classes.
+
+    Weights are fresh, from torch's global generator.
+    """
+
+    def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.model = recipe.model.build(vocabulary)
+        self.pooling = pooling
+        self.dropout = dropout
+        width = recipe.model.stack.width
+        self.pooler = nn.Linear(width, width) if pooling == "cls" else None
+        self.output = nn.Linear(width, classes)
+        for part in (self.pooler, self.output):
+            if part is not None:
+                initialise(part)
+
+    def forward(self, batch: InputBatch) -> Tensor:
+        """(B, C) unnormalised log-probabilities of the classes."""
+        hidden = self.model(batch.ids, batch.segments, batch.real)
+        pooled = F.dropout(self.pool(hidden, batch.real), self.dropout, self.training)
+        scores: Tensor = self.output(pooled)
+        return scores.float()
+
+    def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
+        """(B, T, D) hidden states to (B, D), whatever stands at padding."""
+        if self.pooler is not None:
+            return self.pooler(hidden[:, 0]).tanh()
+        if real is None:
+            real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+        if self.pooling == "last":
+            return hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
+        outside = ~real[..., None]  # (B, T, 1)
+        if self.pooling == "max":
+            return hidden.masked_fill(outside, float("-inf")).amax(1)
+        return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
+
+
+def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
+    """Put the pre-trained weights into a classifier: the model's, and the pooler's of a sentence head.
+
+    Args:
+        classifier: of the same recipe.
+        weights: the run's model.safetensors.
+        recipe: the run's recipe.
+
+    Returns:
+        How many tensors were taken; each has been compared with the file's.
+
+    Raises:
+        UserError: the file lacks a tensor of the model, or one has another shape.
+    """
+    file = load_file(weights)
+    found = {name: tensor for name, tensor in file.items() if name.startswith("model.")}
+    if classifier.pooler is not None:
+        for part in recipe.objective:
+            prefix = f"heads.{part.kind}.pooler."
+            found |= {name.replace(prefix, "pooler."): file[name] for name in file if name.startswith(prefix)}
+    own = classifier.state_dict()
+    for name in own:
+        missing = name.startswith("model.") and name not in found
+        if missing or (name in found and found[name].shape != own[name].shape):
+            raise UserError(f"{weights}: {name} is missing or has another shape than recipe.yaml says")
+    classifier.load_state_dict(found, strict=False)
+    arrived = classifier.state_dict()
+    # A transfer that silently does nothing is the worst bug that fine-tuning can have, so it is never taken on trust.
+    assert all(torch.equal(arrived[name].cpu(), tensor) for name, tensor in found.items())
+    return len(found)

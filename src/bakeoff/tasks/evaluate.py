@@ -1,0 +1,107 @@
+"""Evaluation of a finished run: a pre-trained one on held-out text, a fine-tuned one on another labelled file."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.metrics import score
+from bakeoff.tasks.predict import predictions_of
+from bakeoff.tasks.tables import read_table
+from bakeoff.training.device import resolve_device, resolve_precision
+from bakeoff.training.run import Run
+from bakeoff.training.speed import make_batches
+from bakeoff.training.validation import validate
+
+
+def evaluate(
+    run: str | Path,
+    *,
+    corpus: str | Path | None = None,
+    data: str | Path | None = None,
+    text_column: str | None = None,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    errors: Literal["strict", "replace"] = "strict",
+    examples: int | None = None,
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Losses of a pre-trained run on a corpus's held-out text, or scores of a fine-tuned run on a labelled file.
+
+    Args:
+        run: the run; it must have finished.
+        corpus: for a pre-trained run, a directory that `prepare` made with the same tokenizer.
+        data: for a fine-tuned run, a .csv, .tsv or .jsonl file.
+        text_column: the file's column with the text; absent: the same as in fine-tuning, as for the next two.
+        pair_column: the column with the second text.
+        label_column: the column with the class.
+        errors: invalid UTF-8 in `data` is an error, or is replaced.
+        examples: rows of held-out text to measure on; absent: as many as in pre-training.
+        device: auto, cpu, cuda or mps.
+
+    Returns:
+        For text: loss, losses, accuracy, perplexity and bits_per_byte of each objective. For labels: rows, loss,
+        scores (all metrics) and majority (accuracy of naming the file's own most frequent class).
+
+    Raises:
+        UserError: not exactly one of `corpus` and `data`, one that the run cannot be evaluated on, or a mistake in it.
+    """
+    if (corpus is None) == (data is None):
+        raise UserError("give either --corpus (for a pre-trained run) or --data (for a fine-tuned run)")
+    if corpus is not None:
+        if FinetunedRun.at(run):
+            raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
+        return _evaluate_text(Run.open_finished(run), Corpus.open(corpus), examples, device)
+    if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
+        raise UserError(
+            f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
+        )
+    finetuned = FinetunedRun.open(run)
+    task = finetuned.task
+    table = read_table(
+        Path(str(data)),
+        text_column or task.text_column,
+        pair_column or task.pair_column,
+        label_column or task.label_column,
+        errors,
+    )
+    assert table.labels is not None
+    places = {name: place for place, name in enumerate(finetuned.classes)}
+    for label, line in zip(table.labels, table.lines, strict=True):
+        if label not in places:
+            raise UserError(f"{data}:{line}: the run knows no label '{label}'; its labels are {', '.join(places)}")
+    labels = [places[label] for label in table.labels]
+    predictions = predictions_of(finetuned, table.texts, table.pairs, labels, device)
+    return {
+        "run": str(run),
+        "data": str(data),
+        "task": task.name,
+        "metric": task.metric,
+        "rows": len(labels),
+        "loss": predictions.loss,
+        "scores": score(labels, predictions.classes, len(places)),
+        "majority": max(labels.count(label) for label in set(labels)) / len(labels),
+    }
+
+
+def _evaluate_text(run: Run, corpus: Corpus, examples: int | None, device: str) -> dict[str, Any]:
+    """The held-out losses, on rows and masks that never change."""
+    if corpus.tokenizer.to_string() != run.tokenizer.to_string():
+        raise UserError(
+            f"{corpus.path}: prepared with another tokenizer than {run.path}; prepare it with --tokenizer "
+            f"{run.path / 'tokenizer.json'}"
+        )
+    on = resolve_device(device)
+    module = run.load(on)
+    held_out = make_batches(run.recipe, module, corpus, seed=0, held_out=True)
+    parts = held_out.fixed(examples or run.recipe.training.validation_examples)
+    precision = resolve_precision(run.recipe.training.precision, on)
+    return {
+        "run": str(run.path),
+        "corpus": str(corpus.path),
+        "corpus_fingerprint": corpus.fingerprint,
+        "examples": sum(len(part.ids) for part in parts),
+        "unigram_entropy": corpus.validation.unigram_entropy(),
+        **validate(module, parts, corpus.validation, on, precision),
+    }

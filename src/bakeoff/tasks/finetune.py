@@ -1,0 +1,232 @@
+"""Fine-tuning: from a pre-trained run, or from scratch, to a classifier and its scores."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import yaml
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
+from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
+from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, plan_steps
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.metrics import score
+from bakeoff.tasks.model_card import model_card
+from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.training.device import environment, resolve_device, resolve_precision
+from bakeoff.training.loop import stop_signals
+from bakeoff.training.progress import Progress
+from bakeoff.training.run import Run
+
+
+class Source(NamedTuple):
+    """What a fine-tuning starts from."""
+
+    recipe: Recipe
+    """The architecture."""
+    tokenizer: Tokenizer
+    """The tokenizer."""
+    run: Run | None
+    """The pre-trained run; None: fresh weights."""
+
+
+def finetune(
+    source: str | Path | Run | Recipe,
+    task: TaskConfig,
+    out: str | Path,
+    *,
+    config: FinetuneConfig | None = None,
+    seed: int = 0,
+    tokenizer: str | Path | None = None,
+    device: str = "auto",
+    progress: bool = True,
+) -> FinetuneResult:
+    """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
+
+    Args:
+        source: a pre-trained run, whose architecture and weights are taken, or a recipe, to train from scratch.
+        task: the files, their columns and the metric.
+        out: directory of the fine-tuned run; it must not exist.
+        config: how to train.
+        seed: of the fresh weights, the order and the dropout.
+        tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); for a recipe only.
+        device: auto, cpu, cuda or mps.
+        progress: show a bar, or lines where there is no terminal.
+
+    Raises:
+        UserError: a mistake in the arguments or the data, or a loss that is not a number any more.
+        Interrupted: SIGINT or SIGTERM came; nothing was written.
+    """
+    out, config = Path(out), config or FinetuneConfig()
+    require_free(out)
+    begun = open_source(source, tokenizer)
+    data = load_task(task)
+    config = settle(config, begun)
+    recipe = begun.recipe
+    if config.model_dropout is not None:
+        recipe = recipe.changed({"model.dropout": config.model_dropout})
+    assert config.length is not None
+    format = InputFormat(begun.tokenizer, recipe.model, config.length)
+    on = resolve_device(device)
+    precision = resolve_precision(recipe.training.precision, on)
+    setting = Setting(config, task.metric, format, seed, on, precision)
+    parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
+    notes = [*data.notes, *_truncations(parts, config.length)]
+    machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
+    with unfinished(out) as folder:
+        _write_settings(folder, recipe, begun, task, config, data.classes, machine)
+        began = time.perf_counter()
+        classifier, best, transferred = _fit_all(Source(recipe, *begun[1:]), data, parts, setting, folder, progress)
+        seconds = time.perf_counter() - began
+        predicted = class_probabilities(classifier, parts["test"].encoded, format, on, precision)
+        epoch_steps, _ = plan_steps(len(data.train.labels), config)
+        result = FinetuneResult(
+            path=out,
+            task=task.name,
+            metric=task.metric,
+            recipe=recipe.name,
+            source=machine["source"],
+            seed=seed,
+            scores={
+                "dev": best.best.scores,
+                "test": score(data.test.labels, predicted.classes, len(data.classes)),
+            },
+            majority=data.majority,
+            transferred_tensors=transferred,
+            total_tensors=len(classifier.state_dict()),
+            parameters=sum(parameter.numel() for parameter in classifier.parameters()),
+            learning_rate=best.learning_rate,
+            epochs=round(best.steps / epoch_steps, 3),
+            best_epoch=round(best.best.step / epoch_steps, 3),
+            seconds=round(seconds, 3),
+            classes=data.classes,
+            rows={name: len(rows.labels) for name, rows in parts.items()},
+            notes=notes,
+        )
+        lines = [
+            {
+                "label": data.classes[label],
+                "prediction": data.classes[place],
+                "probability": round(float(row[place]), 6),
+            }
+            for label, place, row in zip(data.test.labels, predicted.classes, predicted.probabilities, strict=True)
+        ]
+        write_results(folder, classifier, result, lines, model_card(task, config, result, machine))
+    return result
+
+
+def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None) -> Source:
+    """What a fine-tuning starts from.
+
+    Raises:
+        UserError: no finished pre-trained run, or not exactly one tokenizer.
+    """
+    if isinstance(source, Recipe):
+        if tokenizer is None:
+            raise UserError(f"{source.name}: from scratch, the tokenizer is needed; give --corpus or --tokenizer")
+        return Source(source, Tokenizer.load(tokenizer), None)
+    path = source.path if isinstance(source, Run) else Path(source)
+    if tokenizer is not None:
+        raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")
+    if FinetunedRun.at(path):
+        raise UserError(f"{path}: this run is fine-tuned already; give the pre-trained run that it came from")
+    run = Run.open_finished(path)
+    return Source(run.recipe, run.tokenizer, run)
+
+
+def settle(config: FinetuneConfig, source: Source) -> FinetuneConfig:
+    """The config with everything decided that depends on the model: pooling, length, learning rates."""
+    recipe = source.recipe
+    if config.pooling == "last" and not recipe.model.causal:
+        raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
+    if config.pooling == "cls" and recipe.model.causal:
+        raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
+    return config.model_copy(
+        update={
+            "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
+            "length": config.length or recipe.input.length,
+            "learning_rate": config.learning_rate or [default_learning_rate(recipe)],
+        }
+    )
+
+
+def default_learning_rate(recipe: Recipe) -> float:
+    """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
+    return float(f"{5e-5 * 768 / recipe.model.stack.width:.1e}")
+
+
+def _encode(format: InputFormat, part: Labelled) -> Rows:
+    return Rows(format.encode(part.texts, part.pairs), part.labels)
+
+
+def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
+    return [
+        f"{rows.encoded.truncated} of the {len(rows.labels)} rows of {name} were cut to {length} tokens"
+        for name, rows in parts.items()
+        if rows.encoded.truncated
+    ]
+
+
+def _fit_all(
+    source: Source, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: bool
+) -> tuple[Classifier, Fit, int]:
+    """The best classifier of all learning rates, its training, and how many tensors were transferred."""
+    config, run = setting.config, Run(folder)
+    pooling = config.pooling
+    assert pooling != "auto"
+    _, steps = plan_steps(len(data.train.labels), config)
+    best: Fit | None = None
+    transferred = 0
+    with stop_signals() as stopping:
+        for rate in config.learning_rate:
+            torch.manual_seed(setting.seed)
+            classifier = Classifier(source.recipe, source.tokenizer.size, pooling, len(data.classes), config.dropout)
+            if source.run is not None:
+                transferred = transfer(classifier, source.run.path / "model.safetensors", source.recipe)
+            classifier.to(setting.device)
+            title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
+            with Progress(title, steps, shown) as bar:
+                found = fit(
+                    classifier,
+                    parts["train"],
+                    parts["dev"],
+                    rate,
+                    setting,
+                    log=run.append_metrics,
+                    stopping=stopping,
+                    progress=bar,
+                )
+            if best is None or found.best.rank(setting.metric) > best.best.rank(setting.metric):
+                best = found
+    assert best is not None
+    classifier.load_state_dict(best.weights)
+    return classifier.eval(), best, transferred
+
+
+def _write_settings(
+    folder: Path,
+    recipe: Recipe,
+    source: Source,
+    task: TaskConfig,
+    config: FinetuneConfig,
+    classes: list[str],
+    machine: dict[str, Any],
+) -> None:
+    """Write what the fine-tuning was asked for, everything decided."""
+    source.tokenizer.save(folder / "tokenizer.json")
+    settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    files = {
+        "recipe.yaml": recipe.to_yaml(),
+        "task.yaml": yaml.safe_dump(settings, sort_keys=False, allow_unicode=True),
+        "labels.json": json.dumps(classes, ensure_ascii=False, indent=1) + "\n",
+        "environment.json": json.dumps(machine, indent=2) + "\n",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")

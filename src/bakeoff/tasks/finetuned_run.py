@@ -1,0 +1,211 @@
+"""The directory of a fine-tuned run: everything to use, judge and reproduce one fine-tuning."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from pydantic import Field
+from safetensors.torch import load_file, save_file
+
+from bakeoff.config import Config
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe, read_yaml
+from bakeoff.tasks.classification import Classifier
+from bakeoff.tasks.data import TaskConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.training.checkpoint import contiguous, sync
+from bakeoff.training.run import Run
+
+
+class FinetuneResult(Config):
+    """What a fine-tuning achieved; results.json."""
+
+    path: Path = Field(default=Path(), exclude=True)
+    """The run's directory."""
+    task: str
+    """The task's name."""
+    metric: str
+    """What epochs and learning rates were chosen by."""
+    recipe: str
+    """The recipe's name."""
+    source: str | None
+    """The pre-trained run; null: the weights were random."""
+    seed: int
+    """Of the random weights, the order and the dropout."""
+    scores: dict[str, dict[str, float]]
+    """For dev and test all metrics, as fractions."""
+    majority: float
+    """Accuracy on test of always naming the most frequent class of train."""
+    transferred_tensors: int
+    """How many tensors came from the pre-training."""
+    total_tensors: int
+    """How many tensors the classifier has."""
+    parameters: int
+    """How many numbers they hold."""
+    learning_rate: float
+    """The learning rate, chosen on dev where several were tried."""
+    epochs: float
+    """Epochs trained until it stopped."""
+    best_epoch: float
+    """The epoch that did best on dev, whose weights were kept."""
+    seconds: float
+    """Time spent, all learning rates and evaluations together."""
+    classes: list[str]
+    """Names of the classes, sorted."""
+    rows: dict[str, int]
+    """Rows of train, dev and test."""
+    notes: list[str]
+    """What a reader of the numbers must know."""
+
+
+class FinetunedRun:
+    """A fine-tuned run's directory.
+
+    recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
+    predictions.jsonl (of test), README.md and results.json.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._run = Run(path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """A fine-tuned run.
+
+        Raises:
+            UserError: there is none at that path.
+        """
+        path = Path(path)
+        if not path.exists():
+            raise UserError(f"{path}: no such run")
+        if not cls.at(path):
+            what = (
+                "a pre-trained run; make one with `bakeoff finetune`" if (path / "recipe.yaml").is_file() else "not it"
+            )
+            raise UserError(f"{path}: a fine-tuned run is needed, and this is {what}")
+        return cls(path)
+
+    @staticmethod
+    def at(path: str | Path) -> bool:
+        """Whether a fine-tuned run is at that path; it is finished whenever it is there."""
+        return (Path(path) / "results.json").is_file()
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The complete recipe of the model."""
+        return self._run.recipe
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer."""
+        return self._run.tokenizer
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Machine, versions and the pre-trained run."""
+        return self._run.environment
+
+    @cached_property
+    def task(self) -> TaskConfig:
+        """The task."""
+        return TaskConfig.parse(self._settings["task"], str(self.path / "task.yaml"))
+
+    @cached_property
+    def config(self) -> FinetuneConfig:
+        """How it was fine-tuned, with pooling, length and learning rates as they were decided."""
+        return FinetuneConfig.parse(self._settings["finetune"], str(self.path / "task.yaml"))
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        return read_yaml(self.path / "task.yaml")
+
+    @cached_property
+    def classes(self) -> list[str]:
+        """Names of the classes."""
+        names: list[str] = json.loads((self.path / "labels.json").read_text(encoding="utf-8"))
+        return names
+
+    @cached_property
+    def results(self) -> FinetuneResult:
+        """What it achieved."""
+        values = json.loads((self.path / "results.json").read_text(encoding="utf-8"))
+        return FinetuneResult.parse({**values, "path": self.path}, str(self.path / "results.json"))
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl: one a look at dev."""
+        return self._run.metrics()
+
+    def predictions(self) -> list[dict[str, Any]]:
+        """Label, prediction and its probability for each row of test."""
+        text = (self.path / "predictions.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def format(self) -> InputFormat:
+        """The format of rows."""
+        assert self.config.length is not None
+        return InputFormat(self.tokenizer, self.recipe.model, self.config.length)
+
+    def load(self, device: torch.device | None = None) -> Classifier:
+        """The fine-tuned classifier, in evaluation mode."""
+        pooling = self.config.pooling
+        assert pooling != "auto"
+        classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)
+        classifier.load_state_dict(load_file(self.path / "model.safetensors"))
+        return classifier.to(device or torch.device("cpu")).eval()
+
+
+def require_free(out: Path) -> None:
+    """Refuse a directory that holds something.
+
+    Raises:
+        UserError: `out` is not empty, or not a directory.
+    """
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        what = "a fine-tuned run" if FinetunedRun.at(out) else "something else"
+        raise UserError(f"{out}: holds {what} already; choose another --out")
+
+
+@contextmanager
+def unfinished(out: Path) -> Iterator[Path]:
+    """A folder beside `out` that takes its place at the end; whatever goes wrong inside, it is removed.
+
+    Raises:
+        UserError: `out` holds something, or its folder cannot be written to.
+    """
+    require_free(out)
+    folder = out.absolute().with_name(f".{out.absolute().name}.unfinished")
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # what a killed run has left
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UserError(f"{out}: cannot be made: {error.strerror}") from None
+    try:
+        yield folder
+        for file in folder.iterdir():
+            sync(file)
+        sync(folder)
+        require_free(out)
+        folder.rename(out)
+        sync(out.absolute().parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_results(
+    folder: Path, classifier: Classifier, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
+) -> None:
+    """Write what comes out of a fine-tuning, results.json last of all."""
+    save_file(contiguous(classifier.state_dict()), folder / "model.safetensors")
+    lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
+    (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    text = json.dumps(result.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    (folder / "results.json").write_text(text, encoding="utf-8")

@@ -1,0 +1,93 @@
+"""Texts and pairs of texts as token ids, in the format that pre-training used."""
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.models.model import ModelConfig
+
+SHORTEST = 8
+"""Fewest tokens that a row may be cut to: special tokens and something of both texts."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Rows of token ids; N rows."""
+
+    ids: list[NDArray[np.int64]]
+    """N arrays of (length of the row,) token ids, special tokens included."""
+    second: NDArray[np.int64]
+    """(N,) where the second text starts; the length of the row where there is none."""
+    truncated: int
+    """How many rows were too long."""
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(N,) tokens of each row."""
+        return np.array([len(ids) for ids in self.ids], np.int64)
+
+
+class InputFormat:
+    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; for causal models [SEP] A and [SEP] A [SEP] B, as documents start there.
+
+    Attributes:
+        length: the most tokens of a row.
+        pad: id of the padding token.
+        segments: whether rows have segment ids, 1 for the second text.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, model: ModelConfig, length: int) -> None:
+        """A format for a model.
+
+        Raises:
+            UserError: the length is more than the model has positions for, or too short for anything.
+        """
+        longest = model.longest_input
+        if longest is not None and length > longest:
+            raise UserError(f"length: {length} is more than the {longest} positions that the model has")
+        if length < SHORTEST:
+            raise UserError(f"length: {length} is too short; give at least {SHORTEST}")
+        self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
+        self.segments = model.embedding.segments >= 2
+        start, separator = [tokenizer.start], [tokenizer.separator]
+        self._around = (separator, separator, []) if model.causal else (start, separator, separator)
+
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Encoded:
+        """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.
+
+        Args:
+            texts: (N,) texts.
+            pairs: (N,) second texts, or None.
+        """
+        firsts = self._ids(texts)
+        seconds = None if pairs is None else self._ids(pairs)
+        before, between, behind = (np.array(part, np.int64) for part in self._around)
+        if seconds is None:
+            special = len(before) + len(behind)
+            rows = [np.concatenate([before, ids[: self.length - special], behind]) for ids in firsts]
+            truncated = sum(len(ids) > self.length - special for ids in firsts)
+            return Encoded(rows, np.array([len(row) for row in rows], np.int64), truncated)
+        room = self.length - len(before) - len(between) - len(behind)
+        rows, starts, truncated = [], [], 0
+        for first, second in zip(firsts, seconds, strict=True):
+            kept, other = longest_first(len(first), len(second), room)
+            truncated += kept + other < len(first) + len(second)
+            rows.append(np.concatenate([before, first[:kept], between, second[:other], behind]))
+            starts.append(len(before) + kept + len(between))
+        return Encoded(rows, np.array(starts, np.int64), truncated)
+
+    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """Texts normalised as a corpus is: NFC, and runs of whitespace are one space."""
+        cleaned = [" ".join(unicodedata.normalize("NFC", text).split()) for text in texts]
+        return [ids for ids, _ in self.tokenizer.encode(cleaned)]
+
+
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens stay of two texts when the longer one gives up a token until both fit; on a tie the second."""
+    kept = min(first, max(room - second, -(-room // 2)))
+    return kept, min(second, room - kept)

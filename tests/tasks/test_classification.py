@@ -1,0 +1,88 @@
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.recipe import load_recipe
+from bakeoff.tasks.batches import InputBatch
+from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.probabilities import class_probabilities
+
+
+def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
+    assert natural_pooling(recipe) == "cls"
+    assert natural_pooling(load_recipe("albert-tiny")) == "cls"
+    assert natural_pooling(causal_recipe) == "last"
+    assert natural_pooling(convolution_recipe) == "mean"
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
+def test_pooling_sees_real_positions_only(recipe, pooling):
+    classifier = Classifier(recipe, 50, pooling, 3, 0.0)
+    hidden = torch.randn(2, 5, 32)
+    real = torch.tensor([[True] * 5, [True, True, True, False, False]])
+    pooled = classifier.pool(hidden, real)
+    alone = classifier.pool(hidden[1:, :3], None)
+    torch.testing.assert_close(pooled[1:], alone)
+    expected = {"mean": hidden[1, :3].mean(0), "max": hidden[1, :3].amax(0), "last": hidden[1, 2]}
+    if pooling in expected:
+        torch.testing.assert_close(pooled[1], expected[pooling])
+
+
+@pytest.mark.parametrize("name", ["recipe", "causal_recipe", "convolution_recipe"])
+def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
+    recipe, tokenizer = request.getfixturevalue(name), Tokenizer.load(corpus)
+    torch.manual_seed(0)
+    classifier = Classifier(recipe, tokenizer.size, natural_pooling(recipe), 3, 0.1).eval()
+    for parameter in classifier.parameters():  # far from zero, so that a leak would show
+        torch.nn.init.normal_(parameter, std=0.2)
+    format = InputFormat(tokenizer, recipe.model, 32)
+    texts = ["saw", "apple " * 5, "town " * 17, "plum " * 40]
+    pairs = ["drill " * 4, "pear", "coast " * 3, "hammer"]
+
+    def log_probabilities(texts, pairs):
+        predicted = class_probabilities(classifier, format.encode(texts, pairs), format, torch.device("cpu"), "float32")
+        return torch.from_numpy(predicted.probabilities).log()
+
+    for others in (None, pairs):
+        together = log_probabilities(texts, others)
+        for row in range(len(texts)):
+            alone = log_probabilities(texts[row : row + 1], others and others[row : row + 1])
+            torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=0)
+
+
+def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
+    classifier = Classifier(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    weights = run.path / "model.safetensors"
+    count = transfer(classifier, weights, run.recipe)
+    file, own = load_file(weights), classifier.state_dict()
+    assert count == len(own) - 2  # all but the output's weight and bias
+    assert count == sum(name.startswith("model.") for name in file) + 2
+    for name, tensor in file.items():
+        if name.startswith("model."):
+            assert torch.equal(own[name], tensor)
+    assert torch.equal(own["pooler.weight"], file["heads.nsp.pooler.weight"])
+    mean = Classifier(run.recipe, run.tokenizer.size, "mean", 3, 0.1)
+    assert transfer(mean, weights, run.recipe) == len(mean.state_dict()) - 2
+
+
+def test_weights_of_another_model_are_refused(run, tmp_path):
+    classifier = Classifier(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    tensors = load_file(run.path / "model.safetensors")
+    del tensors["model.embedding.tokens.weight"]
+    save_file(tensors, tmp_path / "model.safetensors")
+    with pytest.raises(UserError, match=r"model.embedding.tokens.weight is missing"):
+        transfer(classifier, tmp_path / "model.safetensors", run.recipe)
+
+
+def test_sharing_models_transfer_each_part_once(corpus):
+    recipe = load_recipe(
+        "albert-tiny",
+        {"model.encoder.width": 32, "model.encoder.block.ffn.width": 64, "model.embedding.width": 16},
+    )
+    classifier = Classifier(recipe, 60, "cls", 2, 0.0)
+    assert sum(name.startswith("model.stack.parts.mixer") for name in classifier.state_dict()) == 6
+    batch = InputBatch(torch.randint(60, (2, 7)), None, None)
+    assert classifier(batch).shape == (2, 2)

@@ -1,0 +1,63 @@
+import pytest
+from keyword_task import write_jsonl, write_tsv
+
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.errors import UserError
+from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.predict import predict
+
+
+def test_a_pretrained_run_on_its_corpus_gives_its_last_validation(run, corpus):
+    found = evaluate(run.path, corpus=corpus, device="cpu")
+    expected = run.summary["validation"]
+    assert found["losses"] == pytest.approx(expected["losses"])
+    assert found["bits_per_byte"] == pytest.approx(expected["bits_per_byte"])
+    assert found["accuracy"] == pytest.approx(expected["accuracy"])
+    assert set(found["perplexity"]) == {"mlm"}
+    assert evaluate(run.path, corpus=corpus, examples=4, device="cpu")["examples"] == 4
+
+
+def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_path):
+    found = evaluate(fitted.path, data=files / "test.tsv", device="cpu")
+    assert found["scores"] == pytest.approx(fitted.scores["test"])
+    assert found["rows"] == 90
+    rows = [{"words": "apple baran", "class": "fruit"}, {"words": "saw", "class": "tool"}]
+    write_jsonl(tmp_path / "other.jsonl", rows)
+    options = {"text_column": "words", "label_column": "class"}
+    assert evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")["scores"]["accuracy"] == 1
+
+
+def test_predictions(fitted):
+    texts = ["ransel apple", "hammer", "", "kitip " * 50 + "town"]
+    found = predict(fitted.path, texts, device="cpu")
+    assert [label for label, _ in found[:2]] == ["fruit", "tool"]
+    assert all(1 / 3 <= probability <= 1 for _, probability in found)
+    for text, (label, probability) in zip(texts, found, strict=True):
+        assert predict(fitted.path, [text], device="cpu") == [(label, pytest.approx(probability, abs=1e-5))]
+    assert predict(fitted.path, [], device="cpu") == []
+
+
+def test_what_is_refused(run, fitted, corpus, files, tmp_path):
+    def refused(message, function, *arguments, **options):
+        with pytest.raises(UserError, match=message):
+            function(*arguments, device="cpu", **options)
+
+    refused("give either --corpus", evaluate, run.path)
+    refused("evaluated on labelled --data", evaluate, fitted.path, corpus=corpus)
+    refused("evaluated on a --corpus", evaluate, run.path, data=files / "test.tsv")
+    refused("no such run", evaluate, tmp_path / "none", data=files / "test.tsv")
+    refused("a fine-tuned run is needed", predict, run.path, ["text"])
+    refused("fine-tuned on single texts", predict, fitted.path, ["text"], ["pair"])
+    write_tsv(tmp_path / "other.tsv", [{"text": "x", "label": "animal"}])
+    refused(r"other.tsv:2: the run knows no label 'animal'", evaluate, fitted.path, data=tmp_path / "other.tsv")
+    (tmp_path / "text.txt").write_text("one two three four\nfive six seven eight\n" * 40)
+    other = prepare(
+        tmp_path / "text.txt",
+        tmp_path / "corpus",
+        tokenizer=TokenizerConfig(kind="word", size=20),
+        document_per_line=True,
+        validation=0.1,
+        workers=1,
+    )
+    refused("prepared with another tokenizer", evaluate, run.path, corpus=other.path)

@@ -1,0 +1,84 @@
+import numpy as np
+import pytest
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.tasks.batches import collate, shuffled_batches, sorted_batches
+from bakeoff.tasks.inputs import InputFormat, longest_first
+
+
+@pytest.fixture(scope="module")
+def tokenizer(corpus):
+    return Tokenizer.load(corpus)
+
+
+@pytest.fixture(scope="module")
+def names(tokenizer):
+    """Ids as words."""
+    return lambda ids: tokenizer.decode(ids, skip_special=False).split()
+
+
+def test_rows_look_as_in_pretraining(tokenizer, names, recipe, causal_recipe):
+    both = InputFormat(tokenizer, recipe.model, 32)
+    encoded = both.encode(["apple saw"], ["town"])
+    assert names(encoded.ids[0]) == ["[CLS]", "apple", "saw", "[SEP]", "town", "[SEP]"]
+    assert encoded.second.tolist() == [4]
+    assert names(both.encode(["apple\u00a0 saw"]).ids[0]) == ["[CLS]", "apple", "saw", "[SEP]"]
+    causal = InputFormat(tokenizer, causal_recipe.model, 32)
+    assert names(causal.encode(["apple saw"]).ids[0]) == ["[SEP]", "apple", "saw"]
+    assert names(causal.encode(["apple saw"], ["town"]).ids[0]) == ["[SEP]", "apple", "saw", "[SEP]", "town"]
+
+
+def test_the_longer_text_is_cut_first(tokenizer, recipe):
+    format = InputFormat(tokenizer, recipe.model, 12)
+    encoded = format.encode(["saw " * 30, "saw " * 30, "saw"], ["town " * 3, "town " * 30, "town"])
+    assert encoded.lengths.tolist() == [12, 12, 5]
+    assert (encoded.second - 2).tolist() == [6, 5, 1]
+    assert encoded.truncated == 2
+    assert format.encode(["saw " * 30]).lengths.tolist() == [12]
+
+
+@pytest.mark.parametrize("room", range(1, 12))
+def test_longest_first_is_token_by_token(room):
+    for first in range(12):
+        for second in range(12):
+            a, b = first, second
+            while a + b > room:
+                a, b = (a - 1, b) if a > b else (a, b - 1)
+            assert longest_first(first, second, room) == (a, b)
+
+
+def test_lengths_that_the_model_cannot_take(tokenizer, recipe, convolution_recipe):
+    with pytest.raises(UserError, match="length: 600 is more than the 512 positions"):
+        InputFormat(tokenizer, recipe.model, 600)
+    assert InputFormat(tokenizer, convolution_recipe.model, 600).length == 600
+    with pytest.raises(UserError, match="too short"):
+        InputFormat(tokenizer, recipe.model, 3)
+
+
+def test_batches_hold_every_row_once_and_little_padding(tokenizer, recipe):
+    lengths = np.random.default_rng(0).integers(3, 60, size=1000)
+    for epoch in range(2):
+        batches = shuffled_batches(lengths, 16, 7, epoch)
+        assert sorted(np.concatenate(batches)) == list(range(1000))
+        assert sorted(len(batch) for batch in batches)[1:] == [16] * 62
+        padded = sum(lengths[batch].max() * len(batch) for batch in batches)
+        assert padded < 1.12 * lengths.sum()
+    again = shuffled_batches(lengths, 16, 7, 1)
+    assert all((a == b).all() for a, b in zip(batches, again, strict=True))
+    assert any(
+        len(a) != len(b) or (a != b).any() for a, b in zip(again, shuffled_batches(lengths, 16, 7, 0), strict=True)
+    )
+    assert sorted(np.concatenate(sorted_batches(lengths, 64))) == list(range(1000))
+
+
+def test_padding_goes_to_a_multiple_of_eight_but_not_beyond_the_length(tokenizer, recipe):
+    format = InputFormat(tokenizer, recipe.model, 30)
+    encoded = format.encode(["saw", "saw " * 7, "saw " * 50], ["town", "town", "town"])
+    small = collate(encoded, np.array([0, 1]), format)
+    assert small.ids.shape == (2, 16)
+    assert small.real.sum(1).tolist() == [5, 11]
+    assert small.segments.sum(1).tolist() == [2, 2]
+    assert (small.ids[~small.real] == tokenizer.pad).all()
+    assert collate(encoded, np.array([0, 2]), format).ids.shape == (2, 30)
+    assert collate(encoded, np.array([2]), format).real is None
