@@ -7,9 +7,38 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.recipe import load_recipe
 
-NOUNS = "river stone house garden winter engine letter window doctor market island forest mirror table captain".split()
-VERBS = "finds breaks paints follows remembers carries opens watches builds leaves repairs measures".split()
-ADJECTIVES = "old quiet green heavy bright strange narrow golden wooden distant".split()
+NOUNS = [
+    "river",
+    "stone",
+    "house",
+    "garden",
+    "winter",
+    "engine",
+    "letter",
+    "window",
+    "doctor",
+    "market",
+    "island",
+    "forest",
+    "mirror",
+    "table",
+    "captain",
+]
+VERBS = [
+    "finds",
+    "breaks",
+    "paints",
+    "follows",
+    "remembers",
+    "carries",
+    "opens",
+    "watches",
+    "builds",
+    "leaves",
+    "repairs",
+    "measures",
+]
+ADJECTIVES = ["old", "quiet", "green", "heavy", "bright", "strange", "narrow", "golden", "wooden", "distant"]
 
 
 def sentences(count, seed=0):
@@ -29,9 +58,9 @@ def text_folder(tmp_path_factory):
     """A folder with 240 documents of 3 to 12 sentences, one a file's line."""
     folder = tmp_path_factory.mktemp("text")
     generator = np.random.default_rng(1)
-    lines, all_sentences = [], iter(sentences(240 * 12))
-    for _ in range(240):
-        lines.append(" ".join(next(all_sentences) for _ in range(generator.integers(3, 13))))
+    all_sentences = iter(sentences(240 * 12))
+    counts = generator.integers(3, 13, size=240)
+    lines = [" ".join(next(all_sentences) for _ in range(count)) for count in counts]
     (folder / "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder
 

@@ -1,6 +1,7 @@
 """The base of every config: a pydantic model that refuses unknown keys and says which key was probably meant."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -58,3 +59,12 @@ def _describe(item: Any, values: Any) -> str:
     elif item["type"] not in ("unknown_key", "value_error", "union_tag_not_found"):
         message = f"{message[0].lower()}{message[1:]}, not {node!r}"
     return f"{'.'.join(path)}: {message}" if path else message
+
+
+def differing(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """The dotted keys at which two trees of plain data differ, with both values."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in [*new, *(name for name in old if name not in new)]:
+            yield from differing(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+    elif json.loads(json.dumps(old)) != json.loads(json.dumps(new)):
+        yield key, old, new

@@ -38,7 +38,7 @@ class TrainingConfig(Config):
     compile: Literal["auto"] | bool = "auto"
     """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
     validations: int = Field(default=20, ge=1)
-    """How often to measure the held-out loss, besides once before the training; evenly spread, 25 steps apart at least."""
+    """How often to measure the held-out loss, evenly spread, 25 steps apart at least; once more before the training."""
     validation_examples: int = Field(default=256, gt=0)
     """Rows of held-out text to measure it on, always the same with the same masks."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
@@ -197,9 +197,10 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in changes.items():
         old = base.get(key)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        same_kind = both and all(value.get(tag, old.get(tag)) == old.get(tag) for tag in ("kind", "format"))
-        merged[key] = _merge(old, value) if same_kind and key != "budget" else value
+        merged[key] = value
+        if isinstance(old, dict) and isinstance(value, dict) and key != "budget":
+            same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in ("kind", "format"))
+            merged[key] = _merge(old, value) if same_kind else value
     return merged
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.conformance import test_every_recipe as contracts
+from tests.conftest import shrink
 
 from bakeoff.models.mixers import light_conv
 from bakeoff.models.model import Model
 from bakeoff.training.pretraining_model import PretrainingModel
-from tests.conformance import test_every_recipe as contracts
-from tests.conftest import shrink
 
 
 def build(name):

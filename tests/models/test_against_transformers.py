@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from tests.conftest import shrink
 
 from bakeoff.training.pretraining_model import PretrainingModel
-from tests.conftest import shrink
 
 transformers = pytest.importorskip("transformers")
 
@@ -18,7 +18,9 @@ def randomise(module):
     """Weights far from their gentle start, norms and biases too, so that nothing can hide."""
     generator = torch.Generator().manual_seed(3)
     for parameter in module.parameters():
-        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.2 + (1.0 if parameter.dim() == 1 else 0.0)
+        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.2 + (
+            1.0 if parameter.dim() == 1 else 0.0
+        )
 
 
 @pytest.fixture

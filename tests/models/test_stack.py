@@ -1,10 +1,10 @@
 import pytest
 import torch
+from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from tests.conftest import shrink
 
 CONV = {"kind": "light_conv", "kernel": [3, 5, 3, 5], "heads": 2}
 

@@ -2,11 +2,11 @@ import threading
 
 import pytest
 import torch
+from tests.conftest import shrink
 
 from bakeoff.objectives.batches import ahead
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.speed import make_batches
-from tests.conftest import shrink
 
 
 def batches(corpus, name="bert-tiny", seed=0, **changes):

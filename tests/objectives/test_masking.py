@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
+from tests.conftest import shrink
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
-from tests.conftest import shrink
 
 ROWS, LENGTH = 2000, 64
 

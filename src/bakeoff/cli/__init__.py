@@ -3,12 +3,15 @@
 import signal
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
-import click
+import typer
 import typer.main
 
 from bakeoff.errors import Interrupted, UserError
+
+# The base of all errors in the use of the command line; some releases of typer bring a click of their own.
+_UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -23,12 +26,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
     command = typer.main.get_command(app)
     try:
         status = command.main(list(sys.argv[1:] if arguments is None else arguments), "bakeoff", standalone_mode=False)
-    except (UserError, click.ClickException) as error:
-        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        return _fail(" ".join(message.split()), 2)
+    except UserError as error:
+        return _fail(str(error), 2)
+    except _UsageProblem as error:
+        return _fail(" ".join(error.format_message().split()), 2)
     except Interrupted as error:
         return _fail(str(error), 128 + error.signal_number)
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted; nothing half-written was left", 128 + signal.SIGINT)
     except BrokenPipeError:  # the reader of our output, `head` say, has enough
         sys.stderr.close()

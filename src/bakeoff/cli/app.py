@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import corpus, demo, models, comparison, tasks
+from bakeoff.cli import comparison, corpus, demo, models, tasks
 
 app = typer.Typer(
     name="bakeoff",

@@ -1,11 +1,11 @@
 """`bakeoff prepare`."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import Json, Seed, print_json, print_table
+from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
 from bakeoff.errors import UserError
 
 
@@ -36,7 +36,7 @@ def prepare(
         str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
     ] = None,
     field: Annotated[str, typer.Option(help="Field of .jsonl, column of .csv and .tsv, with the text.")] = "text",
-    errors: Annotated[str, typer.Option(help="strict, or replace: what to do about invalid UTF-8.")] = "strict",
+    errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
     json: Json = False,
@@ -45,11 +45,6 @@ def prepare(
 
     Example: bakeoff prepare articles/ notes.txt --out corpora/mine --tokenizer unigram --vocabulary 16000
     """
-    kind: Literal["strict", "replace"]
-    if errors == "strict" or errors == "replace":
-        kind = errors
-    else:
-        raise UserError(f"--errors {errors}: choose strict or replace")
     held_out, sample = parse_share(validation), parse_size(tokenizer_sample)
 
     from bakeoff.corpus.prepare import prepare as prepare_corpus
@@ -63,7 +58,7 @@ def prepare(
         document_per_line=document_per_line,
         document_separator=document_separator,
         field=field,
-        errors=kind,
+        errors=errors,
         seed=seed,
         overwrite=overwrite,
         progress=True,

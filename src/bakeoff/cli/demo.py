@@ -16,6 +16,6 @@ def demo(
 
     Example: bakeoff demo
     """
-    from bakeoff.demo import run_demo
+    from bakeoff.demo.run import run_demo
 
     run_demo(out, scale)

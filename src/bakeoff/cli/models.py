@@ -46,7 +46,7 @@ def show(
         {
             "parameters": f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}",
             "FLOPs a token": f"{costs.flops_per_token:,} in training, forward and backward",
-            "memory": f"{costs.state_bytes / 1e6:,.1f} MB for weights, gradients and optimizer, activations not counted",
+            "memory": f"{costs.state_bytes / 1e6:,.1f} MB for weights, gradients and optimizer, without activations",
         }
     )
 
@@ -93,6 +93,6 @@ def pretrain(
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
             "parameters": f"{summary['parameters']:,}",
             **losses_text(summary["validation"]),
-            "unigram entropy": f"{summary['unigram_entropy']:.4f} nats: what knowing only the tokens' frequencies gives",
+            "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
         }
     )

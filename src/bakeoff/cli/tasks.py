@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, Set, losses_text, print_json, print_table
+from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table
 from bakeoff.errors import UserError
 
 
@@ -34,6 +34,7 @@ def finetune(
     tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
     set: Set = [],  # noqa: B006
     seed: Seed = 0,
+    errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -58,6 +59,7 @@ def finetune(
         "label_column": label_column,
         "metric": metric,
         "train_rows": train_rows,
+        "errors": errors,
     }
     begun: Any = Path(source)
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
@@ -104,6 +106,7 @@ def evaluate(
     text_column: Annotated[str | None, typer.Option(help="Default: as in fine-tuning, like the next two.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -120,6 +123,7 @@ def evaluate(
         text_column=text_column,
         pair_column=pair_column,
         label_column=label_column,
+        errors=errors,
         device=device,
     )
     if json:

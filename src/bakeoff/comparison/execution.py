@@ -9,9 +9,10 @@ from typing import Any
 from bakeoff.comparison.collect import collect
 from bakeoff.comparison.engine import Bakeoff, Engine
 from bakeoff.comparison.floors import floors
-from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining, differing
+from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts, write_whole
+from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any
 
 from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
 from bakeoff.comparison.results import Initialisation, write_whole
+from bakeoff.config import differing
 from bakeoff.errors import UserError
 
 
@@ -153,15 +154,6 @@ def _digest(path: Path | None) -> str | None:
         return None
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
-
-
-def differing(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The dotted keys at which two trees of plain data differ, with both values."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for name in [*new, *(name for name in old if name not in new)]:
-            yield from differing(old.get(name), new.get(name), f"{key}.{name}" if key else name)
-    elif json.loads(json.dumps(old)) != json.loads(json.dumps(new)):
-        yield key, old, new
 
 
 def _short(value: Any) -> str:

@@ -83,7 +83,7 @@ class Draws:
 
     def uniform(self, stream: str, count: int) -> NDArray[np.float64]:
         """(N, count) uniform numbers in [0, 1)."""
-        return self.words(stream, count) * 2.0**-32
+        return self.words(stream, count).astype(np.float64) * 2.0**-32
 
     def integers(self, stream: str, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) one integer for each example, uniform in [0, bound); bounds are below 2**53."""

@@ -48,7 +48,7 @@ def docstrings(folder: Path) -> Iterator[tuple[str, list[str]]]:
 
 
 def prose(docstring: str) -> list[str]:
-    """The paragraphs of plain sentences in a docstring: no examples, tables, signatures, lists of parameters or markup."""
+    """The paragraphs of plain sentences in a docstring: no examples, tables, signatures, parameters or markup."""
     kept = []
     for block in re.split(r"\n\s*\n", docstring):
         lines = [line.rstrip() for line in block.splitlines() if line.strip()]

@@ -11,7 +11,34 @@ from bakeoff.models.blocks.transformer import activate
 from bakeoff.models.model import initialise
 
 
-class TokenHead(nn.Module):
+class Head(nn.Module):
+    """What every head offers; a subclass gives `scores`, or the two others in its own way."""
+
+    flops_per_row: int
+    """Floating-point operations of one row's forward pass."""
+
+    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+        """Unnormalised log-probabilities.
+
+        Args:
+            rows: (N, D) hidden states of the rows that have a target.
+            table: (V, E) the embedding's table, for heads that are tied to it.
+
+        Returns:
+            (N, V) or (N, C).
+        """
+        raise NotImplementedError
+
+    def log_probabilities(self, rows: Tensor, table: Tensor) -> Tensor:
+        """(N, V) or (N, C) log-probabilities of gathered rows, in float32."""
+        return self.scores(rows, table).float().log_softmax(-1)
+
+    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+        """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
+        return F.cross_entropy(self.scores(rows, table).float(), labels, reduction="sum")
+
+
+class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h.
@@ -43,7 +70,7 @@ class TokenHead(nn.Module):
         return F.linear(rows, table, self.bias)
 
 
-class SentenceHead(nn.Module):
+class SentenceHead(Head):
     """Scores of classes from one hidden state of each row, through BERT's pooler: W tanh(W_p h)."""
 
     def __init__(self, width: int, classes: int) -> None:
@@ -56,28 +83,3 @@ class SentenceHead(nn.Module):
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, C) unnormalised log-probabilities; the embedding's table is not used."""
         return self.output(self.pooler(rows).tanh())
-
-
-Head = TokenHead | SentenceHead
-
-
-def log_probabilities(head: Head, rows: Tensor, table: Tensor) -> Tensor:
-    """(N, V) or (N, C) log-probabilities of gathered rows, in float32."""
-    return head.scores(rows, table).float().log_softmax(-1)
-
-
-def loss_sum(head: Head, rows: Tensor, labels: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
-    """The cross-entropy of gathered rows summed, in nats, and how many of them the head has right.
-
-    Args:
-        head: the head.
-        rows: (N, D) hidden states of the rows that have a target.
-        labels: (N,) their targets.
-        table: (V, E) the embedding's table.
-
-    Returns:
-        Two scalars: the loss's sum and the number of right answers.
-    """
-    scores = head.scores(rows, table).float()
-    correct = (scores.detach().argmax(-1) == labels).sum()
-    return F.cross_entropy(scores, labels, reduction="sum"), correct

@@ -42,12 +42,20 @@ class ObjectiveConfig(Config):
 class Objective(Protocol):
     """The part of a config that works: `ObjectiveConfig.build` makes it."""
 
-    name: str
-    """The config's kind, under which losses are reported."""
-    head: Head
-    """The module that scores gathered rows; trained with the model."""
-    targets_per_token: float
-    """Expected number of targets for each token of a row, for counting FLOPs."""
+    @property
+    def name(self) -> str:
+        """The config's kind, under which losses are reported."""
+        ...
+
+    @property
+    def head(self) -> Head:
+        """The module that scores gathered rows; trained with the model."""
+        ...
+
+    @property
+    def targets_per_token(self) -> float:
+        """Expected number of targets for each token of a row, for counting FLOPs."""
+        ...
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Choose targets, corrupting the examples' ids in place where the objective does so."""

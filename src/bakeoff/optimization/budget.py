@@ -52,9 +52,7 @@ class Budget(Config):
 
     def __str__(self) -> str:
         """The text that `parse_text` reads."""
-        return next(
-            f"{name}={value}" for name in type(self).model_fields if (value := getattr(self, name)) is not None
-        )
+        return next(f"{name}={value}" for name in type(self).model_fields if (value := getattr(self, name)) is not None)
 
     def steps_for(self, tokens_per_step: float, flops_per_step: float, seconds_per_step: float | None = None) -> int:
         """The number of optimizer steps that the budget pays for, at least one.

@@ -82,7 +82,7 @@ def optimize(
         with autocast(device, precision):
             results = module(part.to(device))
         loss = torch.zeros((), device=device)
-        for name, (total, _) in results.items():
+        for name, total in results.items():
             mean = total / counts[name]
             loss = loss + module.weights[name] * mean
             means[name] += mean.detach()
@@ -199,7 +199,8 @@ class Training:
             checkpoints = list_checkpoints(self.run.checkpoints)
             last = f"; the last good checkpoint is {checkpoints[-1].name}" if checkpoints else ""
             raise UserError(
-                f"{self.run.path}: {bad[0].replace('_', ' ')} is not a finite number at step {position.step + 1}{last}; "
+                f"{self.run.path}: {bad[0].replace('_', ' ')} is not a finite number "
+                f"at step {position.step + 1}{last}; "
                 "try a lower learning rate (--set training.optimizer.lr=...), a longer warm-up, or precision float32"
             )
         tokens = sum(part.tokens for part in parts)
@@ -251,9 +252,9 @@ class Training:
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Within it the first SIGINT or SIGTERM is noted in the list, for the loop to save and leave; a second one kills."""
+    """Within it the first SIGINT or SIGTERM is noted in the list, for the loop to save and leave; a second kills."""
     received: list[int] = []
-    previous = {}
+    previous: dict[int, Any] = {}
 
     def note(number: int, frame: FrameType | None) -> None:
         received.append(number)
@@ -261,9 +262,9 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(each, handler)
 
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            previous[number] = signal.getsignal(number)
-            signal.signal(number, note)
+        for caught in (signal.SIGINT, signal.SIGTERM):
+            previous[caught] = signal.getsignal(caught)
+            signal.signal(caught, note)
     except ValueError:  # not in the main thread: the caller's own handling stays
         pass
     try:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 
+from bakeoff.config import differing
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -135,16 +136,5 @@ def _require_same_request(run: Run, request: dict[str, Any]) -> None:
             raise UserError(f"{run.path}: --resume: the run was begun with {key} {begun[key]}, not {request[key]}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    key = _first_difference(begun["recipe"], request["recipe"])
-    if key is not None:
-        raise UserError(f"{run.path}: --resume: the run was begun with another recipe: '{key}' differs")
-
-
-def _first_difference(old: Any, new: Any, path: str = "") -> str | None:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in old | new:
-            found = _first_difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-            if found is not None:
-                return found
-        return None
-    return None if old == new else path
+    for key, old, new in differing(begun["recipe"], request["recipe"]):
+        raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")

@@ -4,7 +4,6 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.objectives.batches import Batch
-from bakeoff.objectives.heads import loss_sum
 from bakeoff.objectives.objective import Objective
 from bakeoff.recipe import Recipe
 
@@ -22,20 +21,23 @@ class PretrainingModel(nn.Module):
             part.build(recipe.model, vocabulary) for part in recipe.objective
         )
         self.heads = nn.ModuleDict({objective.name: objective.head for objective in self.objectives})
-        self.weights = {part.kind: part.weight for part in recipe.objective}
-        self.predicts_tokens = {part.kind: part.token_targets for part in recipe.objective}
+        self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
+        self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
         self.length = recipe.input.length
 
-    def forward(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-        """For each objective the loss's sum over its targets in nats, and the number of targets predicted right."""
+    def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
+        """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
         hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents).flatten(0, 1)  # (B * T, D)
+        return {
+            name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
+            for name, (rows, labels) in batch.targets.items()
+        }
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        """For each objective the loss summed over its targets, in nats."""
         table = self.model.embedding.tokens.weight
-        results = {}
-        for objective in self.objectives:
-            rows, labels = batch.targets[objective.name]
-            gathered = hidden if len(rows) == len(hidden) else hidden.index_select(0, rows)
-            results[objective.name] = loss_sum(objective.head, gathered, labels, table)
-        return results
+        gathered = self.gather(batch)
+        return {each.name: each.head.loss(*gathered[each.name], table) for each in self.objectives}
 
     def parameter_count(self) -> int:
         """Number of parameters, heads included, tied and shared ones once."""

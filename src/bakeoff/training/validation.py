@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 
 from bakeoff.corpus.store import Split
 from bakeoff.objectives.batches import Batch
@@ -29,10 +30,16 @@ def validate(
     for part in parts:
         moved = part.to(device)
         with autocast(device, precision):
-            results = module(moved)
-        for name, (loss, correct) in results.items():
+            gathered = module.gather(moved)
+            table = module.model.embedding.tokens.weight
+            predicted = {
+                each.name: each.head.log_probabilities(gathered[each.name][0], table) for each in module.objectives
+            }
+        for name, (_, labels) in gathered.items():
+            loss = F.nll_loss(predicted[name], labels, reduction="sum")
+            correct = (predicted[name].argmax(-1) == labels).sum()
             sums[name] += torch.stack([loss.double().cpu(), correct.double().cpu()])
-            counts[name] += len(part.targets[name][0])
+            counts[name] += len(labels)
     module.train(was_training)
     losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
     tokens_per_byte = (len(split.tokens) + len(split.documents) - 1) / split.bytes

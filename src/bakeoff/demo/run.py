@@ -1,0 +1,56 @@
+"""The demo: prepare, pre-train, fine-tune and compare four small models on text that ships with Python."""
+
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.terminal import print_results
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.demo.data import write_files
+from bakeoff.demo.plan import demo_plan
+from bakeoff.errors import UserError
+
+TOKENIZER = TokenizerConfig(kind="wordpiece", size=4096, lowercase=True)
+
+
+def run_demo(out: Path, scale: float) -> None:
+    """Go the whole path; what an earlier call has finished is not done again.
+
+    Args:
+        out: directory of the text, the corpus, the plan, the runs and the report.
+        scale: factor of the usual budget.
+
+    Raises:
+        UserError: `out` holds something else, or the demo at another scale.
+    """
+    console = Console(highlight=False)
+    plan_file = out / "plan.yaml"
+    plan = yaml.safe_dump(demo_plan(scale), sort_keys=False, width=100)
+    if plan_file.exists() and plan_file.read_text(encoding="utf-8") != plan:
+        raise UserError(f"{out}: holds a demo at another scale or of another version; choose another --out")
+    if out.exists() and not plan_file.exists() and any(out.iterdir()):
+        raise UserError(f"{out}: exists and is not a demo; choose another --out")
+    out.mkdir(parents=True, exist_ok=True)
+    plan_file.write_text(plan, encoding="utf-8")
+    corpus = _corpus(out, console)
+    facts = corpus.summary()
+    console.print(
+        f"corpus: {facts['documents']:,} files, {facts['tokens']:,} tokens, {facts['held_out_tokens']:,} held out"
+    )
+    results = compare(Plan.read(plan_file), out, progress=lambda line: console.print(line, markup=False))
+    print_results(results, out)
+
+
+def _corpus(out: Path, console: Console) -> Corpus:
+    """The corpus of an earlier call, or a new one."""
+    if (out / "corpus").exists():
+        return Corpus.open(out / "corpus")
+    console.print("collecting the documentation of Python's library and of the packages installed with Bakeoff")
+    classes = write_files(out)
+    console.print(f"task: of which of {len(classes)} packages is a paragraph? {', '.join(classes)}")
+    return prepare(out / "text.jsonl", out / "corpus", tokenizer=TOKENIZER, validation=0.02)

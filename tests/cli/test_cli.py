@@ -1,0 +1,198 @@
+"""The verbs as a user types them: what they print, what they refuse, and with which status."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bakeoff.cli import run
+
+
+def call(capsys, *arguments):
+    """Run the command line; returns status, standard output and standard error."""
+    status = run([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+def refused(capsys, *arguments):
+    """The one line in which a user's mistake is reported, behind what was shown of the work until then."""
+    status, out, err = call(capsys, *arguments)
+    assert status == 2, (out, err)
+    assert out == ""
+    assert err.count("bakeoff: ") == 1
+    assert "Traceback" not in err
+    last = err.splitlines()[-1]
+    assert last.startswith("bakeoff: ")
+    return last.removeprefix("bakeoff: ")
+
+
+SMALL = ["--set", "model.encoder.width=32", "--set", "model.encoder.block.ffn.width=32", "--set", "input.length=32"]
+SMALL += ["--set", "training.batch=8"]
+
+
+@pytest.fixture(scope="module")
+def labelled(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("labelled")
+    rows = [
+        ("water" if i % 2 else "land", f"The {'river' if i % 2 else 'stone'} number {i} is old.") for i in range(80)
+    ]
+    (folder / "rows.tsv").write_text("label\ttext\n" + "".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    return folder / "rows.tsv"
+
+
+@pytest.fixture(scope="module")
+def pretrained(corpus, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "bert"
+    arguments = [
+        "pretrain",
+        "bert-tiny",
+        "--corpus",
+        str(corpus.path),
+        "--out",
+        str(out),
+        "--budget",
+        "steps=5",
+        *SMALL,
+    ]
+    assert run(arguments) == 0
+    return out
+
+
+@pytest.fixture(scope="module")
+def finetuned(pretrained, labelled, tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "task"
+    arguments = ["finetune", pretrained, "--train", labelled, "--text-column", "text", "--label-column", "label"]
+    assert run([str(a) for a in [*arguments, "--out", out, "--option", "least_steps=40"]]) == 0
+    return out
+
+
+def test_help_needs_no_torch():
+    """The list of verbs comes at once: nothing heavy is imported."""
+    code = (
+        "import sys\nfrom bakeoff.cli import run\nstatus = run(['--help'])\n"
+        "heavy = {'torch', 'altair', 'sklearn', 'tokenizers', 'numpy'} & set(sys.modules)\n"
+        "assert not heavy, heavy\nsys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for verb in ("demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare"):
+        assert verb in done.stdout
+
+
+@pytest.mark.parametrize(
+    "verb", ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare"]
+)
+def test_every_verb_has_help_with_an_example(capsys, verb):
+    status, out, _ = call(capsys, verb, "--help")
+    assert status == 0
+    assert f"Example: bakeoff {verb}" in out
+
+
+def test_version(capsys):
+    status, out, _ = call(capsys, "--version")
+    assert status == 0
+    assert out.startswith("bakeoff ")
+
+
+def test_recipes_and_show(capsys):
+    status, out, _ = call(capsys, "recipes")
+    assert status == 0
+    assert "albert-xxlarge-v2" in out
+    status, out, _ = call(capsys, "show", "albert-base", "--json")
+    shown = json.loads(out)
+    assert shown["parameters"] == sum(shown["parts"].values())
+    assert shown["recipe"]["model"]["encoder"]["share"] == "all"
+    status, out, _ = call(capsys, "show", "bert-tiny", "--set", "model.encoder.layers=3")
+    assert "layers: 3" in out
+    assert "parameters" in out
+
+
+def test_the_path_from_text_to_predictions(capsys, text_folder, tmp_path, pretrained, finetuned, corpus):
+    status, out, _ = call(
+        capsys, "prepare", text_folder, "--out", tmp_path / "c", "--vocabulary", 160, "--document-per-line", "--json"
+    )
+    assert status == 0
+    assert json.loads(out)["documents"] == 240
+    status, out, _ = call(capsys, "evaluate", pretrained, "--corpus", corpus.path)
+    assert status == 0
+    assert "held-out mlm" in out
+    status, out, _ = call(capsys, "predict", finetuned, "The river number 7 is old.", "--json")
+    assert json.loads(out)[0]["label"] in ("water", "land")
+    summary = json.loads((pretrained / "summary.json").read_text())
+    assert summary["steps"] == 5
+
+
+def test_a_finetuned_run_is_evaluated_on_another_file(capsys, finetuned, labelled):
+    status, out, _ = call(capsys, "evaluate", finetuned, "--data", labelled, "--json")
+    assert status == 0
+    assert json.loads(out)["rows"] == 80
+
+
+def test_prepare_refuses(capsys, tmp_path, text_folder, corpus):
+    assert "missing" in refused(capsys, "prepare", tmp_path / "missing", "--out", tmp_path / "c")
+    (tmp_path / "empty").mkdir()
+    refused(capsys, "prepare", tmp_path / "empty", "--out", tmp_path / "c")
+    (tmp_path / "empty.txt").write_text("")
+    refused(capsys, "prepare", tmp_path / "empty.txt", "--out", tmp_path / "c")
+    (tmp_path / "bad.txt").write_bytes(b"fine\nbad \xff here\n")
+    message = refused(capsys, "prepare", tmp_path / "bad.txt", "--out", tmp_path / "c")
+    assert "bad.txt" in message
+    assert "2" in message
+    assert "--errors replace" in message
+    text = ["prepare", text_folder, "--out", tmp_path / "c"]
+    assert "1%" in refused(capsys, *text, "--validation", "150%")
+    assert "wordpiece" in refused(capsys, *text, "--tokenizer", "wordpeace")
+    assert "50MB" in refused(capsys, *text, "--tokenizer-sample", "lots")
+    assert "--document-per-line" in refused(capsys, *text, "--document-per-lin")
+    assert "exists" in refused(capsys, "prepare", text_folder, "--out", corpus.path)
+    assert not (tmp_path / "c").exists()
+
+
+def test_pretrain_refuses(capsys, tmp_path, corpus, pretrained):
+    out = ["--out", tmp_path / "run"]
+    on_corpus = ["--corpus", corpus.path, *out]
+    assert "did you mean 'bert-mini'" in refused(capsys, "pretrain", "bert-mni", *on_corpus)
+    assert "missing" in refused(capsys, "pretrain", "bert-mini", "--corpus", tmp_path / "missing", *out)
+    assert "did you mean 'layers'" in refused(
+        capsys, "pretrain", "bert-mini", *on_corpus, "--set", "model.encoder.layrs=2"
+    )
+    assert "--budget" in refused(capsys, "pretrain", "bert-mini", *on_corpus, "--budget", "hours=2")
+    assert "--device" in refused(capsys, "pretrain", "bert-mini", *on_corpus, "--device", "tpu")
+    assert "holds a run already" in refused(
+        capsys, "pretrain", "bert-mini", "--corpus", corpus.path, "--out", pretrained
+    )
+    assert "--corpus" in refused(capsys, "pretrain", "bert-mini", *out)
+    assert not (tmp_path / "run").exists()
+
+
+def test_finetune_refuses(capsys, tmp_path, labelled, pretrained):
+    columns = ["--text-column", "text", "--label-column", "label", "--out", tmp_path / "task"]
+    message = refused(capsys, "finetune", pretrained, "--train", tmp_path / "missing.tsv", *columns)
+    assert "missing.tsv" in message
+    columns[1] = "txt"
+    message = refused(capsys, "finetune", pretrained, "--train", labelled, *columns)
+    assert "did you mean 'text'" in message
+    columns[1] = "text"
+    message = refused(capsys, "finetune", pretrained, "--train", labelled, *columns, "--option", "epoch=3")
+    assert "did you mean 'epochs'" in message
+    assert "--corpus" in refused(capsys, "finetune", "bert-tiny", "--train", labelled, *columns)
+    message = refused(capsys, "finetune", pretrained, "--train", labelled, *columns, "--set", "model.dropout=0")
+    assert "fixed" in message
+    (tmp_path / "empty.tsv").write_text("")
+    assert "empty.tsv" in refused(capsys, "finetune", pretrained, "--train", tmp_path / "empty.tsv", *columns)
+    assert not (tmp_path / "task").exists()
+
+
+def test_other_verbs_refuse(capsys, tmp_path, corpus, pretrained):
+    assert "missing" in refused(capsys, "evaluate", tmp_path / "missing", "--corpus", corpus.path)
+    assert "--data" in refused(capsys, "evaluate", pretrained)
+    refused(capsys, "predict", pretrained, "text")
+    assert "missing.yaml" in refused(capsys, "compare", tmp_path / "missing.yaml", "--out", tmp_path / "out")
+    (tmp_path / "plan.yaml").write_text("corpus: x\nrecipe: [bert-tiny]\nbudget: steps=1\ntasks: []\n")
+    assert "did you mean 'recipes'" in refused(capsys, "compare", tmp_path / "plan.yaml", "--out", tmp_path / "out")
+    assert "Did you mean 'pretrain'" in refused(capsys, "pretrian")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    assert "is not a demo" in refused(capsys, "demo", "--out", tmp_path / "mine")
