@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
-from bakeoff.comparison.wording import METRIC_NAMES, duration, percent, points, quantity
+from bakeoff.comparison.wording import METRIC_NAMES, counted, duration, percent, points
 
-FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, logistic regression"}
+FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, regression"}
 
 
 def print_results(results: Results, out: Path) -> None:
@@ -28,24 +29,19 @@ def print_results(results: Results, out: Path) -> None:
 def _table(results: Results, analysis: Analysis) -> Table:
     facts = next(task for task in results.tasks if task.name == analysis.task)
     seeds = len(results.finished_seeds)
-    title = f"{analysis.task}: {METRIC_NAMES[facts.metric]} on test, %, mean ± deviation over {seeds} seeds"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for name in ("recipe", "pre-trained", "from scratch", "gain"):
-        table.add_column(name, justify="left" if name == "recipe" else "right", no_wrap=True)
-    for name in ("parameters", "tokens/s", "time"):
+    title = f"{analysis.task}: test {METRIC_NAMES[facts.metric]} in %, mean ± deviation over {counted(seeds, 'seed')}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.add_column("recipe", no_wrap=True)
+    for name in ("pre-trained", "from scratch", "gain", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for entry in results.recipes:
         gain = analysis.gains.get(entry.label)
-        count = max(1, len(entry.runs))
-        rate = sum(run.tokens_per_second for run in entry.runs) / count
-        seconds = sum(run.seconds for run in entry.runs) / count
+        seconds = sum(run.seconds for run in entry.runs) / max(1, len(entry.runs))
         table.add_row(
             entry.label,
             _spread(analysis.pretrained.get(entry.label)),
             _spread(analysis.scratch.get(entry.label)),
-            "" if gain is None else points(gain.difference) + (" *" if gain.real else ""),
-            quantity(entry.parameters),
-            f"{rate:,.0f}",
+            "" if gain is None else points(gain.difference) + (" *" if gain.real else "  "),
             duration(seconds),
         )
     table.add_section()

@@ -1,30 +1,38 @@
-"""The demo's files: text to pre-train on, and labelled paragraphs of files that are held out of it."""
+"""The demo's files: text to pre-train on, and two tasks on files that are held out of it."""
 
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.sentences import split_sentences
 from bakeoff.demo.docstrings import PACKAGES, docstrings, package_folders, prose
 
 Item = TypeVar("Item")
+Row = tuple[str, str]
 
 HELD_OUT_FILES = 5
-"""One file in so many is held out for the labelled paragraphs."""
+"""One file in so many is held out for the tasks."""
 
-ROWS = {"train": 20, "dev": 20, "test": 300}
-"""Labelled paragraphs of each class in each part, the test part taking what there is up to this number."""
+PACKAGE_ROWS = {"train": 20, "dev": 20, "test": 200}
+"""Labelled paragraphs of each package, the test part taking what there is up to this number."""
 
 FEWEST_TEST_ROWS = 100
-"""A class with fewer test rows than this is left out."""
+"""A package with fewer test rows than this is no class."""
 
-LONGEST = 400
+LONGEST_PARAGRAPH = 400
 """Characters of a labelled paragraph at most."""
+
+ORDER_ROWS = {"train": 2000, "dev": 400, "test": 2000}
+"""Sentences of the task on word order."""
+
+SENTENCE_WORDS = range(7, 21)
+"""Words of such a sentence."""
 
 _GIVEAWAYS = re.compile(
     r"\b(np|scikit|scikit-learn|pytorch|python|lightning|vega|vega-lite|" + "|".join(PACKAGES) + r")\b", re.IGNORECASE
@@ -33,34 +41,33 @@ _GIVEAWAYS = re.compile(
 
 
 def write_files(folder: Path) -> list[str]:
-    """Write text.jsonl (a document a source file) and train.tsv, dev.tsv and test.tsv (label, text).
+    """Write text.jsonl (a document a source file) and the files of both tasks (label, text).
 
-    Which package does a paragraph of documentation come from? Paragraphs that name a package are left out, and so are
-    packages with too few paragraphs.
+    package: which package does a paragraph of documentation come from? Paragraphs that name a package are left out.
+    word-order: were two neighbouring words of a sentence swapped? (After the bigram shift of Conneau et al. 2018,
+    arXiv:1805.01070.) No word gives the answer away, and every sentence is labelled by construction.
 
     Returns:
-        The classes.
+        The packages that are classes.
     """
-    labelled: dict[str, list[str]] = {}
+    by_package: dict[str, list[str]] = {}
+    held_out: list[str] = []
     with open(folder / "text.jsonl", "w", encoding="utf-8") as file:
-        for package, paragraphs, held_out in _files():
-            if held_out:
-                fitting = [p for p in paragraphs if len(p) <= LONGEST and not _GIVEAWAYS.search(p)]
-                labelled.setdefault(package, []).extend(fitting)
+        for package, paragraphs, held in _files():
+            if held:
+                held_out += paragraphs
+                fitting = [p for p in paragraphs if len(p) <= LONGEST_PARAGRAPH and not _GIVEAWAYS.search(p)]
+                by_package.setdefault(package, []).extend(fitting)
             else:
                 file.write(json.dumps({"text": "\n".join(paragraphs)}, ensure_ascii=False) + "\n")
-    needed = ROWS["train"] + ROWS["dev"] + FEWEST_TEST_ROWS
-    classes = sorted(package for package, paragraphs in labelled.items() if len(paragraphs) >= needed)
-    begin = 0
-    for part, count in ROWS.items():
-        rows = [
-            (package, paragraph)
-            for package in classes
-            for paragraph in _shuffled(labelled[package], package)[begin : begin + count]
-        ]
-        begin += count
-        lines = [f"{package}\t{paragraph}\n" for package, paragraph in _shuffled(rows, part)]
-        (folder / f"{part}.tsv").write_text("label\ttext\n" + "".join(lines), encoding="utf-8")
+    fewest = PACKAGE_ROWS["train"] + PACKAGE_ROWS["dev"] + FEWEST_TEST_ROWS
+    classes = sorted(package for package, paragraphs in by_package.items() if len(paragraphs) >= fewest)
+    parts: dict[str, list[Row]] = {part: [] for part in PACKAGE_ROWS}
+    for package in classes:
+        for part, paragraphs in _cut(_shuffled(by_package[package], package), PACKAGE_ROWS).items():
+            parts[part] += [(package, paragraph) for paragraph in paragraphs]
+    _write_task(folder, "package", parts)
+    _write_task(folder, "word-order", _cut(_word_order(held_out), ORDER_ROWS))
     return classes
 
 
@@ -75,7 +82,40 @@ def _files() -> Iterator[tuple[str, list[str], bool]]:
                 yield package, paragraphs, zlib.crc32(f"{package}/{path}".encode()) % HELD_OUT_FILES == 0
 
 
-def _shuffled(items: list[Item], name: str) -> list[Item]:
+def _word_order(paragraphs: list[str]) -> list[Row]:
+    """Sentences of the paragraphs, every second one with two neighbouring words swapped; not the first nor the last."""
+    sentences = [sentence.strip() for paragraph in paragraphs for sentence in split_sentences(paragraph)]
+    split = [
+        sentence.split() for sentence in dict.fromkeys(sentences) if sentence[:1].isupper() and sentence[-1] == "."
+    ]
+    fitting = _shuffled([words for words in split if len(words) in SENTENCE_WORDS], "sentences")
+    indices = np.arange(len(fitting))
+    places = Draws(0, np.zeros_like(indices), indices).uniform("swap", 1)[:, 0]
+    rows = []
+    for index, words in enumerate(fitting):
+        different = [i for i in range(1, len(words) - 2) if words[i].lower() != words[i + 1].lower()]
+        if index % 2 and different:
+            at = different[int(places[index] * len(different))]
+            words = [*words[:at], words[at + 1], words[at], *words[at + 2 :]]
+            rows.append(("swapped", " ".join(words)))
+        else:
+            rows.append(("intact", " ".join(words)))
+    return rows
+
+
+def _cut(items: Sequence[Item], counts: dict[str, int]) -> dict[str, Sequence[Item]]:
+    """Successive runs of so many items."""
+    ends = np.cumsum(list(counts.values())).tolist()
+    return {part: items[end - counts[part] : end] for part, end in zip(counts, ends, strict=True)}
+
+
+def _write_task(folder: Path, name: str, parts: Mapping[str, Sequence[Row]]) -> None:
+    for part, rows in parts.items():
+        lines = "".join(f"{label}\t{text}\n" for label, text in _shuffled(rows, part))
+        (folder / f"{name}-{part}.tsv").write_text(f"label\ttext\n{lines}", encoding="utf-8")
+
+
+def _shuffled(items: Sequence[Item], name: str) -> list[Item]:
     """The items in an order that depends on nothing but their number and the name."""
     indices = np.arange(len(items))
     order = np.argsort(Draws(0, np.zeros_like(indices), indices).words(name, 1)[:, 0], kind="stable")
