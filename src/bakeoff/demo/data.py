@@ -43,6 +43,8 @@ _GIVEAWAYS = re.compile(
 def write_files(folder: Path) -> list[str]:
     """Write text.jsonl (a document a source file) and the files of both tasks (label, text).
 
+    Nothing labelled has a sentence in common with the text.
+
     package: which package does a paragraph of documentation come from? Paragraphs that name a package are left out.
     word-order: were two neighbouring words of a sentence swapped? (After the bigram shift of Conneau et al. 2018,
     arXiv:1805.01070.) No word gives the answer away, and every sentence is labelled by construction.
@@ -50,24 +52,29 @@ def write_files(folder: Path) -> list[str]:
     Returns:
         The packages that are classes.
     """
-    by_package: dict[str, list[str]] = {}
-    held_out: list[str] = []
+    known: set[str] = set()
+    held_out: list[tuple[str, list[str]]] = []
     with open(folder / "text.jsonl", "w", encoding="utf-8") as file:
         for package, paragraphs, held in _files():
             if held:
-                held_out += paragraphs
-                fitting = [p for p in paragraphs if len(p) <= LONGEST_PARAGRAPH and not _GIVEAWAYS.search(p)]
-                by_package.setdefault(package, []).extend(fitting)
+                held_out += [(package, _sentences(paragraph)) for paragraph in paragraphs]
             else:
+                known.update(sentence for paragraph in paragraphs for sentence in _sentences(paragraph))
                 file.write(json.dumps({"text": "\n".join(paragraphs)}, ensure_ascii=False) + "\n")
+    by_package: dict[str, list[str]] = {}
+    for package, sentences in held_out:
+        paragraph = " ".join(sentences)
+        if len(paragraph) <= LONGEST_PARAGRAPH and known.isdisjoint(sentences) and not _GIVEAWAYS.search(paragraph):
+            by_package.setdefault(package, []).append(paragraph)
+    unseen = [sentence for _, sentences in held_out for sentence in sentences if sentence not in known]
     fewest = PACKAGE_ROWS["train"] + PACKAGE_ROWS["dev"] + FEWEST_TEST_ROWS
     classes = sorted(package for package, paragraphs in by_package.items() if len(paragraphs) >= fewest)
     parts: dict[str, list[Row]] = {part: [] for part in PACKAGE_ROWS}
     for package in classes:
-        for part, paragraphs in _cut(_shuffled(by_package[package], package), PACKAGE_ROWS).items():
-            parts[part] += [(package, paragraph) for paragraph in paragraphs]
+        for part, texts in _cut(_shuffled(by_package[package], package), PACKAGE_ROWS).items():
+            parts[part] += [(package, text) for text in texts]
     _write_task(folder, "package", parts)
-    _write_task(folder, "word-order", _cut(_word_order(held_out), ORDER_ROWS))
+    _write_task(folder, "word-order", _cut(_word_order(unseen), ORDER_ROWS))
     return classes
 
 
@@ -82,13 +89,14 @@ def _files() -> Iterator[tuple[str, list[str], bool]]:
                 yield package, paragraphs, zlib.crc32(f"{package}/{path}".encode()) % HELD_OUT_FILES == 0
 
 
-def _word_order(paragraphs: list[str]) -> list[Row]:
-    """Sentences of the paragraphs, every second one with two neighbouring words swapped; not the first nor the last."""
-    sentences = [sentence.strip() for paragraph in paragraphs for sentence in split_sentences(paragraph)]
-    split = [
-        sentence.split() for sentence in dict.fromkeys(sentences) if sentence[:1].isupper() and sentence[-1] == "."
-    ]
-    fitting = _shuffled([words for words in split if len(words) in SENTENCE_WORDS], "sentences")
+def _sentences(paragraph: str) -> list[str]:
+    return [sentence.strip() for sentence in split_sentences(paragraph)]
+
+
+def _word_order(sentences: list[str]) -> list[Row]:
+    """Every second sentence with two neighbouring words swapped, neither the first nor the last."""
+    whole = [sentence for sentence in dict.fromkeys(sentences) if re.fullmatch(r"[A-Z].*\.", sentence)]
+    fitting = _shuffled([words for words in map(str.split, whole) if len(words) in SENTENCE_WORDS], "sentences")
     indices = np.arange(len(fitting))
     places = Draws(0, np.zeros_like(indices), indices).uniform("swap", 1)[:, 0]
     rows = []

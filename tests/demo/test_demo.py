@@ -1,0 +1,87 @@
+"""The demo's text and plan; `.ci/run` runs the demo itself at a tenth of its budget."""
+
+import csv
+import inspect
+import json
+from collections import Counter
+
+import pytest
+
+from bakeoff.comparison.plan import Plan
+from bakeoff.corpus.sentences import split_sentences
+from bakeoff.demo import data
+from bakeoff.demo.docstrings import prose
+from bakeoff.demo.plan import demo_plan
+from bakeoff.recipe import load_recipe
+from bakeoff.tasks.data import TaskConfig
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    return folder, data.write_files(folder)
+
+
+def test_prose_is_sentences_without_markup():
+    docstring = """Compute the sum along an axis of ``a`` and return :class:`~numpy.ndarray` of it.
+
+    Parameters
+    ----------
+    a : array_like
+        Elements to sum.
+
+    >>> np.sum([0.5, 1.5])
+    2.0
+
+    Arithmetic is modular when using integer types, and no error is raised on overflow.
+    """
+    assert prose(inspect.cleandoc(docstring)) == [
+        "Compute the sum along an axis of a and return numpy.ndarray of it.",
+        "Arithmetic is modular when using integer types, and no error is raised on overflow.",
+    ]
+
+
+def test_the_tasks_do_not_overlap_with_the_text(files):
+    folder, classes = files
+    assert len(classes) >= 8
+    lines = (folder / "text.jsonl").read_text(encoding="utf-8").splitlines()
+    paragraphs = [paragraph for line in lines for paragraph in json.loads(line)["text"].split("\n")]
+    known = {sentence.strip() for paragraph in paragraphs for sentence in split_sentences(paragraph)}
+    for part in ("train", "dev", "test"):
+        labelled = rows(folder / f"package-{part}.tsv")
+        assert {row["label"] for row in labelled} == set(classes)
+        ordered = [row for row in rows(folder / f"word-order-{part}.tsv") if row["label"] == "intact"]
+        for row in labelled + ordered:
+            assert known.isdisjoint(sentence.strip() for sentence in split_sentences(row["text"]))
+
+
+def test_word_order_is_balanced_and_only_the_order_tells(files):
+    folder, _ = files
+    for part, count in data.ORDER_ROWS.items():
+        labelled = rows(folder / f"word-order-{part}.tsv")
+        assert len(labelled) == count
+        shares = Counter(row["label"] for row in labelled)
+        assert shares["swapped"] == pytest.approx(count / 2, rel=0.02)
+
+
+def test_the_files_are_the_same_each_time(files, tmp_path):
+    folder, _ = files
+    data.write_files(tmp_path)
+    for file in sorted(tmp_path.iterdir()):
+        assert file.read_bytes() == (folder / file.name).read_bytes()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_the_plan_is_legal(scale):
+    plan = Plan.parse(demo_plan(scale), "demo")
+    assert plan.seeds == [0, 1, 2]
+    assert len(plan.recipes) == 4
+    for entry in plan.recipes:
+        recipe = load_recipe(entry.recipe, entry.set)
+        assert (recipe.model.stack.width, recipe.model.stack.layers) == (128, 2)
+    assert all(set(TaskConfig.model_fields).isdisjoint(task.options) for task in plan.tasks)
