@@ -11,7 +11,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
-from bakeoff.objectives.segment_pair import SegmentPairConfig, chunks
+from bakeoff.objectives.segment_pair import SegmentPairConfig, full_chunks, sentence_chunks
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
 
 
@@ -63,11 +63,11 @@ def test_wrapped_blocks_stand_between_start_and_separator(corpus):
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(2, 40))
-def test_chunks_cover_the_text_stay_in_their_document_and_fit(documents, longest):
+def test_full_chunks_cover_the_text_stay_in_their_document_and_fit(documents, longest):
     lengths = [sum(sentences) for sentences in documents]
     starts = np.concatenate([[0], np.cumsum(lengths)])
     sentences = np.concatenate([[0], np.cumsum(list(chain.from_iterable(documents)))])
-    first, last = chunks(sentences, starts, longest)
+    first, last = full_chunks(sentences, starts, longest)
     assert ((last - first >= 2) & (last - first <= longest)).all()
     owner = np.searchsorted(starts, first, side="right")
     assert (last <= starts[owner]).all()
@@ -78,6 +78,26 @@ def test_chunks_cover_the_text_stay_in_their_document_and_fit(documents, longest
     assert len(missing) <= (len(sentences) - 1) * (1 if longest > 2 else 2)  # single tokens only
     for token in missing:  # never two of them in a row within a document
         assert token + 1 not in missing or token + 1 in starts or token + 1 in sentences
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(2, 60))
+def test_chunks_of_sentences_are_whole_disjoint_and_as_long_as_fits(documents, longest):
+    starts = np.concatenate([[0], np.cumsum([sum(sentences) for sentences in documents])])
+    sentences = np.concatenate([[0], np.cumsum(list(chain.from_iterable(documents)))])
+    first, last = sentence_chunks(sentences, starts, longest)
+    assert np.isin(first, sentences).all()
+    assert np.isin(last, sentences).all()
+    assert (first[1:] >= last[:-1]).all()
+    for begin, end in zip(first, last, strict=True):
+        document_end = starts[np.searchsorted(starts, begin, side="right")]
+        inside = ((sentences > begin) & (sentences < end)).sum()
+        assert inside >= 1
+        assert end - begin <= longest
+        assert end <= document_end
+        if end < document_end:
+            following = sentences[np.searchsorted(sentences, end, side="right")]
+            assert following - begin > longest
 
 
 def pairs(corpus, relation, epoch=0, length=32):
@@ -126,8 +146,10 @@ def test_a_next_sentence_follows_and_a_negative_comes_from_another_document(corp
                 assert second[0] == first[-1] + 1
             else:
                 assert own != other
-                assert second[0] in corpus.train.sentences
             assert np.array_equal(second, np.arange(second[0], second[-1] + 1))
+            for segment in (first, second):  # neither breaks off inside a sentence, whatever the label
+                assert segment[0] in corpus.train.sentences
+                assert segment[-1] + 1 in corpus.train.sentences
 
 
 def test_swapped_segments_are_the_same_text(corpus):
@@ -135,19 +157,25 @@ def test_swapped_segments_are_the_same_text(corpus):
     for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):
         earlier, later = (second, first) if label == 1 else (first, second)
         assert later[0] == earlier[-1] + 1
+        for segment in (first, second):
+            assert segment[0] in corpus.train.sentences
+            assert segment[-1] + 1 in corpus.train.sentences
 
 
-def test_pairs_are_cut_where_sentences_start_and_anew_in_each_epoch(corpus):
+def test_the_length_does_not_tell_whether_a_sentence_follows(corpus):
+    lengths = {0: [], 1: []}
+    for epoch in range(40):
+        _, examples = pairs(corpus, "nsp", epoch, length=64)
+        for label, length in zip(examples.relation, (examples.documents > 0).sum(1), strict=True):
+            lengths[int(label)].append(length)
+    means = {label: np.mean(own) for label, own in lengths.items()}
+    assert means[1] == pytest.approx(means[0], abs=1.0)
+
+
+def test_pairs_are_cut_anew_in_each_epoch(corpus):
     format, first = pairs(corpus, "sop", epoch=0, length=64)
     _, second = pairs(corpus, "sop", epoch=1, length=64)
     assert not np.array_equal(first.ids, second.ids)
-    starts = corpus.train.sentences
-    for a, b in segment_sources(first):
-        begin, cut, end = min(a[0], b[0]), max(a[0], b[0]), max(a[-1], b[-1])
-        if ((starts > begin) & (starts <= end)).any():
-            assert cut in starts
-        else:
-            assert corpus.train.starts_word(np.array([cut]))[0]
     assert format.tokens_per_example == pytest.approx((first.documents > 0).sum(1).mean())
 
 
@@ -160,3 +188,14 @@ def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
     format = SegmentPairConfig(length=32).build(corpus.train, corpus.tokenizer, objective)
     with pytest.raises(UserError, match="single document"):
         format.examples(np.arange(4), draws_for(4))
+
+
+def test_full_rows_are_cut_where_a_sentence_starts_else_a_word(corpus):
+    format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, None)
+    examples = format.examples(np.arange(format.size), draws_for(format.size))
+    assert examples.relation is None
+    assert (examples.documents > 0).sum(1).max() == 24
+    starts = corpus.train.sentences
+    for first, second in segment_sources(examples):
+        inside = ((starts > first[0]) & (starts <= second[-1])).any()
+        assert (second[0] in starts) if inside else corpus.train.starts_word(second[:1])[0]

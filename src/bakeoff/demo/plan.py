@@ -15,7 +15,6 @@ PACKAGE_STEPS = 120
 SHARED: dict[str, Any] = {
     "input.length": 64,
     "training.batch": 16,
-    "training.optimizer.lr": 2.0e-3,
     "training.validations": 8,
     "training.validation_examples": 256,
     "model.dropout": 0.0,
@@ -44,6 +43,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "model.encoder.block.mixer.kernel": 15,
         "model.encoder.block.ffn.width": 256,
         "input.isolate": False,
+        "training.optimizer.lr": 2.0e-3,
     },
 }
 """What each recipe changes of itself."""

@@ -47,16 +47,17 @@ class Pairs:
 class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""
 
-    def arrange(self, pairs: Pairs, split: Split, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """The arranged pairs and (N,) the label of each."""
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
         ...
 
 
 class SegmentPair:
-    """Chunks of as many tokens as fit, each starting where a sentence starts.
+    """Chunks of as much text as fits, each starting where a sentence starts, cut in two where one starts.
 
-    A chunk that ends inside a sentence is followed by one that starts with that sentence, so rows are full and no
-    text is lost; BERT's own code drops the rest of the sentence. A chunk of one sentence is cut where a word starts.
+    Where an objective relates the segments, chunks are whole sentences, two at least: a segment that breaks off in the
+    middle of a sentence would give away that it comes last. Else chunks are full rows; one that ends inside a sentence
+    is followed by one that starts with that sentence.
     """
 
     def __init__(
@@ -67,7 +68,8 @@ class SegmentPair:
         self.length = config.length
         self.relation = relation
         self.sentences = np.asarray(split.sentences)
-        self.starts, self.stops = chunks(self.sentences, np.asarray(split.documents), config.length - SPECIAL_TOKENS)
+        find = full_chunks if relation is None else sentence_chunks
+        self.starts, self.stops = find(self.sentences, np.asarray(split.documents), config.length - SPECIAL_TOKENS)
         self.size = len(self.starts)
         self.tokens_per_example = float((self.stops - self.starts).mean()) + SPECIAL_TOKENS if self.size else 0.0
 
@@ -78,7 +80,7 @@ class SegmentPair:
         pairs = Pairs(starts, cuts - starts, cuts, stops - cuts)
         labels = None
         if self.relation is not None:
-            pairs, labels = self.relation.arrange(pairs, self.split, draws)
+            pairs, labels = self.relation.arrange(pairs, self.split, self.length - SPECIAL_TOKENS, draws)
         return self._rows(pairs, labels)
 
     def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
@@ -118,10 +120,40 @@ class SegmentPair:
         )
 
 
-def chunks(
+def sentence_chunks(
     sentences: NDArray[np.int64], documents: NDArray[np.int64], longest: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the chunks of all documents start and stop.
+    """Where the chunks of whole sentences of all documents start and stop, each as long as fits.
+
+    What cannot be part of a chunk of two sentences is left out: documents of one sentence, a last sentence that no
+    other one fits beside, and sentences too long.
+
+    Args:
+        sentences: (S + 1,) where sentences start, and the end of the text.
+        documents: (D + 1,) where documents start, and the end of the text.
+        longest: the most tokens of a chunk.
+
+    Returns:
+        Two arrays of (chunks,).
+    """
+    _, reach = _reach(sentences, documents, longest)
+    stops = (np.searchsorted(sentences, reach, side="right") - 1).tolist()  # the sentence behind the last that fits
+    chosen: list[int] = []
+    index, count = 0, len(stops)
+    while index < count:
+        if stops[index] - index >= 2:
+            chosen.append(index)
+            index = stops[index]
+        else:
+            index += 1
+    first = np.array(chosen, np.int64)
+    return sentences[first], sentences[np.array(stops, np.int64)[first]]
+
+
+def full_chunks(
+    sentences: NDArray[np.int64], documents: NDArray[np.int64], longest: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the chunks that fill their rows start and stop.
 
     Args:
         sentences: (S + 1,) where sentences start, and the end of the text.
@@ -132,8 +164,7 @@ def chunks(
         Two arrays of (chunks,); chunks of a single token, which cannot be cut in two, are left out.
     """
     heads = sentences[:-1]
-    ends = documents[np.searchsorted(documents, heads, side="right")]  # (S,) where each sentence's document ends
-    reach = np.minimum(heads + longest, ends)
+    ends, reach = _reach(sentences, documents, longest)
     following = (
         np.searchsorted(sentences, reach, side="right") - 1
     )  # the sentence that is cut at the reach, or starts there
@@ -159,3 +190,11 @@ def chunks(
     last[long] = np.minimum(last[long], sentences[np.searchsorted(sentences, first[long], side="right")])
     kept = last - first >= 2
     return first[kept], last[kept]
+
+
+def _reach(
+    sentences: NDArray[np.int64], documents: NDArray[np.int64], longest: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(S,) where each sentence's document ends, and how far a chunk that starts with the sentence can reach."""
+    ends = documents[np.searchsorted(documents, sentences[:-1], side="right")]
+    return ends, np.minimum(sentences[:-1] + longest, ends)

@@ -16,6 +16,10 @@ from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless
 from bakeoff.objectives.segment_pair import Pairs
 
 
+ATTEMPTS = 4
+"""How many other documents are tried for a replacement that fits."""
+
+
 class SegmentRelationConfig(ObjectiveConfig):
     """What the objectives over segment pairs have in common."""
 
@@ -68,10 +72,14 @@ class SegmentRelation:
 
 
 class NextSentence(SegmentRelation):
-    """Half of the second segments are replaced by text from another document."""
+    """Half of the second segments are replaced by text from another document.
 
-    def arrange(self, pairs: Pairs, split: Split, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Replace with probability 1/2, by text from a sentence's start in another document, at most as long.
+    Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
+    the original, and where the other document has no such run left, the original is cut to that length too.
+    """
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """Replace with probability 1/2; a pair for which no replacement fits into the row stays as it is.
 
         Raises:
             UserError: the split has one document, so that there is no other.
@@ -83,27 +91,57 @@ class NextSentence(SegmentRelation):
                 "nsp takes its negatives from other documents, but the corpus has a single document in one of its "
                 "splits; prepare it with --document-per-line or --document-separator, or use sop"
             )
-        labels = (draws.uniform("is next", 1)[:, 0] < 0.5).astype(np.int64)
         own = np.searchsorted(documents, pairs.first, side="right") - 1
-        other = draws.integers("document", np.full(len(own), count - 1))
-        other += other >= own
-        first = np.searchsorted(sentences, documents[other])
-        choices = np.searchsorted(sentences, documents[other + 1]) - first
-        start = sentences[first + draws.integers("sentence", choices)]
-        length = np.minimum(pairs.second_length, documents[other + 1] - start)
-        negative = labels == 1
+        room = longest - pairs.first_length
+        start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
+        wanted = pairs.second_length.copy()
+        for attempt in range(ATTEMPTS):
+            other = draws.integers(f"document {attempt}", np.full(len(own), count - 1))
+            other += other >= own
+            first = np.searchsorted(sentences, documents[other])
+            # The last sentence behind which the document is as long as the original, or its first.
+            last = np.searchsorted(sentences, documents[other + 1] - pairs.second_length, side="right") - 1
+            begin = first + draws.integers(f"sentence {attempt}", np.maximum(last - first, 0) + 1)
+            goal = np.minimum(pairs.second_length, documents[other + 1] - sentences[begin])
+            found = _nearest_run(sentences, begin, goal, room)
+            taken = (length == 0) & (found > 0)
+            start[taken], length[taken], wanted[taken] = sentences[begin][taken], found[taken], goal[taken]
+        negative = (draws.uniform("is next", 1)[:, 0] < 0.5) & (length > 0)
+        cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), wanted, pairs.second_length)
         return Pairs(
             pairs.first,
             pairs.first_length,
             np.where(negative, start, pairs.second),
-            np.where(negative, length, pairs.second_length),
-        ), labels
+            np.where(negative, length, cut),
+        ), negative.astype(np.int64)
+
+
+def _nearest_run(
+    sentences: NDArray[np.int64], begin: NDArray[np.int64], goal: NDArray[np.int64], room: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """How many tokens the run of whole sentences has whose length is nearest to a goal, within some room.
+
+    Args:
+        sentences: (S + 1,) where sentences start.
+        begin: (N,) the sentence that each run begins with.
+        goal: (N,) tokens that it should have; reaching no further than the document's end.
+        room: (N,) the most tokens that it may have.
+
+    Returns:
+        (N,) tokens; 0 where not even one sentence fits.
+    """
+    start = sentences[begin]
+    below = np.maximum(np.searchsorted(sentences, start + goal, side="right") - 1, begin + 1)
+    above = np.minimum(below + 1, len(sentences) - 1)
+    short, long = sentences[below] - start, sentences[above] - start
+    length = np.where((np.abs(long - goal) < np.abs(short - goal)) & (long <= room), long, short)
+    return np.where(length <= room, length, 0)
 
 
 class SentenceOrder(SegmentRelation):
     """Half of the pairs are swapped."""
 
-    def arrange(self, pairs: Pairs, split: Split, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Swap with probability 1/2."""
         labels = (draws.uniform("swapped", 1)[:, 0] < 0.5).astype(np.int64)
         swapped = labels == 1
