@@ -178,6 +178,28 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_checkpoint(corpu
     assert train(recipe, corpus, tmp_path / "run", resume=True).summary["steps"] == 12
 
 
+def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny", **{"training.budget": {"steps": 40}})
+    often = train(recipe, corpus, tmp_path / "often")
+    monkeypatch.setitem(loop.READ_EVERY, "cpu", 7)
+    monkeypatch.setattr(loop, "TRAIN_LINES", 4)
+    seldom = train(recipe, corpus, tmp_path / "seldom")
+    assert torch.equal(weights(often)["heads.mlm.bias"], weights(seldom)["heads.mlm.bias"])
+    first = [line["loss"] for line in often.metrics() if line["kind"] == "train"]
+    second = [line["loss"] for line in seldom.metrics() if line["kind"] == "train"]
+    assert second == pytest.approx([sum(first[i : i + 10]) / 10 for i in range(0, 40, 10)])
+    exact = loop.optimize
+
+    def breaks(module, optimizer, parts, recipe, seed, index, *rest):
+        if index == 23:
+            next(module.parameters()).data.fill_(float("nan"))
+        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+
+    monkeypatch.setattr(loop, "optimize", breaks)
+    with pytest.raises(UserError, match="mlm is not a finite number at step 24;"):
+        train(recipe, corpus, tmp_path / "broken")
+
+
 def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):
     recipe = shrink("bert-tiny")
     with monkeypatch.context() as patch:

@@ -14,6 +14,9 @@ from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.blocks.transformer import Sublayer
 from bakeoff.models.context import Context, Place
 
+RECOMPILE_LIMIT = 64
+"""Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
+
 SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "ffn")}
 
 
@@ -117,6 +120,9 @@ def _compiled_apply() -> Callable[[tuple[nn.Module, ...], Tensor, Context], Tens
 
     Made when it is first needed, since the compiler takes seconds to import.
     """
+    # Past its limit of variants torch would silently go on without compiling.
+    torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
     return torch.compile(_apply)
 
 

@@ -51,7 +51,9 @@ class Batch:
             return self
 
         def move(tensor: Tensor | None) -> Tensor | None:
-            return None if tensor is None else tensor.pin_memory().to(device, non_blocking=True)
+            if tensor is None or device.type != "cuda":
+                return None if tensor is None else tensor.to(device)
+            return tensor.pin_memory().to(device, non_blocking=True)
 
         return Batch(
             cast(Tensor, move(self.ids)),

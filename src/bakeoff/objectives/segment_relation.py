@@ -15,7 +15,6 @@ from bakeoff.objectives.heads import SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
 from bakeoff.objectives.segment_pair import Pairs
 
-
 ATTEMPTS = 4
 """How many other documents are tried for a replacement that fits."""
 
