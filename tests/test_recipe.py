@@ -116,3 +116,24 @@ def test_the_schedule_is_fitted_to_the_budget():
     assert fitted.training.schedule.warmup == 5
     assert load_recipe("bert-tiny").fitted(500).training.schedule.warmup == 50
     assert isinstance(Recipe.parse(fitted.model_dump(mode="json"), "again"), Recipe)
+
+
+def test_a_budget_of_ones_own_keeps_the_warm_ups_share(tmp_path):
+    """The README's own example: bert-base warms up for 10,000 of 1,000,000 steps."""
+    recipe = load_recipe(write(tmp_path, training={"batch": 32, "budget": {"minutes": 30}}))
+    assert recipe.training.schedule.warmup == 0.01
+    assert recipe.fitted(400).training.schedule.warmup == 4
+    assert load_recipe("bert-base", {"training.budget": {"tokens": 5}}).training.schedule.warmup == 0.01
+    own = {"budget": {"minutes": 30}, "schedule": {"warmup": 500}}
+    with pytest.raises(UserError, match="500 steps, but the budget has none; give a share"):
+        load_recipe(write(tmp_path, training=own))
+
+
+def test_a_file_is_extended_relative_to_the_file_that_says_so(tmp_path, monkeypatch):
+    write(tmp_path, "base.yaml", model={"dropout": 0.25})
+    values = yaml.safe_load((tmp_path / "base.yaml").read_text())
+    complete = load_recipe(tmp_path / "base.yaml")
+    (tmp_path / "base.yaml").write_text(complete.to_yaml())
+    path = write(tmp_path, extends="base.yaml", training={"batch": 4})
+    monkeypatch.chdir("/")
+    assert values["model"]["dropout"] == load_recipe(path).model.dropout == 0.25

@@ -1,5 +1,6 @@
 """A recipe: the tree of all parts' configs, read from one YAML file."""
 
+import copy
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -71,6 +72,9 @@ class Recipe(Config):
         related = [part.kind for part in self.objective if part.relates_segments]
         if len(related) > 1:
             reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")
+        warmup = self.training.schedule.warmup
+        if warmup > 1 and self.training.budget.steps is None:
+            reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
         longest = self.model.longest_input
         if longest is not None and self.input.length > longest:
             reasons.append(f"input.length: {self.input.length} is more than model.embedding.length, {longest}")
@@ -117,29 +121,46 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     """
     where, values = _read(str(name_or_path))
     if (base := values.pop("extends", None)) is not None:
-        _, base_values = _read(str(base))
+        beside = Path(where).parent / str(base)
+        _, base_values = _read(str(beside if beside.suffix in (".yaml", ".yml") else base))
         if "extends" in base_values:
             raise UserError(
                 f"{where}: it extends {base}, which itself extends another recipe; only one level is allowed"
             )
         base_values.pop("name", None)
-        values = _merge(base_values, values)
+        written, values = values, _merge(base_values, values)
+        if "budget" in written.get("training", {}):
+            _share_of_budget(values, base_values)
     values.setdefault("name", Path(where).stem)
     pairs = overrides.items() if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides]
+    before = copy.deepcopy(values)
     for key, value in pairs:
         set_key(values, key, value, where)
+    if values.get("training", {}) != before.get("training", {}):
+        _share_of_budget(values, before)
     return Recipe.parse(values, where)
 
 
-def parse_override(text: str) -> tuple[str, Any]:
-    """Split `model.encoder.layers=6` into key and value, the value read as YAML."""
+def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
+    """A warm-up in steps that comes from a recipe with another budget keeps its share of the training."""
+    try:
+        old, new = base["training"], values["training"]
+        warmup, steps = old["schedule"]["warmup"], old["budget"]["steps"]
+        if old["budget"] != new["budget"] and new["schedule"]["warmup"] == warmup >= 1:
+            new["schedule"] = {**new["schedule"], "warmup": warmup / steps}
+    except (KeyError, TypeError):  # none of it given: nothing to keep
+        return
+
+
+def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
+    """Split `model.encoder.layers=6`, given with that option, into key and value, the value read as YAML."""
     key, separator, value = text.partition("=")
     if not separator or not key:
-        raise UserError(f"--set {text}: expected KEY=VALUE, for example --set model.dropout=0.0")
+        raise UserError(f"{option} {text}: expected KEY=VALUE")
     try:
         return key.strip(), yaml.safe_load(value)
     except yaml.YAMLError:
-        raise UserError(f"--set {text}: the value is not valid YAML") from None
+        raise UserError(f"{option} {text}: the value is not valid YAML") from None
 
 
 def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:

@@ -90,6 +90,34 @@ def test_every_verb_has_help_with_an_example(capsys, verb):
     assert f"Example: bakeoff {verb}" in out
 
 
+def test_without_arguments_the_help_is_printed(capsys):
+    status, out, err = call(capsys)
+    assert status == 0
+    assert err == ""
+    assert len(out.splitlines()) > 10
+
+
+def test_a_file_in_the_place_of_a_directory_is_one_line(capsys, tmp_path, corpus, labelled, pretrained):
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
+    out = ["--out", tmp_path / "file"]
+    columns = ["--text-column", "text", "--label-column", "label"]
+    refused(capsys, "prepare", labelled, "--field", "text", *out)
+    refused(capsys, "pretrain", "bert-tiny", "--corpus", corpus.path, "--budget", "steps=2", *SMALL, *out)
+    refused(capsys, "finetune", pretrained, "--train", labelled, *columns, *out)
+    refused(capsys, "demo", *out)
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_values_out_of_range_are_one_line(capsys, tmp_path, corpus):
+    arguments = ["pretrain", "bert-tiny", "--corpus", corpus.path, "--out", tmp_path / "run"]
+    for budget in ("steps=1e400", "minutes=nan", "tokens=-5"):
+        assert "--budget" in refused(capsys, *arguments, "--budget", budget)
+    for device in ("cpu:x", "auto:0", "cuda:99"):
+        assert "--device" in refused(capsys, *arguments, "--device", device)
+    assert "--vocabulary" in refused(capsys, "show", "bert-tiny", "--vocabulary", "-5")
+    assert not (tmp_path / "run").exists()
+
+
 def test_version(capsys):
     status, out, _ = call(capsys, "--version")
     assert status == 0
@@ -178,6 +206,7 @@ def test_finetune_refuses(capsys, tmp_path, labelled, pretrained):
     message = refused(capsys, "finetune", pretrained, "--train", labelled, *columns, "--option", "epoch=3")
     assert "did you mean 'epochs'" in message
     assert "--corpus" in refused(capsys, "finetune", "bert-tiny", "--train", labelled, *columns)
+    assert "no such run" in refused(capsys, "finetune", "runs/brt", "--train", labelled, *columns)
     message = refused(capsys, "finetune", pretrained, "--train", labelled, *columns, "--set", "model.dropout=0")
     assert "fixed" in message
     (tmp_path / "empty.tsv").write_text("")

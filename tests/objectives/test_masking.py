@@ -96,3 +96,14 @@ def test_a_row_of_one_token_still_has_a_target(corpus):
         sources = np.array([[-1, 5, -1], [-1, -1, -1]])
         chosen = objective.choose(sources, corpus.train, Draws(0, np.zeros(2, np.int64), np.arange(2)))
         assert chosen.tolist() == [[False, True, False], [False, False, False]]
+
+
+def test_what_the_tokenizer_does_not_know_is_never_chosen(corpus):
+    objective = MaskedLanguageModelConfig(rate=0.9).build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    ids = np.full((50, 20), 30)
+    ids[:, ::2] = corpus.tokenizer.unknown
+    examples = Examples(ids=ids, documents=np.ones_like(ids, np.int32), sources=np.tile(np.arange(20), (50, 1)))
+    draws = Draws(0, np.zeros(50, np.int64), np.arange(50))
+    targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
+    assert (targets.rows % 2 == 1).all()
+    assert (targets.labels == 30).all()

@@ -12,6 +12,8 @@ import torch
 from safetensors.torch import load_file
 from tests.conftest import shrink
 
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.training import loop
@@ -198,6 +200,48 @@ def test_figures_read_seldom_are_the_same_and_name_the_same_step(corpus, tmp_pat
     monkeypatch.setattr(loop, "optimize", breaks)
     with pytest.raises(UserError, match="mlm is not a finite number at step 24;"):
         train(recipe, corpus, tmp_path / "broken")
+
+
+def test_a_signal_during_validation_saves_too(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny", **{"training.budget": {"steps": 60}})
+    exact, calls = loop.validate, []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:  # the first one is at step 0
+            os.kill(os.getpid(), signal.SIGTERM)
+        return exact(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "validate", interrupted)
+        with pytest.raises(Interrupted, match="stopped at step 30"):
+            train(recipe, corpus, tmp_path / "run")
+    assert [path.name for path in Run.open(tmp_path / "run").checkpoints.iterdir()] == ["step-00000030"]
+    resumed = train(recipe, corpus, tmp_path / "run", resume=True)
+    assert course(resumed) == course(train(recipe, corpus, tmp_path / "whole"))
+
+
+def test_half_a_line_of_metrics_does_not_stop_a_resume(corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 4)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "run")
+    with open(tmp_path / "run" / "metrics.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"kind": "train", "step": 6, "los')
+    resumed = train(recipe, corpus, tmp_path / "run", resume=True)
+    assert course(resumed) == course(train(recipe, corpus, tmp_path / "whole"))
+
+
+def test_next_sentence_prediction_refuses_one_document_and_leaves_nothing(tmp_path):
+    text = "\n\n".join(f"One sentence number {i} here. And another one follows it." for i in range(400))
+    (tmp_path / "one.txt").write_text(text, encoding="utf-8")
+    single = prepare(tmp_path / "one.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(size=120), validation=0.2)
+    assert single.summary()["documents"] == 1
+    with pytest.raises(UserError, match="nsp takes its negatives from other documents"):
+        train(shrink("bert-tiny"), single, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    assert train(shrink("albert-tiny"), single, tmp_path / "run").finished
 
 
 def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):

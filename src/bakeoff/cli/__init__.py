@@ -29,14 +29,19 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         return _fail(str(error), 2)
     except _UsageProblem as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            return 0
         return _fail(" ".join(error.format_message().split()), 2)
     except Interrupted as error:
         return _fail(str(error), 128 + error.signal_number)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted; nothing half-written was left", 128 + signal.SIGINT)
-    except BrokenPipeError:  # the reader of our output, `head` say, has enough
-        sys.stderr.close()
-        return 128 + signal.SIGPIPE
+        return _fail("interrupted", 128 + signal.SIGINT)
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
+            sys.stderr.close()
+            return 128 + signal.SIGPIPE
+        return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     return status if isinstance(status, int) else 0
 
 

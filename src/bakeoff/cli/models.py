@@ -25,7 +25,7 @@ def recipes(json: Json = False) -> None:
 def show(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     set: Set = [],  # noqa: B006
-    vocabulary: Annotated[int | None, typer.Option(help="Size of the vocabulary. Default: the recipe's.")] = None,
+    vocabulary: Annotated[int | None, typer.Option(min=1, help="Size of the vocabulary; the recipe's.")] = None,
     json: Json = False,
 ) -> None:
     """Print a complete recipe, its parameters and what it costs.

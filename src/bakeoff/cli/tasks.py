@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -43,7 +43,7 @@ def finetune(
     Example: bakeoff finetune runs/bert --train train.tsv --dev dev.tsv --test test.tsv --text-column sentence
     --label-column label --out runs/bert-sst2
     """
-    from bakeoff.recipe import load_recipe, parse_override
+    from bakeoff.recipe import load_recipe, parse_override, recipe_names
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -63,6 +63,8 @@ def finetune(
     }
     begun: Any = Path(source)
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
+        if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
+            raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
         begun = load_recipe(source, set)
         if corpus is None and tokenizer is None:
             raise UserError(
@@ -74,7 +76,7 @@ def finetune(
         begun,
         TaskConfig.parse(given, "finetune"),
         out,
-        config=FinetuneConfig.parse(dict(parse_override(text) for text in options), "--option"),
+        config=FinetuneConfig.parse(dict(parse_override(text, "--option") for text in options), "--option"),
         seed=seed,
         tokenizer=tokenizer or corpus,
         device=device,
@@ -151,17 +153,25 @@ def predict(
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
     """
+    from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import predict as predict_classes
 
     texts, pairs = list(text or []), pair or None
     if not texts:
-        lines = [line.rstrip("\n") for line in sys.stdin if line.strip()]
-        texts = [line.partition("\t")[0] for line in lines]
-        if any("\t" in line for line in lines):
-            pairs = [line.partition("\t")[2] for line in lines]
+        texts = _lines(sys.stdin)
+        if FinetunedRun.open(run).task.pair_column is not None:
+            texts, pairs = [line.partition("\t")[0] for line in texts], [line.partition("\t")[2] for line in texts]
     found = predict_classes(run, texts, pairs, device=device)
     if json:
         print_json([{"label": label, "probability": round(p, 6)} for label, p in found])
         return
     for (label, probability), shown in zip(found, texts, strict=True):
         print(f"{label}\t{probability:.4f}\t{shown}")
+
+
+def _lines(stream: TextIO) -> list[str]:
+    """The lines of a stream that hold something."""
+    try:
+        return [line.rstrip("\r\n") for line in stream if line.strip()]
+    except UnicodeDecodeError:
+        raise UserError("standard input is not valid UTF-8") from None

@@ -129,6 +129,7 @@ def prepare(
                     },
                     "sentence_rule": RULE,
                     "tokenizer_sample": record,
+                    "originals": found.documents if found.documents < FEWEST_DOCUMENTS else recorded,
                     "validation_unit": _unit(found),
                     "skips": dict(sorted(skips.items())),
                     "versions": _versions(),

@@ -33,7 +33,7 @@ class SplitCounts(Config):
     bytes: int
     """UTF-8 bytes of the text."""
     unigram_entropy: float
-    """Entropy of single tokens, nats per token: the loss of a model that knows only how frequent each token is."""
+    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each)."""
 
 
 class Source(Config):
@@ -66,6 +66,8 @@ class Manifest(Config):
     """Name of the rule that split sentences."""
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
+    originals: int
+    """Documents of the input; fewer than the splits have where runs of paragraphs are held out."""
     validation_unit: str
     """`documents`, or `runs of paragraphs` where there are too few documents."""
     skips: dict[str, int]
@@ -81,16 +83,18 @@ class Split:
         tokens: (N,) uint16 or uint32 ids.
         sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
         documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
+        originals: documents of the whole input.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """
 
-    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
+    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str, originals: int) -> None:
         """Map the files of one part; `folder` holds `name.tokens` and its companions."""
         self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens)
         self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
         self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
         self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8)
         self.counts = counts
+        self.originals = originals
         self.bytes = counts.bytes
 
     def starts_word(self, indices: np.ndarray) -> np.ndarray:
@@ -105,7 +109,7 @@ class Split:
         return (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1
 
     def unigram_entropy(self) -> float:
-        """Entropy of single tokens, nats per token, as counted when the corpus was prepared."""
+        """Loss of knowing only the frequencies of the training text, nats per token, as counted by `prepare`."""
         return self.counts.unigram_entropy
 
 
@@ -126,7 +130,7 @@ class Corpus:
         self.path = path
         self.manifest = manifest
         for name in SPLITS:
-            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype))
+            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype, manifest.originals))
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
@@ -185,7 +189,7 @@ class Corpus:
         return {
             "path": str(self.path),
             "fingerprint": self.fingerprint,
-            "documents": train.documents + validation.documents,
+            "documents": self.manifest.originals,
             "sentences": train.sentences + validation.sentences,
             "tokens": train.tokens + validation.tokens,
             "held_out_documents": validation.documents,
@@ -193,7 +197,7 @@ class Corpus:
             "held_out_unit": self.manifest.validation_unit,
             "bytes": train.bytes + validation.bytes,
             "vocabulary": self.manifest.vocabulary,
-            "unigram_entropy": train.unigram_entropy,
+            "unigram_entropy": validation.unigram_entropy,
             "skips": dict(self.manifest.skips),
         }
 

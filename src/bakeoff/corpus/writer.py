@@ -67,7 +67,7 @@ class SplitWriter:
         self._dtype = id_type(vocabulary)
         self._parts = {kind: _Part(folder / f"{name}.{kind}") for kind in ("tokens", "sentences", "documents", "words")}
         self._name = name
-        self._frequencies = np.zeros(vocabulary, dtype=np.int64)
+        self.frequencies = np.zeros(vocabulary, dtype=np.int64)
         self.tokens = self.documents = self._sentences = self._words = self._bytes = 0
         self._bits = np.zeros(0, dtype=bool)  # word starts that do not fill a byte yet
         self._opens_next = False
@@ -97,7 +97,7 @@ class SplitWriter:
         self._parts["tokens"].append(ids.astype(self._dtype, copy=False))
         self._parts["sentences"].append(offsets)
         self._parts["documents"].append(offsets[opens])
-        self._frequencies += np.bincount(ids, minlength=len(self._frequencies))
+        self.frequencies += np.bincount(ids, minlength=len(self.frequencies))
         bits = np.concatenate([self._bits, starts])
         whole = len(bits) // 8 * 8
         self._parts["words"].append(np.packbits(bits[:whole], bitorder="little"))
@@ -107,21 +107,26 @@ class SplitWriter:
         self._sentences += len(lengths)
         self._words += int(np.count_nonzero(starts))
 
-    def finish(self) -> tuple[SplitCounts, dict[str, str]]:
-        """Close the files; returns the counts and the hash of each file."""
+    def finish(self, train_frequencies: np.ndarray) -> tuple[SplitCounts, dict[str, str]]:
+        """Close the files; returns the counts and the hash of each file.
+
+        Args:
+            train_frequencies: (V,) how often each token stands in the training text.
+        """
         end = np.array([self.tokens], dtype=np.int64)
         self._parts["sentences"].append(end)
         self._parts["documents"].append(end)
         self._parts["words"].append(np.packbits(self._bits, bitorder="little"))
         hashes = {f"{self._name}.{kind}": part.finish() for kind, part in self._parts.items()}
-        share = self._frequencies[self._frequencies > 0] / max(self.tokens, 1)
+        # Frequencies as a model can know them: those of the training text, one added, so that none is impossible.
+        known = (train_frequencies + 1) / (train_frequencies.sum() + len(train_frequencies))
         counts = SplitCounts(
             tokens=self.tokens,
             sentences=self._sentences,
             documents=self.documents,
             words=self._words,
             bytes=self._bytes,
-            unigram_entropy=float(-(share * np.log(share)).sum()) if len(share) else 0.0,
+            unigram_entropy=float(-(self.frequencies * np.log(known)).sum() / max(self.tokens, 1)),
         )
         return counts, hashes
 
@@ -174,7 +179,7 @@ class CorpusWriter:
         counts: dict[str, SplitCounts] = {}
         hashes: dict[str, str] = {}
         for name, split in self.splits.items():
-            counts[name], digests = split.finish()
+            counts[name], digests = split.finish(self.splits["train"].frequencies)
             hashes |= digests
         for name in SPLITS:
             if counts[name].tokens == 0:
@@ -200,9 +205,11 @@ class CorpusWriter:
         part.finish()
         _sync(self._folder)
         check_target(self._out, self._overwrite)
+        replaced = self._out.with_name(f".{self._out.name}.replaced")
         if self._out.exists():
-            shutil.rmtree(self._out)
+            self._out.rename(replaced)
         self._folder.rename(self._out)
+        shutil.rmtree(replaced, ignore_errors=True)
         self._open = False
         _sync(self._out.parent)
         return Corpus.open(self._out)

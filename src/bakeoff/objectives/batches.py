@@ -92,6 +92,7 @@ class Batches:
     ) -> None:
         self.split, self.tokenizer, self.objectives = split, tokenizer, objectives
         self.seed, self.batch, self.micro_batch = seed, batch, micro_batch
+        self.static = any(config.static for config in configs)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
         self.format: Format
         if isinstance(input_config, BlocksConfig):
@@ -120,6 +121,8 @@ class Batches:
 
     def _make(self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None) -> list[Batch]:
         draws = Draws(self.seed if seed is None else seed, epochs, indices)
+        if self.static:
+            draws = draws.static()
         examples = self.format.examples(indices, draws)
         targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
         length = examples.ids.shape[1]

@@ -41,6 +41,11 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
             raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
         return self
 
+    @property
+    def static(self) -> bool:
+        """Masks that stay need examples that stay."""
+        return self.masking == "static"
+
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
         return refuse_unless_bidirectional("mlm", model)
@@ -65,9 +70,11 @@ class MaskedLanguageModel:
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Hide tokens of the examples in place; the labels are the originals."""
-        if self.config.masking == "static":
+        if self.config.static:
             draws = draws.static()
-        chosen = self.choose(examples.sources, split, draws)
+        # What the tokenizer did not know is a special token too, and nothing that could be learnt.
+        known = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
+        chosen = self.choose(np.where(known, examples.sources, -1), split, draws)
         rows = np.flatnonzero(chosen)
         labels = examples.ids.ravel()[rows]
         self._corrupt(examples.ids, chosen, tokenizer, draws)

@@ -35,6 +35,12 @@ class ObjectiveConfig(Config):
     """The objective arranges the segments of a pair and labels them."""
     running: ClassVar[bool] = False
     """The objective needs bare running text, without [CLS] and [SEP] at the ends of a row."""
+
+    @property
+    def static(self) -> bool:
+        """An example is the same in every epoch, its arrangement and all."""
+        return False
+
     token_targets: ClassVar[bool] = True
     """The objective predicts tokens, so that its loss can be read as bits per byte."""
 

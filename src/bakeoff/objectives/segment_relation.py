@@ -85,10 +85,10 @@ class NextSentence(SegmentRelation):
         """
         documents, sentences = np.asarray(split.documents), np.asarray(split.sentences)
         count = len(documents) - 1
-        if count < 2:
+        if count < 2 or split.originals < 2:
             raise UserError(
-                "nsp takes its negatives from other documents, but the corpus has a single document in one of its "
-                "splits; prepare it with --document-per-line or --document-separator, or use sop"
+                "nsp takes its negatives from other documents, but the corpus, or its held-out part, is a single one; "
+                "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
             )
         own = np.searchsorted(documents, pairs.first, side="right") - 1
         room = longest - pairs.first_length

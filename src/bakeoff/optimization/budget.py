@@ -46,7 +46,7 @@ class Budget(Config):
             number = float(match[1]) * _SUFFIXES[match[2]] if match else math.nan
         except ValueError:
             number = math.nan
-        if not number > 0:
+        if not (number > 0 and math.isfinite(number)):
             raise UserError(f"--budget {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
         return cls.parse({name: round(number) if name in ("steps", "tokens") else number}, f"--budget {text}")
 

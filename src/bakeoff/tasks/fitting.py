@@ -177,7 +177,7 @@ def _optimize(
         scores = classifier(collate(train.encoded, chosen, setting.format).to(setting.device))
     loss = F.cross_entropy(scores, labels)
     loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(classifier.parameters(), setting.config.clip, foreach=True)
+    norm = torch.nn.utils.clip_grad_norm_(classifier.parameters(), setting.config.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     value = float(loss.detach())

@@ -22,13 +22,13 @@ def resolve_device(name: str) -> torch.device:
     Raises:
         UserError: an unknown device, or one that this machine or this build of torch has not.
     """
-    kind = name.partition(":")[0]
-    if kind not in DEVICES:
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
         raise UserError(f"--device {name}: unknown device; choose from {', '.join(DEVICES)}")
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
-    elif not available[kind]:
+    elif not available[kind] or (index and int(index) >= torch.cuda.device_count()):
         raise UserError(f"--device {name}: torch {torch.__version__} finds no such device here; use --device cpu")
     if name == "cpu":
         # Denormal numbers make a step up to 1.4 times slower; threads inherit the setting when they start.

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from bakeoff.corpus.store import Split
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.objectives.batches import Batch, Batches, ahead
 from bakeoff.recipe import Recipe
@@ -90,7 +91,7 @@ def optimize(
             loss = loss + module.weights[name] * mean
             means[name] += mean.detach()
         loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(module.parameters(), training.clip or math.inf, foreach=True)
+    norm = torch.nn.utils.clip_grad_norm_(module.parameters(), training.clip or math.inf)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return {**means, "gradient_norm": norm}
@@ -104,7 +105,8 @@ class Training:
         recipe: the recipe, its budget in steps.
         module: the model with its heads, on the device.
         batches: the batches of the training text.
-        held_out: the batches of the held-out text.
+        held_out: the held-out text.
+        fixed: the parts of it that the loss is measured on.
         seed: the run's seed.
         device: where the module is.
         precision: float32 or bfloat16.
@@ -117,7 +119,8 @@ class Training:
         recipe: Recipe,
         module: PretrainingModel,
         batches: Batches,
-        held_out: Batches,
+        held_out: Split,
+        fixed: list[Batch],
         seed: int,
         device: torch.device,
         precision: str,
@@ -127,8 +130,7 @@ class Training:
         self.seed, self.device, self.precision, self.progress = seed, device, precision, progress
         assert recipe.training.budget.steps is not None
         self.steps = recipe.training.budget.steps
-        self.held_out = held_out
-        self.fixed = held_out.fixed(recipe.training.validation_examples)
+        self.held_out, self.fixed = held_out, fixed
         self.optimizer = recipe.training.optimizer.build(module)
         self.position = Position()
         self.flops_per_token = module.flops_per_token()
@@ -182,21 +184,23 @@ class Training:
                 self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
                 logs = position.step % self.log_every == 0 or position.step == self.steps
                 validates = position.step in self.validation_steps
-                saves = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes or bool(stopping)
-                if logs or validates or saves or len(self.unread) >= self.read_every:
+                due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
+                if logs or validates or due or stopping or len(self.unread) >= self.read_every:
                     self._read(list(means))
                 if logs:
                     self._log()
                 if validates:
                     self._validate()
-                if saves and position.step < self.steps:
+                caught = stopping[0] if stopping else None  # looked at once, for it may come at any time
+                if (due or caught is not None) and position.step < self.steps:
+                    self._read(list(means))
                     self.save()
                     saved_at = time.monotonic()
-                if validates or saves:
+                if validates or due:
                     self.read_at = time.perf_counter()
-                if stopping and position.step < self.steps:
+                if caught is not None and position.step < self.steps:
                     raise Interrupted(
-                        f"stopped at step {position.step}; the same command with --resume continues it", stopping[0]
+                        f"stopped at step {position.step}; the same command with --resume continues it", caught
                     )
 
     def save(self) -> None:
@@ -210,6 +214,8 @@ class Training:
             UserError: a figure is not a finite number.
         """
         position = self.position
+        if not self.unread:
+            return
         rows = torch.stack([values for _, values in self.unread]).tolist()
         now = time.perf_counter()
         seconds, self.read_at = now - self.read_at, now
@@ -271,7 +277,7 @@ class Training:
         position.sums, position.since, position.since_tokens, position.since_seconds = {}, 0, 0, 0.0
 
     def _validate(self) -> None:
-        figures = validate(self.module, self.fixed, self.held_out.split, self.device, self.precision)
+        figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)
         self.progress.validated(self.position.step, figures["losses"])

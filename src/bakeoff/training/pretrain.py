@@ -12,7 +12,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.loop import Training
-from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
 from bakeoff.training.speed import make_batches, seconds_per_step
@@ -35,10 +35,9 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
         A recipe whose training is the same whenever it is run on such a machine.
     """
     budget = budget or recipe.training.budget
-    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    module = build_on_meta(recipe, corpus.tokenizer.size)
     tokens = make_batches(recipe, module, corpus, seed=0).format.tokens_per_example * recipe.training.batch
     flops = tokens * module.flops_per_token()
-    del module
     seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
     steps = budget.steps_for(tokens, flops, seconds)
     fitted = recipe.fitted(steps)
@@ -83,27 +82,31 @@ def pretrain(
         "seed": seed,
         "corpus": {"path": str(corpus), "fingerprint": opened.fingerprint},
     }
+    run = None
     if resume and (Path(out) / "recipe.yaml").exists():
         run = Run.open(out)
         _require_same_request(run, request)
         if run.finished:
             return run
-        settled = run.recipe
-        precision = run.environment["precision"]
-    else:
-        settled = settle(recipe, opened, budget, device)
-        precision = resolve_precision(recipe.training.precision, on)
-        run = Run.create(out, settled, opened.tokenizer, {**request, **environment(on, precision)})
+    settled = run.recipe if run else settle(recipe, opened, budget, device)
+    precision = run.environment["precision"] if run else resolve_precision(recipe.training.precision, on)
     reset_peak_memory(on)
     torch.manual_seed(seed)
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
     module.model.stack.compiled = settled.training.compile is True
     batches = make_batches(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, held_out=True)
+    batches.step(0)  # what is wrong with the corpus comes out before there is a directory
+    fixed = held_out.fixed(settled.training.validation_examples)
+    here = environment(on, precision)
+    run = run or Run.create(out, settled, opened.tokenizer, {**request, **here})
     with Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
-        training = Training(run, settled, module, batches, held_out, seed, on, precision, shown)
+        training = Training(run, settled, module, batches, held_out.split, fixed, seed, on, precision, shown)
         if resume and training.resume():
             shown.line(f"{settled.name}: resumed at step {training.position.step}")
+            for key in ("device", "device_name", "threads", "versions"):
+                for name, old, new in differing(run.environment[key], here[key], key):
+                    shown.line(f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ")
         training.train()
     run.finish(module, _summary(training, opened, seed))
     return run

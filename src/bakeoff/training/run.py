@@ -1,11 +1,14 @@
 """The directory of a run: everything to resume, reproduce, inspect and use one training."""
 
+import contextlib
 import json
+import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from bakeoff.corpus.tokenizer import Tokenizer
@@ -106,7 +109,11 @@ class Run:
         path = self.path / "metrics.jsonl"
         if not path.is_file():
             return []
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        lines = []
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            with contextlib.suppress(json.JSONDecodeError):  # a machine that lost its power leaves half a line
+                lines.append(json.loads(line))
+        return lines
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
@@ -126,6 +133,7 @@ class Run:
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(self.recipe, self.environment, summary))
         write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+        shutil.rmtree(self.checkpoints, ignore_errors=True)  # three times the weights, and nothing left to resume
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:
         """The trained model with its heads, in evaluation mode.
@@ -136,7 +144,11 @@ class Run:
         if not self.finished:
             Run.open_finished(self.path)
         module = PretrainingModel(self.recipe, self.tokenizer.size)
-        module.load_state_dict(load_file(self.path / "model.safetensors"))
+        try:
+            module.load_state_dict(load_file(self.path / "model.safetensors"))
+        except (OSError, RuntimeError, SafetensorError) as error:
+            problem = str(error).splitlines()[0]
+            raise UserError(f"{self.path / 'model.safetensors'}: cannot be loaded: {problem}") from None
         return module.to(device or torch.device("cpu")).eval()
 
 

@@ -38,7 +38,7 @@ def validate(
         for name, (_, labels) in gathered.items():
             loss = F.nll_loss(predicted[name], labels, reduction="sum")
             correct = (predicted[name].argmax(-1) == labels).sum()
-            sums[name] += torch.stack([loss.double().cpu(), correct.double().cpu()])
+            sums[name] += torch.stack([loss.cpu().double(), correct.cpu().double()])
             counts[name] += len(labels)
     module.train(was_training)
     losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
