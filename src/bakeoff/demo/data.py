@@ -28,7 +28,7 @@ FEWEST_TEST_ROWS = 100
 LONGEST_PARAGRAPH = 400
 """Characters of a labelled paragraph at most."""
 
-ORDER_ROWS = {"train": 2000, "dev": 400, "test": 2000}
+ORDER_ROWS = {"train": 5000, "dev": 500, "test": 2000}
 """Sentences of the task on word order."""
 
 SENTENCE_WORDS = range(7, 21)

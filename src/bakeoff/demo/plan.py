@@ -6,7 +6,7 @@ FLOPS = 2.2e12
 """Budget of each pre-training at scale 1: about 25 seconds on two cores. Equal work and not equal time, so that the
 numbers are the same each time."""
 
-EPOCHS = 6
+EPOCHS = 3
 """Passes over the sentences of the task on word order at scale 1."""
 
 PACKAGE_STEPS = 120
