@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import CorpusFacts, Results
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
 
@@ -47,7 +47,7 @@ class FakeEngine:
     def _call(self, *call):
         self.calls.append(call)
         if len([call for call in self.calls if call[0] in ("pretrain", "finetune")]) == self.fail_at:
-            raise KeyboardInterrupt
+            raise Interrupted("stopped at step 5; the same command with --resume continues it", 2)
 
     def pretrain(self, recipe, corpus, out, *, seed, budget, device, progress):
         out.mkdir(parents=True, exist_ok=True)
@@ -146,7 +146,7 @@ def test_finished_runs_are_not_run_again(folder):
 @pytest.mark.parametrize("fail_at", [1, 2, 3, 8, 18])
 def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
     broken = FakeEngine(fail_at=fail_at)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match="interrupted; what is done is kept, and the same command goes on"):
         go(folder, broken)
     rest = FakeEngine()
     results = go(folder, rest)
@@ -163,7 +163,7 @@ def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
 
 def test_minutes_become_steps_once(folder):
     first = FakeEngine(fail_at=4)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(Interrupted, match="interrupted; what is done is kept, and the same command goes on"):
         go(folder, first, budget="minutes=2")
     second = FakeEngine(speeds=(9.0, 9.0))
     results = go(folder, second, budget="minutes=2")

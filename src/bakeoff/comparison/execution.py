@@ -13,7 +13,7 @@ from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts, write_whole
 from bakeoff.config import differing
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 
 Progress = Callable[[str], None]
@@ -40,6 +40,7 @@ def compare(
         report: what writes the report; left out: `write_report`.
 
     Raises:
+        Interrupted: SIGINT or SIGTERM came; the same call goes on.
         UserError: a mistake in the plan or its files, found before anything is trained; or `out` holds runs with other
             settings, and the message names what differs.
     """
@@ -81,7 +82,12 @@ class _Comparison:
         known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
         jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
         for done, seed in enumerate(plan.seeds, 1):
-            worked = [self._job(job) for job in jobs.all() if getattr(job, "seed", None) == seed]
+            try:
+                worked = [self._job(job) for job in jobs.all() if getattr(job, "seed", None) == seed]
+            except Interrupted as stop:  # what the single run advises is not what continues a comparison
+                raise Interrupted(
+                    f"{self.out}: interrupted; what is done is kept, and the same command goes on", stop.signal_number
+                ) from None
             if any(worked) or done == len(plan.seeds):
                 results = self._publish(jobs, plan.seeds[:done])
         return results
