@@ -124,7 +124,7 @@ def _start() -> subprocess.Popen[bytes]:
     environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     # The package may be on a path that only this process knows.
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-c", "from bakeoff.corpus.worker import serve; serve()"]
+    command = [sys.executable, "-P", "-c", "from bakeoff.corpus.worker import serve; serve()"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
