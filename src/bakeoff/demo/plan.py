@@ -3,7 +3,7 @@
 from typing import Any
 
 FLOPS = 1.8e12
-"""Budget of each pre-training at scale 1: about 20 to 25 seconds on two cores. Equal work and not equal time, so that the
+"""Budget of each pre-training at scale 1: half a minute or less on two cores. Equal work, not equal time, so that the
 numbers are the same each time."""
 
 EPOCHS = 3
