@@ -63,8 +63,8 @@ def demo_plan(scale: float) -> dict[str, Any]:
         return {"name": name, **files, **columns, "learning_rate": 1.0e-3, **settings}
 
     # A swapped pair of words is a local matter, which a maximum over positions finds and a mean dilutes.
-    order = {"length": 64, "pooling": "max", "evaluations": 8, "patience": 4, "least_steps": 0}
-    package = {"length": 64, "evaluations": 6, "least_steps": max(10, round(PACKAGE_STEPS * fine_tuning))}
+    order = {"length": 64, "pooling": "max", "evaluations": 4, "patience": 4, "least_steps": 0}
+    package = {"length": 64, "evaluations": 4, "least_steps": max(10, round(PACKAGE_STEPS * fine_tuning))}
     return {
         "title": "Bakeoff demo: four small models on Python's documentation",
         "corpus": "corpus",
