@@ -11,8 +11,9 @@ from bakeoff.comparison.engine import Bakeoff, Engine
 from bakeoff.comparison.floors import floors
 from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
-from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts, write_whole
+from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts
 from bakeoff.config import differing
+from bakeoff.durable import write_atomically
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 
@@ -153,7 +154,7 @@ class _Comparison:
                 steps=known.steps | steps,
                 seconds_per_step=known.seconds_per_step | speeds,
             )
-        write_whole(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
+        write_atomically(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
         return known
 
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
@@ -167,7 +168,7 @@ class _Comparison:
                 self.say(f"reading {task.name}; TF-IDF with logistic regression")
                 kept = {"settings": settings, **self._measure_floors(task)}
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_whole(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+                write_atomically(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
             facts.append(TaskFacts.model_validate(kept["facts"]))
             found += [Floor.model_validate(item) for item in kept["floors"]]
         return facts, found

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
-from bakeoff.comparison.results import Initialisation, write_whole
+from bakeoff.comparison.results import Initialisation
 from bakeoff.config import differing
+from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 
 
@@ -54,7 +55,7 @@ class Job:
     def begin(self) -> None:
         """Record the settings."""
         self.directory.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+        write_atomically(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import yaml
 from bakeoff.comparison import tables
 from bakeoff.comparison.charts import Figure, colours, curves, dots, specification
 from bakeoff.comparison.findings import cautions, findings
-from bakeoff.comparison.results import Results, write_whole
+from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.wording import budget, counted, listed, quantity
+from bakeoff.durable import write_atomically
 
 INK = "#1c2126"
 """Colour of text in the figures beside the report; in the report itself they take the page's."""
@@ -52,7 +53,7 @@ def write_report(results: Results, path: Path) -> None:
         bundle=_inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, page)
+    write_atomically(path, page)
     _write_figures(results, [*losses, *scores], path.parent / "figures")
 
 

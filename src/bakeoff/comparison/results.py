@@ -9,6 +9,7 @@ from pydantic import Field
 
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
+from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 
 Initialisation = Literal["pretrained", "scratch"]
@@ -229,7 +230,7 @@ class Results(Config):
 
     def write_json(self, path: Path) -> None:
         """Write `results.json`, whole or not at all."""
-        write_whole(path, self.model_dump_json(indent=1) + "\n")
+        write_atomically(path, self.model_dump_json(indent=1) + "\n")
 
     def write_csv(self, path: Path) -> None:
         """Write `results.csv`: one row for each recipe, seed, task, fine-tuning seed and initialisation."""
@@ -278,10 +279,3 @@ def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: 
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
         *(spent or [None] * 6),
     ]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file beside its place and move it there, so that nobody ever reads half of it."""
-    beside = path.with_name(path.name + ".partial")
-    beside.write_text(text, encoding="utf-8")
-    os.replace(beside, path)

@@ -12,6 +12,7 @@ import numpy as np
 
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus, Manifest, SplitCounts
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.durable import sync
 from bakeoff.errors import UserError
 
 
@@ -203,7 +204,7 @@ class CorpusWriter:
         part = _Part(self._folder / MANIFEST)
         part.append(np.frombuffer(text.encode(), dtype=np.uint8))
         part.finish()
-        _sync(self._folder)
+        sync(self._folder)
         check_target(self._out, self._overwrite)
         replaced = self._out.with_name(f".{self._out.name}.replaced")
         if self._out.exists():
@@ -211,7 +212,7 @@ class CorpusWriter:
         self._folder.rename(self._out)
         shutil.rmtree(replaced, ignore_errors=True)
         self._open = False
-        _sync(self._out.parent)
+        sync(self._out.parent)
         return Corpus.open(self._out)
 
     def __exit__(
@@ -226,12 +227,3 @@ class CorpusWriter:
 def id_type(vocabulary: int) -> str:
     """Type of the token ids on disk."""
     return "uint16" if vocabulary <= 1 << 16 else "uint32"
-
-
-def _sync(folder: Path) -> None:
-    """Make renames and new files in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -21,9 +21,9 @@ from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.device import environment, resolve_device, resolve_precision
-from bakeoff.training.loop import stop_signals
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
+from bakeoff.training.signals import stop_signals
 
 
 class Source(NamedTuple):

@@ -14,13 +14,14 @@ from safetensors.torch import load_file, save_file
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.durable import sync
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.training.checkpoint import contiguous, sync
+from bakeoff.training.checkpoint import contiguous
 from bakeoff.training.run import Run
 
 

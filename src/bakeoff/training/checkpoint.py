@@ -1,7 +1,6 @@
 """Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,8 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+
+from bakeoff.durable import sync
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
@@ -62,20 +63,3 @@ def contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"]
     return contiguous({f"{index}.{key}": value for index, state in states.items() for key, value in state.items()})
-
-
-def sync(path: Path) -> None:
-    """Have a file's or folder's content on the disk before going on."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_atomically(path: Path, content: str) -> None:
-    """Replace a text file whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(content, encoding="utf-8")
-    sync(partial)
-    partial.replace(path)

@@ -1,12 +1,8 @@
 """The training loop: steps, metrics, validation, checkpoints, interruption."""
 
 import math
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from types import FrameType
 from typing import Any
 
 import torch
@@ -20,6 +16,7 @@ from bakeoff.training.device import autocast
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
+from bakeoff.training.signals import stop_signals
 from bakeoff.training.validation import validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
@@ -281,27 +278,3 @@ class Training:
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)
         self.progress.validated(self.position.step, figures["losses"])
-
-
-@contextmanager
-def stop_signals() -> Iterator[list[int]]:
-    """Within it the first SIGINT or SIGTERM is noted in the list, for the loop to save and leave; a second kills."""
-    received: list[int] = []
-    previous: dict[int, Any] = {}
-
-    def note(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-        for each, handler in previous.items():
-            signal.signal(each, handler)
-
-    try:
-        for caught in (signal.SIGINT, signal.SIGTERM):
-            previous[caught] = signal.getsignal(caught)
-            signal.signal(caught, note)
-    except ValueError:  # not in the main thread: the caller's own handling stays
-        pass
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

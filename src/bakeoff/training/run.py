@@ -12,9 +12,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
-from bakeoff.training.checkpoint import contiguous, sync, write_atomically
+from bakeoff.training.checkpoint import contiguous
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
