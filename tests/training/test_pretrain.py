@@ -17,6 +17,7 @@ from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.training import loop
+from bakeoff.training.device import resolve_precision
 from bakeoff.training.pretrain import pretrain, settle
 from bakeoff.training.run import Run
 
@@ -97,7 +98,7 @@ def test_a_finished_run_holds_what_the_design_promises(corpus, tmp_path):
     assert (summary["steps"], summary["seed"]) == (12, 7)
     assert summary["corpus_fingerprint"] == corpus.fingerprint
     assert summary["flops"] == summary["tokens"] * summary["flops_per_token"]
-    assert run.environment["precision"] == "float32"
+    assert run.environment["precision"] == resolve_precision("auto", torch.device("cpu"))
     last = [line for line in run.metrics() if line["kind"] == "validation"][-1]
     assert summary["validation"] == last
     assert last["perplexity"].keys() == last["bits_per_byte"].keys() == {"mlm"}

@@ -4,12 +4,12 @@ import math
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.models.context import Place
+from bakeoff.ops.dropout import dropout
 
 
 class EmbeddingConfig(Config):
@@ -55,7 +55,7 @@ class Embedding(nn.Module):
             x = x * math.sqrt(x.shape[-1]) + sinusoids(ids.shape[1], x.shape[-1], x.device)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
-        return self.projection(F.dropout(self.norm(x), self.dropout, self.training))
+        return self.projection(dropout(self.norm(x), self.dropout, self.training))
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass: the factorisation's linear map."""

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.model import initialise
+from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.batches import InputBatch
 
@@ -48,7 +48,7 @@ class Classifier(nn.Module):
     def forward(self, batch: InputBatch) -> Tensor:
         """(B, C) unnormalised log-probabilities of the classes."""
         hidden = self.model(batch.ids, batch.segments, batch.real)
-        pooled = F.dropout(self.pool(hidden, batch.real), self.dropout, self.training)
+        pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)
         return scores.float()
 

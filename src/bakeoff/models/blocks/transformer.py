@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers import MixerConfig
+from bakeoff.ops.dropout import dropout
 
 Norm = Literal["post", "pre", "branch"]
 
@@ -68,7 +69,7 @@ class Sublayer(nn.Module):
     def forward(self, x: Tensor, context: Context) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         y = self.function(self.norm(x) if self.placement == "pre" else x, context)
-        y = F.dropout(y, self.dropout, self.training)
+        y = dropout(y, self.dropout, self.training)
         if self.placement == "branch":
             return x + self.norm(y)
         return self.norm(x + y) if self.placement == "post" else x + y

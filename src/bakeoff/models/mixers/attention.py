@@ -2,13 +2,13 @@
 
 from typing import Literal
 
-import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
+from bakeoff.ops.attention import attention
 
 
 class AttentionConfig(Config):
@@ -44,14 +44,8 @@ class Attention(nn.Module):
         """(B, T, D) to (B, T, D)."""
         projected = self.query_key_value(x).unflatten(-1, (3, self.heads, -1))  # (B, T, 3, H, D / H)
         query, key, value = projected.permute(2, 0, 3, 1, 4)  # each (B, H, T, D / H)
-        mixed = F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=context.attention_mask,
-            dropout_p=self.dropout if self.training else 0.0,
-            is_causal=self.causal and context.attention_mask is None,
-        )
+        dropout = self.dropout if self.training else 0.0
+        mixed = attention(query, key, value, mask=context.attention_mask, causal=self.causal, dropout=dropout)
         return self.output(mixed.transpose(1, 2).flatten(-2))
 
     def flops_per_token(self, length: int) -> int:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
+from bakeoff.ops.dropout import dropout
 from bakeoff.ops.short_convolution import short_convolution
 
 
@@ -67,7 +68,7 @@ class LightConv(nn.Module):
             x = F.glu(x)
         if context.real is not None:
             x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
-        weight = F.dropout(self.taps.softmax(-1), self.weight_dropout, self.training)
+        weight = dropout(self.taps.softmax(-1), self.weight_dropout, self.training)
         return self.output(short_convolution(x, weight, causal=self.causal, documents=context.documents))
 
     def flops_per_token(self, length: int) -> int:

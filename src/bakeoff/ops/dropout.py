@@ -1,0 +1,51 @@
+"""Dropout whose mask is cheap to draw on a CPU."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+STEPS = 1 << 16  # the rate is rounded to a multiple of 1 / STEPS, and the scale follows the rounded rate
+
+
+def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Zero elements independently with this rate and scale the others by 1 / (1 - rate) (Srivastava et al. 2014).
+
+    torch draws the mask of a CPU tensor one 32-bit number at a time in one thread, a fifth of a training step. Here
+    one 64-bit number serves four elements; the numbers come from a generator that one draw of torch's default generator
+    seeds, so that whoever restores torch's state gets the same masks. On other devices it is torch's own dropout.
+
+    Args:
+        x: any shape.
+        rate: probability of zero, in [0, 1).
+        training: x is returned as it is where false.
+    """
+    if not training or rate == 0.0:
+        return x
+    if x.device.type != "cpu":
+        return F.dropout(x, rate)
+    draw = _opaque_mask if torch.compiler.is_compiling() else _mask
+    return x * draw(x.detach(), rate)
+
+
+def _mask(x: Tensor, rate: float) -> Tensor:
+    """0 at this rate and else 1 / (1 - rate), shaped and typed as x."""
+    threshold = min(max(round(rate * STEPS), 1), STEPS - 1)
+    generator = np.random.SFC64(int(torch.randint(1 << 62, ())))
+    drawn = torch.from_numpy(generator.random_raw(-(-x.numel() // 4)).view(np.int16))[: x.numel()]
+    kept = (drawn >= threshold - STEPS // 2).to(x.dtype)  # int16 runs from -STEPS / 2
+    return kept.mul_(STEPS / (STEPS - threshold)).view(x.shape)
+
+
+@torch.library.custom_op("bakeoff::dropout_mask", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
+def _opaque_mask(x: Tensor, rate: float) -> Tensor:
+    """The mask as one step that the compiler calls and does not look into; the tag keeps it from drawing it anew.
+
+    The compiler may take two masks of one and the same tensor for one mask; layers do not ask for that.
+    """
+    return _mask(x, rate)
+
+
+@_opaque_mask.register_fake
+def _(x: Tensor, rate: float) -> Tensor:
+    return x.new_empty(x.shape)

@@ -1,0 +1,23 @@
+import pytest
+import torch
+
+from bakeoff.training.device import resolve_precision
+
+CPU = torch.device("cpu")
+
+
+@pytest.mark.parametrize(("has_tiles", "precision"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_precision_follows_the_processor(monkeypatch, has_tiles, precision):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_tiles}, raising=False)
+    assert resolve_precision("auto", CPU) == precision
+
+
+def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert resolve_precision("auto", CPU) == "bfloat16"
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_chosen_precision_is_kept(precision):
+    assert resolve_precision(precision, CPU) == precision
