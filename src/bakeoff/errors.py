@@ -8,6 +8,10 @@ class UserError(Exception):
     """A mistake in the user's input; the command line prints it as one line and exits with status 2."""
 
 
+class Diverged(UserError):
+    """A training whose loss is not a finite number any more; the same settings would end there again."""
+
+
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``."""
     candidates = sorted(candidates)

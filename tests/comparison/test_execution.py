@@ -6,9 +6,10 @@ import pytest
 from pydantic import BaseModel
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import CorpusFacts, Results
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
 
@@ -25,8 +26,9 @@ class FakeRecipe(BaseModel):
 class FakeEngine:
     """Writes what training would write, in no time; remembers what it was asked, and fails where told to."""
 
-    def __init__(self, fail_at=None, speeds=(0.5, 0.25, 1.0)):
+    def __init__(self, fail_at=None, speeds=(0.5, 0.25, 1.0), diverging=()):
         self.calls, self.fail_at, self.speeds, self.fingerprint = [], fail_at, speeds, "abc"
+        self.diverging = diverging
 
     def recipe(self, name, overrides):
         return FakeRecipe(name=name, training=overrides)
@@ -48,6 +50,8 @@ class FakeEngine:
         self.calls.append(call)
         if len([call for call in self.calls if call[0] in ("pretrain", "finetune")]) == self.fail_at:
             raise Interrupted("stopped at step 5; the same command with --resume continues it", 2)
+        if call[:3] in self.diverging:
+            raise Diverged("the loss is not a finite number at step 3")
 
     def pretrain(self, recipe, corpus, out, *, seed, budget, device, progress):
         out.mkdir(parents=True, exist_ok=True)
@@ -159,6 +163,27 @@ def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
     straight = compare(plan(folder), whole, engine=FakeEngine(), report=lambda results, path: None)
     assert straight.recipes == results.recipes
     assert straight.analyses == results.analyses
+
+
+@pytest.mark.parametrize("where", [("pretrain", "two", 1), ("finetune", "scratch", "mood")])
+def test_a_recipe_that_diverges_is_left_out_and_named(folder, where):
+    recipes = ["two", "one"] if where[0] == "pretrain" else ["two"]  # the fake fine-tuning does not know its recipe
+    engine, reports = FakeEngine(diverging=[where]), []
+    go(folder, FakeEngine(), recipes=["one"])
+    results = go(folder, engine, reports, recipes=sorted({*recipes, "one"}))
+    assert [entry.label for entry in results.recipes] == ["one"]
+    assert [(failure.recipe, failure.seed) for failure in results.failures] == [("two", int(where[0] == "pretrain"))]
+    assert any("two is left out: it diverged with seed" in line for line in cautions(results))
+    assert [seed for _, seed, *_ in engine.of("pretrain")] == ([0, 1] if where[0] == "pretrain" else [0])
+    again = FakeEngine()
+    assert go(folder, again, recipes=["one", "two"]).failures == results.failures
+    assert again.calls == []  # it would diverge again
+
+
+def test_nothing_is_reported_where_every_recipe_diverges(folder):
+    engine = FakeEngine(diverging=[("pretrain", "one", 0), ("pretrain", "two", 0)])
+    with pytest.raises(UserError, match="every recipe diverged: the loss is not a finite number at step 3"):
+        go(folder, engine)
 
 
 def test_minutes_become_steps_once(folder):

@@ -50,12 +50,30 @@ def corpus(tmp_path, tokenizer) -> Corpus:
         return writer.finish(PROVENANCE)
 
 
+def test_stretches_of_one_document_share_its_number(tmp_path, tokenizer):
+    def flags(*values):
+        return np.array(values, dtype=bool)
+
+    with CorpusWriter(tmp_path / "corpus", tokenizer) as writer:
+        _fill(writer)
+        train = writer.splits["train"]  # documents 0 to 2 are there
+        train.append(*_arrays([5, 6], [1, 1], [1, 1], [0, 1]), 2, flags(True, False))
+        train.append(*_arrays([], [], [], [0]), 0, flags(False))  # a new document without any text,
+        train.append(*_arrays([5], [1], [1], [0]), 1, flags(True))  # whose next stretch is its first
+        train.append(*_arrays([7], [1], [1], [0, 1]), 1, flags(True, True))
+        train.append(*_arrays([8], [1], [1], []), 1, flags())
+        corpus = writer.finish(PROVENANCE)
+    assert corpus.train.documents.tolist() == [0, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert corpus.train.originals.tolist() == [0, 1, 2, 2, 3, 4, 4, 4]
+
+
 def test_arrays(corpus, tokenizer):
     for split in (corpus.train, corpus.validation):
         assert split.tokens.tolist() == [5, 6, 7, 8, 5, 5]
         assert split.tokens.dtype == np.uint16
         assert split.sentences.tolist() == [0, 2, 3, 4, 5, 6]
         assert split.documents.tolist() == [0, 4, 5, 6]
+        assert split.originals.tolist() == [0, 1, 2]
         assert split.starts_word(np.array([[0, 1, 2], [3, 4, 5]])).tolist() == [
             [True, False, True],
             [True, False, True],

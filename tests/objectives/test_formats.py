@@ -152,6 +152,29 @@ def test_a_next_sentence_follows_and_a_negative_comes_from_another_document(corp
                 assert segment[-1] + 1 in corpus.train.sentences
 
 
+def test_a_negative_never_comes_from_another_stretch_of_its_own_document(tmp_path):
+    for letter in "abcde":  # of one letter each, so that a segment tells its document
+        lines = [" ".join(letter * (2 + (i + j) % 5) for j in range(6)) + ". " + letter * 4 + "." for i in range(80)]
+        (tmp_path / f"{letter}.txt").write_text("\n\n".join(lines), encoding="utf-8")
+    tokenizer = TokenizerConfig(kind="character", size=30)
+    corpus = prepare(tmp_path, tmp_path / "corpus", tokenizer=tokenizer, validation=0.1)
+    assert len(corpus.train.documents) - 1 > 5  # cut into stretches
+    for split in (corpus.train, corpus.validation):
+        objective = NextSentenceConfig().build(shrink("bert-tiny").model, corpus.tokenizer.size)
+        format = SegmentPairConfig(length=96).build(split, corpus.tokenizer, objective)
+        labels = []
+        for epoch in range(10):
+            examples = format.examples(np.arange(format.size), draws_for(format.size, epoch))
+            for label, segments in zip(examples.relation, segment_sources(examples), strict=True):
+                first, second = (
+                    set(corpus.tokenizer.decode(split.tokens[s].tolist())) & set("abcde") for s in segments
+                )
+                assert len(first) == len(second) == 1
+                assert (first != second) == (label == 1)
+                labels.append(label)
+        assert np.mean(labels) == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(labels)))
+
+
 def test_swapped_segments_are_the_same_text(corpus):
     _, examples = pairs(corpus, "sop")
     for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):

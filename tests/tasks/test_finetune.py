@@ -130,6 +130,11 @@ def test_dev_chooses_the_learning_rate(recipe, corpus, task, tmp_path):
     assert {line["learning_rate"] for line in FinetunedRun.open(tmp_path / "out").metrics()} == {1e-7, 3e-3}
 
 
+def test_a_learning_rate_that_diverges_does_not_stop_the_others(recipe, corpus, task, tmp_path):
+    config = BRIEF.model_copy(update={"learning_rate": [1e30, 1e-3]})
+    assert finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET).learning_rate == 1e-3
+
+
 def test_held_out_parts_are_noted(recipe, corpus, tmp_path):
     write_tsv(tmp_path / "train.tsv", labelled(120, 1))
     task = TaskConfig(train=tmp_path / "train.tsv", text_column="text", label_column="label")

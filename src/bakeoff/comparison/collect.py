@@ -13,6 +13,7 @@ from bakeoff.comparison.results import (
     BudgetFacts,
     CorpusFacts,
     CurvePoint,
+    Failure,
     Floor,
     Initialisation,
     PretrainingRun,
@@ -28,15 +29,17 @@ def collect(
     jobs: Jobs,
     seeds: list[int],
     *,
+    failures: list[Failure],
     budget: BudgetFacts,
     corpus: CorpusFacts,
     tasks: list[TaskFacts],
     floors: list[Floor],
     environment: tuple[dict[str, str], dict[str, str]],
 ) -> Results:
-    """Everything about the seeds that have finished, with the statistics."""
+    """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
     plan = jobs.plan
-    entries = [_entry(jobs, recipe, seeds) for recipe in plan.recipes]
+    failed = {failure.recipe for failure in failures}
+    entries = [_entry(jobs, recipe, seeds) for recipe in plan.recipes if recipe.name not in failed]
     machine, versions = environment
     return Results(
         title=plan.title,
@@ -49,6 +52,7 @@ def collect(
         corpus=corpus,
         tasks=tasks,
         recipes=entries,
+        failures=failures,
         floors=floors,
         analyses=[analyse(entries, task, jobs.out) for task in tasks],
         machine=machine,

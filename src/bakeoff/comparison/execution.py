@@ -11,10 +11,10 @@ from bakeoff.comparison.engine import Bakeoff, Engine
 from bakeoff.comparison.floors import floors
 from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
-from bakeoff.comparison.results import BudgetFacts, Floor, Results, TaskFacts
+from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
 from bakeoff.config import differing
 from bakeoff.durable import write_atomically
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 
 Progress = Callable[[str], None]
@@ -43,7 +43,8 @@ def compare(
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
         UserError: a mistake in the plan or its files, found before anything is trained; or `out` holds runs with other
-            settings, and the message names what differs.
+            settings, and the message names what differs; or every recipe diverged. One that diverges among others is
+            left out, and the report says so.
     """
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     return _Comparison(plan, Path(out), progress, engine or Bakeoff(), report or _report).run()
@@ -53,6 +54,10 @@ def _report(results: Results, path: Path) -> None:
     from bakeoff.comparison.report import write_report
 
     write_report(results, path)
+
+
+def _failure(job: Pretraining | Finetuning, message: str) -> Failure:
+    return Failure(recipe=job.recipe.name, seed=job.seed, message=message)
 
 
 class _Comparison:
@@ -82,9 +87,10 @@ class _Comparison:
         self.budget = self._fixed_budget(budget)
         known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
         jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
+        self.failures = {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
         for done, seed in enumerate(plan.seeds, 1):
             try:
-                worked = [self._job(job) for job in jobs.all() if getattr(job, "seed", None) == seed]
+                worked = [self._job(job) for job in jobs.all() if job.seed == seed]
             except Interrupted as stop:  # what the single run advises is not what continues a comparison
                 raise Interrupted(
                     f"{self.out}: interrupted; what is done is kept, and the same command goes on", stop.signal_number
@@ -93,10 +99,22 @@ class _Comparison:
                 results = self._publish(jobs, plan.seeds[:done])
         return results
 
-    def _job(self, job: Any) -> bool:
-        """Run a job unless it has finished; whether anything was done."""
-        if job.finished:
+    def _job(self, job: Pretraining | Finetuning) -> bool:
+        """Run a job unless it has finished or its recipe is left out; whether anything was done."""
+        if job.finished or job.recipe.name in self.failures:
             return False
+        try:
+            self._train(job)
+        except Diverged as error:
+            job.fail(str(error))
+            self.failures[job.recipe.name] = _failure(job, str(error))
+            self.say(f"seed {job.seed}: {job.recipe.name} diverged and is left out from here on: {error}")
+            return True
+        if not job.finished:
+            raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
+        return True
+
+    def _train(self, job: Pretraining | Finetuning) -> None:
         job.begin()
         common: dict[str, Any] = {"device": self.plan.device, "progress": self.loud}
         recipe = self.recipes[job.recipe.name]
@@ -104,7 +122,7 @@ class _Comparison:
             self.say(f"seed {job.seed}: pre-training {job.recipe.name}")
             budget = Budget.parse_text(job.settings["budget"])
             self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
-        elif isinstance(job, Finetuning):
+        else:
             start = "" if job.initialisation == "pretrained" else " from scratch"
             self.say(f"seed {job.seed}: fine-tuning {job.recipe.name} on {job.task.name}{start}")
             # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
@@ -118,9 +136,6 @@ class _Comparison:
                 corpus=self.plan.corpus,
                 **common,
             )
-        if not job.finished:
-            raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
-        return True
 
     def _known_budget(self) -> BudgetFacts:
         """What an earlier call fixed.
@@ -187,10 +202,18 @@ class _Comparison:
         return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
 
     def _publish(self, jobs: Jobs, seeds: list[int]) -> Results:
-        """Write results and report of the seeds that are done."""
+        """Write results and report of the seeds that are done.
+
+        Raises:
+            UserError: no recipe is left.
+        """
+        if len(self.failures) == len(self.recipes):
+            messages = "; ".join(failure.message for failure in self.failures.values())
+            raise UserError(f"{self.out}: every recipe diverged: {messages}")
         results = collect(
             jobs,
             seeds,
+            failures=list(self.failures.values()),
             budget=self.budget,
             corpus=self.corpus,
             tasks=self.tasks,

@@ -140,6 +140,10 @@ def cautions(results: Results) -> list[str]:
         found.append(
             f"Only {counted(done, 'seed')}: from {SEEDS_FOR_A_CLAIM} on, the report says which differences are real."
         )
+    found += [
+        f"{failure.recipe} is left out: it diverged with seed {failure.seed} ({failure.message})."
+        for failure in results.failures
+    ]
     for entry in results.recipes:
         at_plateau = [run.seed for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if at_plateau:

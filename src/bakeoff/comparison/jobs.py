@@ -14,6 +14,9 @@ from bakeoff.config import differing
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 
+FAILURE = "failure.json"
+"""The file in a job's directory that says that it diverged."""
+
 
 @dataclass(frozen=True)
 class Job:
@@ -30,6 +33,19 @@ class Job:
     def finished(self) -> bool:
         """Whether it need not run again."""
         return (self.directory / self.marker).is_file() and self._settings_file.is_file()
+
+    @property
+    def failure(self) -> str | None:
+        """Why it diverged, which it would do again with the same settings; None where it did not."""
+        try:
+            return str(json.loads((self.directory / FAILURE).read_text(encoding="utf-8"))["message"])
+        except FileNotFoundError:
+            return None
+
+    def fail(self, message: str) -> None:
+        """Record that it diverged."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        write_atomically(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
 
     @property
     def _settings_file(self) -> Path:
@@ -142,7 +158,7 @@ class Jobs:
             for task in self.plan.tasks
         }
 
-    def all(self) -> Iterator[Job]:
+    def all(self) -> Iterator[Pretraining | Finetuning]:
         """Every job, in the order in which they run: all recipes of a seed, then the next seed."""
         for seed in self.plan.seeds:
             for recipe in self.plan.recipes:

@@ -105,6 +105,17 @@ class RecipeEntry(Config):
     """Its fine-tunings."""
 
 
+class Failure(Config):
+    """A recipe that is left out because one of its trainings diverged."""
+
+    recipe: str
+    """Its label."""
+    seed: int
+    """The seed at which it happened."""
+    message: str
+    """What was said."""
+
+
 class Floor(Config):
     """A method without any neural network: what every recipe has to beat."""
 
@@ -203,6 +214,8 @@ class Results(Config):
     """What was fine-tuned on."""
     recipes: list[RecipeEntry]
     """What was compared, in the plan's order."""
+    failures: list[Failure] = Field(default=[])
+    """Recipes of the plan that are left out everywhere else, because a training of theirs diverged."""
     floors: list[Floor]
     """What has to be beaten."""
     analyses: list[Analysis]

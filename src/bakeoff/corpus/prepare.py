@@ -18,7 +18,7 @@ from bakeoff.corpus.files import find_files
 from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Sample, Survey, assign, survey
 from bakeoff.corpus.sentences import RULE
-from bakeoff.corpus.sources import DOCUMENT, Piece, SourceOptions, TextReader
+from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece, SourceOptions, TextReader
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.worker import Job, encode_jobs
@@ -175,7 +175,7 @@ def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[
     job: Job = []
     length = 0
     for part, piece in assigned:
-        opened[part] += piece.opens == DOCUMENT
+        opened[part] += piece.opens in (DOCUMENT, STRETCH)
         job.append((part, piece))
         length += len(piece.text)
         if length >= _JOB:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from bakeoff.corpus.sources import DOCUMENT, Piece
+from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece
 
 TRAIN, VALIDATION = 0, 1
 FEWEST_DOCUMENTS = 200
@@ -104,7 +104,7 @@ def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None) -> Survey:
 
 
 def assign(pieces: Iterable[Piece], found: Survey, validation: float, seed: int) -> Assigned:
-    """Decide for each piece whether it is trained on or held out; documents are opened anew behind each cut.
+    """Decide for each piece whether it is trained on or held out; behind each cut a document or a stretch of one opens.
 
     Args:
         pieces: the text, as it was surveyed.
@@ -166,12 +166,17 @@ def _by_run(pieces: Iterable[Piece], windows: list[tuple[float, float]]) -> Assi
     starts = [start for start, _ in windows]
     first = 0
     before: int | None = None
+    document = 0
+    latest = [0, 0]  # the document that each part saw last
     for piece in pieces:
+        document += piece.opens == DOCUMENT
         last = first + len(piece.text)
         touched = bisect_left(starts, last) > bisect_left(starts, first)  # a window begins in this piece
         i = bisect_right(starts, first) - 1
         inside = i >= 0 and (first + last) / 2 < windows[i][1]
         part = VALIDATION if touched or inside else TRAIN
-        yield part, piece._replace(opens=DOCUMENT) if part != before else piece
-        before = part
+        if part != before:
+            piece = piece._replace(opens=DOCUMENT if latest[part] != document else STRETCH)
+        yield part, piece
+        before, latest[part] = part, document
         first = last

@@ -13,7 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.files import LONGEST_RECORD, Line, LineReader, kind_of
 from bakeoff.errors import UserError, nearest
 
-CONTINUATION, PARAGRAPH, DOCUMENT = 0, 1, 2
+CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
 _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
 
 
@@ -34,7 +34,8 @@ class Piece(NamedTuple):
     """A paragraph, or a part of a long one."""
 
     opens: int
-    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; or CONTINUATION of the paragraph before."""
+    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; CONTINUATION of the paragraph before; or STRETCH: goes
+    on behind a cut, where text is held out."""
     text: str
     """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
 

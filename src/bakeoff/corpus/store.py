@@ -13,7 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "corpus.json"
 TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
@@ -83,18 +83,18 @@ class Split:
         tokens: (N,) uint16 or uint32 ids.
         sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
         documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
-        originals: documents of the whole input.
+        originals: (D,) int64, number of the input's document that each document is, or is a stretch of; ascending.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """
 
-    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str, originals: int) -> None:
+    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one part; `folder` holds `name.tokens` and its companions."""
         self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens)
         self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
         self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
+        self.originals = _map(folder / f"{name}.originals", "int64", counts.documents)
         self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8)
         self.counts = counts
-        self.originals = originals
         self.bytes = counts.bytes
 
     def starts_word(self, indices: np.ndarray) -> np.ndarray:
@@ -130,7 +130,7 @@ class Corpus:
         self.path = path
         self.manifest = manifest
         for name in SPLITS:
-            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype, manifest.originals))
+            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype))
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":

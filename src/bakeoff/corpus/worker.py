@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from bakeoff.corpus.sentences import split_sentences
-from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, Piece
+from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, STRETCH, Piece
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 
@@ -37,6 +37,7 @@ class Encoded(NamedTuple):
     lengths: np.ndarray  # (s,) int64, tokens of each sentence, none 0
     documents: np.ndarray  # (d,) int64, sentences before which a document opens; s: before the first of the next job
     size: int  # UTF-8 bytes of the text
+    stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the part's one before
 
 
 def encode_job(tokenizer: Tokenizer, job: Job) -> tuple[Encoded, Encoded]:
@@ -46,17 +47,19 @@ def encode_job(tokenizer: Tokenizer, job: Job) -> tuple[Encoded, Encoded]:
     """
     sentences: tuple[list[str], list[str]] = ([], [])
     opened: tuple[list[int], list[int]] = ([], [])
+    stretches: tuple[list[bool], list[bool]] = ([], [])
     for part, piece in job:
         own = sentences[part]
-        if piece.opens == DOCUMENT:
+        if piece.opens in (DOCUMENT, STRETCH):
             opened[part].append(len(own))
+            stretches[part].append(piece.opens == STRETCH)
         text = "\n" + piece.text if piece.opens == PARAGRAPH else piece.text
         own.extend(split_sentences(text))
-    first, second = (_encode(tokenizer, own, at) for own, at in zip(sentences, opened, strict=True))
+    first, second = (_encode(tokenizer, *part) for part in zip(sentences, opened, stretches, strict=True))
     return first, second
 
 
-def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int]) -> Encoded:
+def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> Encoded:
     ids, starts, lengths = tokenizer.encode_joined(sentences)
     documents = np.array(opened, dtype=np.int64)
     kept = lengths > 0  # nothing is left of a sentence of control characters, for instance
@@ -64,7 +67,10 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int]) -> En
         documents = np.concatenate([[0], np.cumsum(kept)])[documents]
         lengths = lengths[kept]
     size = len("".join(sentences).encode())
-    return Encoded(ids, starts, lengths, np.unique(documents), size)
+    documents, first = np.unique(documents, return_index=True)
+    # Of documents that open at one sentence all but the last are empty; any that is new makes the last a new one.
+    new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)
+    return Encoded(ids, starts, lengths, documents, size, ~new)
 
 
 def encode_jobs(tokenizer: Tokenizer, jobs: Iterable[Job], workers: int) -> Iterator[tuple[Encoded, Encoded]]:

@@ -56,6 +56,10 @@ class _Part:
         self._stream.close()
 
 
+KINDS = ("tokens", "sentences", "documents", "originals", "words")
+"""The files of one part of a corpus."""
+
+
 class SplitWriter:
     """Appends to the files of one part of the corpus.
 
@@ -66,15 +70,23 @@ class SplitWriter:
     def __init__(self, folder: Path, name: str, vocabulary: int) -> None:
         """Create the files of part `name` in `folder`."""
         self._dtype = id_type(vocabulary)
-        self._parts = {kind: _Part(folder / f"{name}.{kind}") for kind in ("tokens", "sentences", "documents", "words")}
+        self._parts = {kind: _Part(folder / f"{name}.{kind}") for kind in KINDS}
         self._name = name
         self.frequencies = np.zeros(vocabulary, dtype=np.int64)
         self.tokens = self.documents = self._sentences = self._words = self._bytes = 0
         self._bits = np.zeros(0, dtype=bool)  # word starts that do not fill a byte yet
         self._opens_next = False
+        self._next_is_new = False
+        self._original = -1
 
     def append(
-        self, ids: np.ndarray, starts: np.ndarray, lengths: np.ndarray, documents: np.ndarray, size: int
+        self,
+        ids: np.ndarray,
+        starts: np.ndarray,
+        lengths: np.ndarray,
+        documents: np.ndarray,
+        size: int,
+        stretches: np.ndarray | None = None,
     ) -> None:
         """Append sentences.
 
@@ -85,25 +97,33 @@ class SplitWriter:
             documents: (d,) increasing sentences of these before which a document opens; s stands for the first
                 sentence of the next call. A document without sentences leaves no trace.
             size: UTF-8 bytes of the text.
+            stretches: (d,) bool, whether each of these documents is another stretch of the original that the one
+                before it belongs to; left out, none is.
         """
         self._bytes += size
-        opens = documents[documents < len(lengths)]
+        new = np.ones(len(documents), dtype=bool) if stretches is None else ~stretches
         if len(lengths) and self._opens_next:
-            opens = np.union1d(opens, [0]).astype(np.int64)
-            self._opens_next = False
-        self._opens_next |= bool(np.any(documents == len(lengths)))
+            if not (len(documents) and documents[0] == 0):
+                documents, new = np.insert(documents, 0, 0), np.insert(new, 0, False)
+            new[0] |= self._next_is_new
+            self._opens_next = self._next_is_new = False
+        if len(documents) and documents[-1] == len(lengths):
+            self._opens_next, self._next_is_new = True, self._next_is_new or bool(new[-1])
+            documents, new = documents[:-1], new[:-1]
         if len(ids) == 0:
             return
         offsets = self.tokens + np.cumsum(lengths, dtype=np.int64) - lengths
         self._parts["tokens"].append(ids.astype(self._dtype, copy=False))
         self._parts["sentences"].append(offsets)
-        self._parts["documents"].append(offsets[opens])
+        self._parts["documents"].append(offsets[documents])
+        self._parts["originals"].append(self._original + np.cumsum(new, dtype=np.int64))
         self.frequencies += np.bincount(ids, minlength=len(self.frequencies))
         bits = np.concatenate([self._bits, starts])
         whole = len(bits) // 8 * 8
         self._parts["words"].append(np.packbits(bits[:whole], bitorder="little"))
         self._bits = bits[whole:]
-        self.documents += len(opens)
+        self._original += int(np.count_nonzero(new))
+        self.documents += len(documents)
         self.tokens += len(ids)
         self._sentences += len(lengths)
         self._words += int(np.count_nonzero(starts))

@@ -84,19 +84,21 @@ class NextSentence(SegmentRelation):
             UserError: the split has one document, so that there is no other.
         """
         documents, sentences = np.asarray(split.documents), np.asarray(split.sentences)
-        count = len(documents) - 1
-        if count < 2 or split.originals < 2:
+        count, originals = len(documents) - 1, np.asarray(split.originals)
+        if count < 2 or originals[0] == originals[-1]:
             raise UserError(
                 "nsp takes its negatives from other documents, but the corpus, or its held-out part, is a single one; "
                 "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
             )
-        own = np.searchsorted(documents, pairs.first, side="right") - 1
+        own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
+        # Where text is held out from within documents, the stretches of one are documents side by side.
+        stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
         room = longest - pairs.first_length
         start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
         wanted = pairs.second_length.copy()
         for attempt in range(ATTEMPTS):
-            other = draws.integers(f"document {attempt}", np.full(len(own), count - 1))
-            other += other >= own
+            other = draws.integers(f"document {attempt}", count - (behind - stretch))
+            other += np.where(other >= stretch, behind - stretch, 0)
             first = np.searchsorted(sentences, documents[other])
             # The last sentence behind which the document is as long as the original, or its first.
             last = np.searchsorted(sentences, documents[other + 1] - pairs.second_length, side="right") - 1

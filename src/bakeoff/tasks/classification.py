@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
@@ -12,6 +11,7 @@ from bakeoff.models.model import initialise
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.batches import InputBatch
+from bakeoff.tensors import load_tensors
 
 Pooling = Literal["cls", "mean", "max", "last"]
 
@@ -80,7 +80,7 @@ def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
     Raises:
         UserError: the file lacks a tensor of the model, or one has another shape.
     """
-    file = load_file(weights)
+    file = load_tensors(weights)
     found = {name: tensor for name, tensor in file.items() if name.startswith("model.")}
     if classifier.pooler is not None:
         for part in recipe.objective:

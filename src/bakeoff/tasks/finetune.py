@@ -9,7 +9,7 @@ import torch
 import yaml
 
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.errors import UserError
+from bakeoff.errors import Diverged, UserError
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
@@ -61,7 +61,8 @@ def finetune(
         progress: show a bar, or lines where there is no terminal.
 
     Raises:
-        UserError: a mistake in the arguments or the data, or a loss that is not a number any more.
+        UserError: a mistake in the arguments or the data.
+        Diverged: the loss is not a number any more, whichever of the learning rates it is.
         Interrupted: SIGINT or SIGTERM came; nothing was written.
     """
     out, config = Path(out), config or FinetuneConfig()
@@ -193,16 +194,22 @@ def _fit_all(
             classifier.to(setting.device)
             title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
             with Progress(title, steps, shown) as bar:
-                found = fit(
-                    classifier,
-                    parts["train"],
-                    parts["dev"],
-                    rate,
-                    setting,
-                    log=run.append_metrics,
-                    stopping=stopping,
-                    progress=bar,
-                )
+                try:
+                    found = fit(
+                        classifier,
+                        parts["train"],
+                        parts["dev"],
+                        rate,
+                        setting,
+                        log=run.append_metrics,
+                        stopping=stopping,
+                        progress=bar,
+                    )
+                except Diverged as error:
+                    if best is None and rate == config.learning_rate[-1]:
+                        raise
+                    bar.line(f"{title}: {error}")
+                    continue
             if best is None or found.best.rank(setting.metric) > best.best.rank(setting.metric):
                 best = found
     assert best is not None

@@ -10,7 +10,6 @@ from typing import Any, Self
 
 import torch
 from pydantic import Field
-from safetensors.torch import load_file, save_file
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
@@ -21,7 +20,7 @@ from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.training.checkpoint import contiguous
+from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.run import Run
 
 
@@ -159,7 +158,7 @@ class FinetunedRun:
         pooling = self.config.pooling
         assert pooling != "auto"
         classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)
-        classifier.load_state_dict(load_file(self.path / "model.safetensors"))
+        classifier.load_state_dict(load_tensors(self.path / "model.safetensors"))
         return classifier.to(device or torch.device("cpu")).eval()
 
 
@@ -204,7 +203,7 @@ def write_results(
     folder: Path, classifier: Classifier, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:
     """Write what comes out of a fine-tuning, results.json last of all."""
-    save_file(contiguous(classifier.state_dict()), folder / "model.safetensors")
+    save_tensors(classifier.state_dict(), folder / "model.safetensors")
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
     (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

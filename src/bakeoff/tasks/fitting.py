@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig
 from bakeoff.tasks.batches import collate, shuffled_batches
@@ -107,7 +107,7 @@ def fit(
         progress: where figures are shown.
 
     Raises:
-        UserError: the loss is not a number any more.
+        Diverged: the loss is not a number any more.
         Interrupted: a signal came.
     """
     config = setting.config
@@ -182,7 +182,7 @@ def _optimize(
     optimizer.zero_grad(set_to_none=True)
     value = float(loss.detach())
     if not (math.isfinite(value) and math.isfinite(float(norm))):
-        raise UserError(
+        raise Diverged(
             f"the loss of fine-tuning is not a finite number at step {step + 1}; try a lower learning rate, a longer "
             "warm-up, or a recipe with training.precision float32"
         )

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from bakeoff.durable import sync
+from bakeoff.errors import UserError
+from bakeoff.tensors import load_tensors, save_tensors
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
@@ -25,11 +26,10 @@ def save_checkpoint(
     partial = folder / f".{final.name}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
-    save_file(contiguous(module.state_dict()), partial / "model.safetensors")
-    save_file(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+    save_tensors(module.state_dict(), partial / "model.safetensors")
+    save_tensors(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
     (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
-    for file in partial.iterdir():
-        sync(file)
+    sync(partial / "state.json")
     sync(partial)
     partial.rename(final)
     sync(folder)
@@ -44,22 +44,27 @@ def list_checkpoints(folder: Path) -> list[Path]:
 
 
 def load_checkpoint(path: Path, module: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
-    """Put a checkpoint's tensors into a module and its optimizer; returns the state saved beside them."""
-    module.load_state_dict(load_file(path / "model.safetensors"))
+    """Put a checkpoint's tensors into a module and its optimizer; returns the state saved beside them.
+
+    Raises:
+        UserError: it is damaged.
+    """
     states: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in load_file(path / "optimizer.safetensors").items():
-        index, _, key = name.partition(".")
-        states.setdefault(int(index), {})[key] = tensor
-    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
-    state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    try:
+        module.load_state_dict(load_tensors(path / "model.safetensors"))
+        for name, tensor in load_tensors(path / "optimizer.safetensors").items():
+            index, _, key = name.partition(".")
+            states.setdefault(int(index), {})[key] = tensor
+        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+    except (UserError, OSError, ValueError, RuntimeError) as error:
+        problem = str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: this checkpoint is damaged ({problem}); delete it, and --resume goes on from the one before"
+        ) from None
     return state
-
-
-def contiguous(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as safetensors takes them: contiguous, on the CPU."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     states = optimizer.state_dict()["state"]
-    return contiguous({f"{index}.{key}": value for index, state in states.items() for key, value in state.items()})
+    return {f"{index}.{key}": value for index, state in states.items() for key, value in state.items()}

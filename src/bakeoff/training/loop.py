@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from bakeoff.corpus.store import Split
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted
 from bakeoff.objectives.batches import Batch, Batches, ahead
 from bakeoff.recipe import Recipe
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
@@ -157,7 +157,7 @@ class Training:
 
         Raises:
             Interrupted: a signal came; everything is saved.
-            UserError: the loss is not a number any more; the last checkpoint stays.
+            Diverged: the loss is not a number any more; the last checkpoint stays.
         """
         position = self.position
         self.module.train()
@@ -208,7 +208,7 @@ class Training:
         """Wait for the device and add up the figures of the steps since the last reading, in the order of their names.
 
         Raises:
-            UserError: a figure is not a finite number.
+            Diverged: a figure is not a finite number.
         """
         position = self.position
         if not self.unread:
@@ -241,7 +241,7 @@ class Training:
             return
         checkpoints = list_checkpoints(self.run.checkpoints)
         last = f"; the last good checkpoint is {checkpoints[-1].name}" if checkpoints else ""
-        raise UserError(
+        raise Diverged(
             f"{self.run.path}: {bad[0].replace('_', ' ')} is not a finite number at step {step}{last}; "
             "try a lower learning rate (--set training.optimizer.lr=...), a longer warm-up, or precision float32"
         )

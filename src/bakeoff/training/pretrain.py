@@ -71,7 +71,8 @@ def pretrain(
         progress: show a bar, or lines where there is no terminal.
 
     Raises:
-        UserError: a mistake in the arguments, or a loss that is not a number any more.
+        UserError: a mistake in the arguments.
+        Diverged: the loss is not a number any more; the last checkpoint stays.
         Interrupted: SIGINT or SIGTERM came; the run is saved and can be resumed.
     """
     opened = Corpus.open(corpus)

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import sync, write_atomically
+from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
-from bakeoff.training.checkpoint import contiguous
+from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
@@ -129,8 +127,7 @@ class Run:
     def finish(self, module: PretrainingModel, summary: dict[str, Any]) -> None:
         """Write the weights, the model card and, last of all, the summary that marks the run as finished."""
         partial = self.path / ".model.safetensors.partial"
-        save_file(contiguous(module.state_dict()), partial)
-        sync(partial)
+        save_tensors(module.state_dict(), partial)
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(self.recipe, self.environment, summary))
         write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
@@ -140,14 +137,15 @@ class Run:
         """The trained model with its heads, in evaluation mode.
 
         Raises:
-            UserError: the run has not finished.
+            UserError: the run has not finished, or its weights are damaged.
         """
         if not self.finished:
             Run.open_finished(self.path)
         module = PretrainingModel(self.recipe, self.tokenizer.size)
+        tensors = load_tensors(self.path / "model.safetensors")
         try:
-            module.load_state_dict(load_file(self.path / "model.safetensors"))
-        except (OSError, RuntimeError, SafetensorError) as error:
+            module.load_state_dict(tensors)
+        except RuntimeError as error:
             problem = str(error).splitlines()[0]
             raise UserError(f"{self.path / 'model.safetensors'}: cannot be loaded: {problem}") from None
         return module.to(device or torch.device("cpu")).eval()
