@@ -118,7 +118,7 @@ def test_files_folders_globs(tmp_path):
         ("a.txt.gz", b"fine\n\xe6\x88", r"a\.txt\.gz:2: not valid UTF-8"),
         ("a.jsonl", b'{"text": "a"}\n{"text": \n', r"a\.jsonl:2: broken JSON"),
         ("a.jsonl", b'{"txet": "a", "id": 1}', r":1: no field 'text'; did you mean 'txet'\? \(fields here: txet, id\)"),
-        ("a.jsonl", b'{"text": 3}', r"a\.jsonl:1: field 'text' holds int"),
+        ("a.jsonl", b'{"text": 3}', r"a\.jsonl:1: 'text' holds int"),
         ("a.jsonl", b"[1]", r"a\.jsonl:1: not a JSON object"),
         ("a.jsonl", b'{"text": "\\ud800"}', r"a\.jsonl:1: half of a surrogate"),
         ("a.csv", b"id,body\n1,x\n", r"a\.csv:1: no column 'text' \(columns here: id, body\).*--field"),

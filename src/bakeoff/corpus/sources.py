@@ -1,7 +1,5 @@
 """Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, each plain or compressed."""
 
-import csv
-import json
 import re
 import unicodedata
 from collections import Counter
@@ -10,8 +8,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bakeoff.config import Config
-from bakeoff.corpus.files import LONGEST_RECORD, Line, LineReader, kind_of
-from bakeoff.errors import UserError, nearest
+from bakeoff.corpus.files import Line, LineReader, kind_of
+from bakeoff.corpus.records import read_records, text_value
+from bakeoff.errors import UserError
 
 CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
 _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
@@ -91,12 +90,7 @@ class TextReader:
             self._lines = None
 
     def _raw(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
-        kind = kind_of(file)
-        if kind == ".txt":
-            return self._text(lines)
-        if kind == ".jsonl":
-            return self._json(file, lines)
-        return self._table(file, lines, csv_quotes=kind == ".csv")
+        return self._text(lines) if kind_of(file) == ".txt" else self._records(file, lines)
 
     def _clean(self, raw: Iterator[tuple[int, str]]) -> Iterator[Piece]:
         """Normalise, drop what is empty, cut what is long."""
@@ -161,58 +155,11 @@ class TextReader:
         rest = line.text[start:]
         yield boundary, rest if rest.strip() or not boundary else ""
 
-    def _json(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
-        field = self._options.field
-        for line in lines.whole():
-            if not line.text.strip():
-                continue
-            where = f"{file}:{line.number}"
-            try:
-                record = json.loads(line.text)
-            except (ValueError, RecursionError) as error:
-                reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-                raise UserError(
-                    f"{where}: broken JSON ({reason}); a .jsonl file holds one JSON object a line"
-                ) from None
-            if not isinstance(record, dict):
-                raise UserError(f"{where}: not a JSON object; a .jsonl file holds one JSON object a line")
-            if field not in record:
-                raise UserError(_missing(where, "field", field, list(record)))
-            value = record[field]
-            if value is None:
-                value = ""
-            if not isinstance(value, str):
-                raise UserError(f"{where}: field '{field}' holds {type(value).__name__} instead of text")
-            if "\\u" in line.text:
-                value = self._without_surrogates(value, where)
-            yield from _paragraphs(value)
-
-    def _without_surrogates(self, value: str, where: str) -> str:
-        """JSON can spell half of a surrogate pair, which is no character."""
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            if self._options.errors == "strict":
-                raise UserError(
-                    f"{where}: half of a surrogate pair (\\ud8...) is not a character; give --errors replace"
-                ) from None
-            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return value
-
-    def _table(self, file: Path, lines: LineReader, csv_quotes: bool) -> Iterator[tuple[int, str]]:
-        field = self._options.field
-        column = -1
-        for number, row in _csv_rows(file, lines) if csv_quotes else _tsv_rows(lines):
-            if column < 0:
-                if field not in row:
-                    raise UserError(_missing(f"{file}:{number}", "column", field, row))
-                column = row.index(field)
-            elif row:
-                if len(row) <= column:
-                    raise UserError(
-                        f"{file}:{number}: the row has {len(row)} columns, '{field}' is column {column + 1}"
-                    )
-                yield from _paragraphs(row[column])
+    def _records(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
+        field, errors = self._options.field, self._options.errors
+        advice = "; name the one with the text by --field"
+        for number, (value,) in read_records(file, lines, [field], advice):
+            yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors))
 
 
 def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
@@ -220,31 +167,6 @@ def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
     yield DOCUMENT, ""
     for paragraph in value.split("\n"):
         yield PARAGRAPH, paragraph
-
-
-def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
-    """Rows of tab-separated values, in which a quotation mark is text."""
-    for line in lines.whole():
-        body = line.text.rstrip("\r\n")
-        yield line.number, body.split("\t") if body else []
-
-
-def _csv_rows(file: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
-    """Rows of comma-separated values with quoted fields, numbered by the line on which they end."""
-    csv.field_size_limit(LONGEST_RECORD)
-    reader = csv.reader(line.text for line in lines.whole())
-    try:
-        for row in reader:
-            yield reader.line_num, row
-    except csv.Error as error:
-        raise UserError(f"{file}:{reader.line_num}: broken CSV ({error}); is a quotation mark left open?") from None
-
-
-def _missing(where: str, what: str, name: str, existing: list[str]) -> str:
-    shown = ", ".join(str(key)[:40] for key in existing[:20]) or "none"
-    hint = nearest(name, map(str, existing[:100])) if existing else ""
-    hint = hint if "did you mean" in hint else ""
-    return f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}); name the one with the text by --field"
 
 
 def _size(file: Path) -> int:
