@@ -1,7 +1,17 @@
-"""Files that are on the disk whole, or not at all."""
+"""Files that are on the disk whole, or not at all, and folders that one process at a time writes to."""
 
 import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from bakeoff.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
 
 
 def sync(path: Path) -> None:
@@ -19,3 +29,51 @@ def write_atomically(path: Path, content: str) -> None:
     partial.write_text(content, encoding="utf-8")
     sync(partial)
     partial.replace(path)
+
+
+@contextmanager
+def held(folder: Path, name: Path | None = None) -> Iterator[None]:
+    """Keep other processes of Bakeoff out of a folder; the system lets go of it when the process ends.
+
+    Args:
+        folder: what is written to.
+        name: what the user calls it; left out, `folder`.
+
+    Raises:
+        UserError: another process holds it.
+    """
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"{name or folder}: another process is writing here; wait for it, or choose another --out"
+            ) from None
+        except OSError:
+            pass  # a file system without locks
+        yield
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def fresh(folder: Path, name: Path) -> Iterator[None]:
+    """Make a folder anew and hold it; what a killed process has left there is removed.
+
+    Args:
+        folder: a temporary place beside `name`.
+        name: what it is to become.
+
+    Raises:
+        UserError: another process is at it.
+    """
+    if folder.exists():
+        with held(folder, name):
+            shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    with held(folder, name):
+        yield

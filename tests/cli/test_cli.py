@@ -1,6 +1,8 @@
 """The verbs as a user types them: what they print, what they refuse, and with which status."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -176,6 +178,22 @@ def test_prepare_refuses(capsys, tmp_path, text_folder, corpus):
     assert "--document-per-line" in refused(capsys, *text, "--document-per-lin")
     assert "exists" in refused(capsys, "prepare", text_folder, "--out", corpus.path)
     assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_an_interrupted_verb_says_so(tmp_path):
+    lines = "".join(f"Sentence {i} of a text that is long enough to be interrupted.\n\n" for i in range(300_000))
+    file = tmp_path / "long.txt"
+    file.write_text(lines, encoding="utf-8")
+    command = [sys.executable, "-m", "bakeoff", "prepare", str(file), "--out", str(tmp_path / "corpus")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("reading")
+        process.send_signal(signal.SIGINT)
+        rest = process.stderr.read()
+    assert rest.splitlines()[-1] == "bakeoff: interrupted"
+    assert process.returncode == 128 + signal.SIGINT
+    assert list(tmp_path.iterdir()) == [file]
 
 
 def test_pretrain_refuses(capsys, tmp_path, corpus, pretrained):

@@ -42,6 +42,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             sys.stderr.close()
             return 128 + signal.SIGPIPE
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
+    if status == 128 + signal.SIGINT:  # typer turns Ctrl-C into this status and is silent about it
+        return _fail("interrupted", status)
     return status if isinstance(status, int) else 0
 
 

@@ -13,7 +13,7 @@ from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
 from bakeoff.config import differing
-from bakeoff.durable import write_atomically
+from bakeoff.durable import held, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 
@@ -72,10 +72,15 @@ class _Comparison:
 
     def run(self) -> Results:
         """Everything in its order: what may fail for a mistake in the plan comes first."""
-        plan = self.plan
-        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set) for item in plan.recipes}
-        self.corpus = self.engine.corpus(plan.corpus)
+        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set) for item in self.plan.recipes}
+        self.corpus = self.engine.corpus(self.plan.corpus)
         self.out.mkdir(parents=True, exist_ok=True)
+        with held(self.out):
+            return self._run()
+
+    def _run(self) -> Results:
+        """The same, while no other process is at it."""
+        plan = self.plan
         dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
         budget = self._known_budget()
         # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -12,7 +13,7 @@ import numpy as np
 
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus, Manifest, SplitCounts
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import sync
+from bakeoff.durable import fresh, sync
 from bakeoff.errors import UserError
 
 
@@ -175,13 +176,13 @@ class CorpusWriter:
         self._tokenizer = tokenizer
         self._folder = self._out.with_name(f".{self._out.name}.unfinished")
         self._open = False
+        self._held = ExitStack()
         check_target(self._out, overwrite)
 
     def __enter__(self) -> Self:
         try:
             self._out.parent.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(self._folder, ignore_errors=True)  # what a killed run has left
-            self._folder.mkdir()
+            self._held.enter_context(fresh(self._folder, self._out))
         except OSError as error:
             raise UserError(f"{self._out}: cannot be created ({error.strerror})") from None
         self._open = True
@@ -242,6 +243,7 @@ class CorpusWriter:
             for split in self.splits.values():
                 split.close()
             shutil.rmtree(self._folder, ignore_errors=True)
+        self._held.close()
 
 
 def id_type(vocabulary: int) -> str:

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import sync
+from bakeoff.durable import fresh, sync
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
 from bakeoff.tasks.classification import Classifier
@@ -182,21 +182,21 @@ def unfinished(out: Path) -> Iterator[Path]:
     """
     require_free(out)
     folder = out.absolute().with_name(f".{out.absolute().name}.unfinished")
-    try:
-        shutil.rmtree(folder, ignore_errors=True)  # what a killed run has left
-        folder.mkdir(parents=True)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be made: {error.strerror}") from None
-    try:
-        yield folder
-        for file in folder.iterdir():
-            sync(file)
-        sync(folder)
-        require_free(out)
-        folder.rename(out)
-        sync(out.absolute().parent)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(fresh(folder, out))
+        except OSError as error:
+            raise UserError(f"{out}: cannot be made: {error.strerror}") from None
+        try:
+            yield folder
+            for file in folder.iterdir():
+                sync(file)
+            sync(folder)
+            require_free(out)
+            folder.rename(out)
+            sync(out.absolute().parent)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_results(

@@ -7,6 +7,7 @@ import torch
 
 from bakeoff.config import differing
 from bakeoff.corpus.store import Corpus
+from bakeoff.durable import held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
@@ -101,7 +102,7 @@ def pretrain(
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)
     run = run or Run.create(out, settled, opened.tokenizer, {**request, **here})
-    with Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
+    with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
         training = Training(run, settled, module, batches, held_out.split, fixed, seed, on, precision, shown)
         if resume and training.resume():
             shown.line(f"{settled.name}: resumed at step {training.position.step}")
@@ -109,7 +110,7 @@ def pretrain(
                 for name, old, new in differing(run.environment[key], here[key], key):
                     shown.line(f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ")
         training.train()
-    run.finish(module, _summary(training, opened, seed))
+        run.finish(module, _summary(training, opened, seed))
     return run
 
 
