@@ -107,7 +107,7 @@ def folder(tmp_path):
 
 
 def plan(folder, **changes):
-    task = {"name": "mood", "text_column": "a", "label_column": "b", "epochs": 3}
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"epochs": 3}}
     task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
     values = {"corpus": folder / "corpus", "recipes": ["one", "two"], "budget": "steps=5", "seeds": 3, "tasks": [task]}
     return Plan.parse({**values, **changes}, "plan")
@@ -229,7 +229,7 @@ def test_a_changed_task_file_or_setting_is_refused(folder):
     with pytest.raises(UserError, match=r"files\.test"):
         go(folder, FakeEngine(), seeds=1)
     (folder / "test.tsv").write_text("test")
-    task = {"name": "mood", "text_column": "a", "label_column": "b", "epochs": 4}
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"epochs": 4}}
     task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
     with pytest.raises(UserError, match="epochs 3, the plan now says 4"):
         go(folder, FakeEngine(), seeds=1, tasks=[task])

@@ -18,9 +18,8 @@ tasks:
     test: data/test.tsv
     text_column: sentence
     label_column: label
-    labels: 2000
-    learning_rate: 1e-4
-    options: {pooling: mean}
+    train_rows: 2000
+    finetune: {learning_rate: 1e-4, pooling: mean}
 """
 
 
@@ -46,7 +45,7 @@ def test_a_whole_plan(folder):
     assert plan.seeds == [0, 1, 2]
     assert plan.corpus == folder / "corpus"
     assert plan.tasks[0].train == folder / "data/train.tsv"
-    assert plan.tasks[0].learning_rate == [1e-4]
+    assert plan.tasks[0].finetune.learning_rate == [1e-4]
     assert plan.tasks[0].metric == "accuracy"
     assert plan.from_scratch
     assert plan.finetune_seeds == 1
@@ -55,7 +54,7 @@ def test_a_whole_plan(folder):
 def test_seeds_by_name_and_rates_in_a_list(folder):
     plan = read(folder, PLAN.replace("seeds: 3", "seeds: [7, 11, 13, 17]").replace("1e-4", "[1e-4, 3e-4]"))
     assert plan.seeds == [7, 11, 13, 17]
-    assert plan.tasks[0].learning_rate == [1e-4, 3e-4]
+    assert plan.tasks[0].finetune.learning_rate == [1e-4, 3e-4]
 
 
 @pytest.mark.parametrize(
@@ -74,8 +73,9 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("mine/wide.yaml", "mine/none.yaml", "recipes.2.recipe: there is no file"),
         ("corpus: corpus", "corpus: corpses", "corpus: there is no directory"),
         ("data/dev.tsv", "data/devv.tsv", "tasks.0.dev: there is no file"),
-        ("labels: 2000", "labels: 0", "tasks.0.labels"),
-        ("labels: 2000", "metric: bleu", "tasks.0.metric"),
+        ("train_rows: 2000", "train_rows: 0", "tasks.0.train_rows"),
+        ("pooling: mean", "poling: mean", "tasks.0.finetune: unknown key 'poling'; did you mean 'pooling'"),
+        ("train_rows: 2000", "metric: bleu", "tasks.0.metric"),
         ("corpus: corpus", "corpus: [", "line"),
         (PLAN, "- a\n- b\n", "a plan is a mapping"),
         (PLAN, "", "a plan is a mapping"),

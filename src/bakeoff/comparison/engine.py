@@ -9,8 +9,7 @@ from typing import Any, Protocol
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.results import CorpusFacts
 from bakeoff.optimization.budget import Budget
-from bakeoff.tasks.data import TaskConfig, TaskData, load_task
-from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.data import TaskData, load_task
 
 
 class Engine(Protocol):
@@ -76,7 +75,7 @@ class Bakeoff:
 
     def task(self, task: TaskPlan) -> TaskData:
         """See `bakeoff.tasks.data.load_task`."""
-        return load_task(task_configs(task)[0])
+        return load_task(task.data)
 
     def seconds_per_step(self, recipes: list[Any], corpus: Path, device: str) -> list[float]:
         """See `bakeoff.training.speed`."""
@@ -106,10 +105,9 @@ class Bakeoff:
         """See `bakeoff.tasks.finetune`."""
         from bakeoff.tasks.finetune import finetune
 
-        config, settings = task_configs(task)
         tokenizer = None if isinstance(source, Path) else corpus  # a run has its own, the very same
         common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
-        finetune(source, config, out, config=settings, tokenizer=tokenizer, **common)
+        finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
 
     def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
         """Processor, cores, memory, accelerator and system; Python and what decides numbers and speed."""
@@ -127,15 +125,3 @@ class Bakeoff:
         packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
         versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
         return machine, versions
-
-
-def task_configs(task: TaskPlan) -> tuple[TaskConfig, FinetuneConfig]:
-    """A plan's task as the config of the data and that of fine-tuning; an option belongs to either."""
-    fields = ("kind", "name", "train", "dev", "test", "text_column", "pair_column", "label_column", "metric")
-    data = {name: getattr(task, name) for name in fields} | {"train_rows": task.labels}
-    given = {"epochs": task.epochs, "batch": task.batch, "learning_rate": task.learning_rate or None}
-    settings = {name: value for name, value in given.items() if value is not None}
-    for name, value in task.options.items():
-        (data if name in TaskConfig.model_fields else settings)[name] = value
-    where = f"task {task.name}: options"
-    return TaskConfig.parse(data, where), FinetuneConfig.parse(settings, where)

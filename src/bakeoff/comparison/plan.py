@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import yaml
 from pydantic import Field, PositiveInt, field_validator, model_validator
@@ -12,6 +12,8 @@ from pydantic import Field, PositiveInt, field_validator, model_validator
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.data import TaskConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
@@ -42,42 +44,18 @@ class RecipePlan(Config):
         return values
 
 
-class TaskPlan(Config):
-    """One task on which every recipe is fine-tuned."""
+class TaskPlan(TaskConfig):
+    """One task on which every recipe is fine-tuned, and how."""
 
     name: Name
     """Its name in the report."""
-    kind: Literal["classification"] = "classification"
-    """What is learned."""
-    train: Path
-    """File of labelled rows to learn from: csv, tsv or jsonl."""
-    dev: Path | None = None
-    """File on which epochs and learning rates are chosen; left out: cut from train."""
-    test: Path | None = None
-    """File that every reported number comes from; left out: cut from train."""
-    text_column: str
-    """The column with the text."""
-    pair_column: str | None = None
-    """The column with the second text, for tasks on pairs."""
-    label_column: str
-    """The column with the class."""
-    metric: Literal["accuracy", "macro_f1", "matthews"] = "accuracy"
-    """What epochs are chosen by, and recipes ranked by."""
-    labels: PositiveInt | None = None
-    """Use only the first so many rows of train."""
-    epochs: PositiveInt | None = None
-    """The most epochs; left out: the default of fine-tuning."""
-    batch: PositiveInt | None = None
-    """Rows a step; left out: the default of fine-tuning."""
-    learning_rate: list[Annotated[float, Field(gt=0)]] = Field(default=[])
-    """One, or several of which dev chooses for each fine-tuning; left out: the default of fine-tuning."""
-    options: dict[str, Any] = Field(default={})
-    """Further settings of fine-tuning, passed on as they are."""
+    finetune: FinetuneConfig = FinetuneConfig()
+    """How every recipe is fine-tuned on it, pre-trained or not."""
 
-    @field_validator("learning_rate", mode="before")
-    @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
-        return value if isinstance(value, list) else [] if value is None else [value]
+    @property
+    def data(self) -> TaskConfig:
+        """The task without the fine-tuning."""
+        return TaskConfig.model_validate({name: getattr(self, name) for name in TaskConfig.model_fields})
 
 
 class Plan(Config):

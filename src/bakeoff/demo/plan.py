@@ -57,14 +57,17 @@ def demo_plan(scale: float) -> dict[str, Any]:
     """
     fine_tuning = min(1.0, scale)
 
-    def task(name: str, **settings: Any) -> dict[str, Any]:
+    def task(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
         files = {part: f"{name}-{part}.tsv" for part in ("train", "dev", "test")}
         columns = {"text_column": "text", "label_column": "label"}
-        return {"name": name, **files, **columns, "learning_rate": 1.0e-3, **settings}
+        common = {
+            "epochs": max(1, round(epochs * fine_tuning)),
+            "learning_rate": 1.0e-3,
+            "length": 64,
+            "evaluations": 4,
+        }
+        return {"name": name, **files, **columns, "finetune": {**common, **settings}}
 
-    # A swapped pair of words is a local matter, which a maximum over positions finds and a mean dilutes.
-    order = {"length": 64, "pooling": "max", "evaluations": 4, "patience": 4, "least_steps": 0}
-    package = {"length": 64, "evaluations": 4, "least_steps": max(10, round(PACKAGE_STEPS * fine_tuning))}
     return {
         "title": "Bakeoff demo: four small models on Python's documentation",
         "corpus": "corpus",
@@ -72,7 +75,8 @@ def demo_plan(scale: float) -> dict[str, Any]:
         "budget": f"flops={FLOPS * scale:g}",
         "seeds": 3,
         "tasks": [
-            task("word-order", epochs=max(1, round(EPOCHS * fine_tuning)), options=order),
-            task("package", epochs=max(1, round(10 * fine_tuning)), options=package),
+            # A swapped pair of words is a local matter, which a maximum over positions finds and a mean dilutes.
+            task("word-order", EPOCHS, pooling="max", patience=4, least_steps=0),
+            task("package", 10, least_steps=max(10, round(PACKAGE_STEPS * fine_tuning))),
         ],
     }

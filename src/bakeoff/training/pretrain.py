@@ -19,8 +19,9 @@ from bakeoff.training.run import Run
 from bakeoff.training.speed import make_batches, seconds_per_step
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
-"""Devices where compilation pays, from this much work on. On a CPU it does not: the compiled step is as fast as the
-eager one (docs/results.md). Work decides, not the clock, so that all seeds of a recipe are made alike."""
+"""Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
+slower here and a little faster there (docs/results.md). Work decides, not the clock, so that all seeds of a recipe are
+made alike."""
 
 
 def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
