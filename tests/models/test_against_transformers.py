@@ -32,8 +32,43 @@ def inputs():
     return ids, segments, real
 
 
-def test_bert_with_its_heads(inputs):
+def copy_embedding(ours, theirs):
+    ours.tokens.weight.data = theirs.word_embeddings.weight.data
+    ours.positions.weight.data = theirs.position_embeddings.weight.data
+    ours.segments.weight.data = theirs.token_type_embeddings.weight.data
+    ours.norm.load_state_dict(theirs.LayerNorm.state_dict())
+
+
+def copy_block(mixer, network, attention, projection, attention_norm, inner, outer, norm):
+    """Ours (mixer and network) from theirs."""
+    copy_linear(mixer.function.query_key_value, attention.query, attention.key, attention.value)
+    copy_linear(mixer.function.output, projection)
+    mixer.norm.load_state_dict(attention_norm.state_dict())
+    copy_linear(network.function.input, inner)
+    copy_linear(network.function.output, outer)
+    network.norm.load_state_dict(norm.state_dict())
+
+
+def copy_token_head(ours, transform, norm, bias):
+    copy_linear(ours.transform, transform)
+    ours.norm.load_state_dict(norm.state_dict())
+    ours.bias.data = bias.data
+
+
+def assert_same_scores(ours, theirs, inputs, relation, relation_logits):
+    """Of the token head at every token, and of the sentence head."""
     ids, segments, real = inputs
+    with torch.no_grad():
+        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
+        hidden = ours.model(ids, segments, real)
+        weight = ours.model.embedding.tokens.weight
+        scores = ours.heads["mlm"].scores(hidden, weight)
+        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
+        found = ours.heads[relation].scores(hidden[:, 0], weight)
+        torch.testing.assert_close(found, expected[relation_logits], atol=1e-5, rtol=1e-5)
+
+
+def test_bert_with_its_heads(inputs):
     shape = {"vocab_size": 97, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 3}
     config = transformers.BertConfig(**shape, intermediate_size=50, attn_implementation="eager")
     theirs = transformers.BertForPreTraining(config).eval()
@@ -41,39 +76,21 @@ def test_bert_with_its_heads(inputs):
     changes = {"model.encoder.width": 36, "model.encoder.layers": 3, "model.encoder.block.ffn.width": 50}
     recipe = shrink("bert-tiny", **changes, **{"model.encoder.block.mixer.heads": 3})
     ours = PretrainingModel(recipe, 97).eval()
-    table = theirs.bert.embeddings
-    embedding = ours.model.embedding
-    embedding.tokens.weight.data = table.word_embeddings.weight.data
-    embedding.positions.weight.data = table.position_embeddings.weight.data
-    embedding.segments.weight.data = table.token_type_embeddings.weight.data
-    embedding.norm.load_state_dict(table.LayerNorm.state_dict())
+    copy_embedding(ours.model.embedding, theirs.bert.embeddings)
     for layer, (mixer, network) in zip(theirs.bert.encoder.layer, ours.model.stack.layers, strict=True):
-        own = layer.attention.self
-        copy_linear(mixer.function.query_key_value, own.query, own.key, own.value)
-        copy_linear(mixer.function.output, layer.attention.output.dense)
-        mixer.norm.load_state_dict(layer.attention.output.LayerNorm.state_dict())
-        copy_linear(network.function.input, layer.intermediate.dense)
-        copy_linear(network.function.output, layer.output.dense)
-        network.norm.load_state_dict(layer.output.LayerNorm.state_dict())
+        after, last = layer.attention.output, layer.output
+        inner = layer.intermediate.dense
+        copy_block(
+            mixer, network, layer.attention.self, after.dense, after.LayerNorm, inner, last.dense, last.LayerNorm
+        )
     head = theirs.cls.predictions
-    copy_linear(ours.heads["mlm"].transform, head.transform.dense)
-    ours.heads["mlm"].norm.load_state_dict(head.transform.LayerNorm.state_dict())
-    ours.heads["mlm"].bias.data = head.bias.data
+    copy_token_head(ours.heads["mlm"], head.transform.dense, head.transform.LayerNorm, head.bias)
     copy_linear(ours.heads["nsp"].pooler, theirs.bert.pooler.dense)
     copy_linear(ours.heads["nsp"].output, theirs.cls.seq_relationship)
-
-    with torch.no_grad():
-        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
-        hidden = ours.model(ids, segments, real)
-        weight = embedding.tokens.weight
-        scores = ours.heads["mlm"].scores(hidden, weight)
-        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
-        relation = ours.heads["nsp"].scores(hidden[:, 0], weight)
-        torch.testing.assert_close(relation, expected.seq_relationship_logits, atol=1e-5, rtol=1e-5)
+    assert_same_scores(ours, theirs, inputs, "nsp", "seq_relationship_logits")
 
 
 def test_albert_with_its_heads(inputs):
-    ids, segments, real = inputs
     shape = {"vocab_size": 97, "embedding_size": 20, "hidden_size": 36, "num_hidden_layers": 4}
     config = transformers.AlbertConfig(
         **shape, num_attention_heads=3, intermediate_size=50, num_hidden_groups=2, attn_implementation="eager"
@@ -81,46 +98,20 @@ def test_albert_with_its_heads(inputs):
     theirs = transformers.AlbertForPreTraining(config).eval()
     randomise(theirs)
     changes = {"model.encoder.width": 36, "model.encoder.layers": 4, "model.encoder.block.ffn.width": 50}
-    recipe = shrink(
-        "albert-tiny",
-        **changes,
-        **{"model.encoder.block.mixer.heads": 3, "model.embedding.width": 20, "model.encoder.groups": 2},
-    )
-    ours = PretrainingModel(recipe, 97).eval()
-    table = theirs.albert.embeddings
-    embedding = ours.model.embedding
-    embedding.tokens.weight.data = table.word_embeddings.weight.data
-    embedding.positions.weight.data = table.position_embeddings.weight.data
-    embedding.segments.weight.data = table.token_type_embeddings.weight.data
-    embedding.norm.load_state_dict(table.LayerNorm.state_dict())
-    copy_linear(embedding.projection, theirs.albert.encoder.embedding_hidden_mapping_in)
-    parts = ours.model.stack.parts
-    for group, mixer, network in zip(
-        theirs.albert.encoder.albert_layer_groups, parts["mixer"], parts["ffn"], strict=True
-    ):
+    changes |= {"model.encoder.block.mixer.heads": 3, "model.embedding.width": 20, "model.encoder.groups": 2}
+    ours = PretrainingModel(shrink("albert-tiny", **changes), 97).eval()
+    copy_embedding(ours.model.embedding, theirs.albert.embeddings)
+    copy_linear(ours.model.embedding.projection, theirs.albert.encoder.embedding_hidden_mapping_in)
+    parts, groups = ours.model.stack.parts, theirs.albert.encoder.albert_layer_groups
+    for group, mixer, network in zip(groups, parts["mixer"], parts["ffn"], strict=True):
         (layer,) = group.albert_layers
-        own = layer.attention
-        copy_linear(mixer.function.query_key_value, own.query, own.key, own.value)
-        copy_linear(mixer.function.output, own.dense)
-        mixer.norm.load_state_dict(own.LayerNorm.state_dict())
-        copy_linear(network.function.input, layer.ffn)
-        copy_linear(network.function.output, layer.ffn_output)
-        network.norm.load_state_dict(layer.full_layer_layer_norm.state_dict())
+        own, norm = layer.attention, layer.full_layer_layer_norm
+        copy_block(mixer, network, own, own.dense, own.LayerNorm, layer.ffn, layer.ffn_output, norm)
     head = theirs.predictions
-    copy_linear(ours.heads["mlm"].transform, head.dense)
-    ours.heads["mlm"].norm.load_state_dict(head.LayerNorm.state_dict())
-    ours.heads["mlm"].bias.data = head.bias.data
+    copy_token_head(ours.heads["mlm"], head.dense, head.LayerNorm, head.bias)
     copy_linear(ours.heads["sop"].pooler, theirs.albert.pooler)
     copy_linear(ours.heads["sop"].output, theirs.sop_classifier.classifier)
-
-    with torch.no_grad():
-        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
-        hidden = ours.model(ids, segments, real)
-        weight = embedding.tokens.weight
-        scores = ours.heads["mlm"].scores(hidden, weight)
-        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
-        relation = ours.heads["sop"].scores(hidden[:, 0], weight)
-        torch.testing.assert_close(relation, expected.sop_logits, atol=1e-5, rtol=1e-5)
+    assert_same_scores(ours, theirs, inputs, "sop", "sop_logits")
 
 
 def test_gpt(inputs):
