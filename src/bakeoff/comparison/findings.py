@@ -147,10 +147,10 @@ def cautions(results: Results) -> list[str]:
     for entry in results.recipes:
         at_plateau = [run.seed for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if at_plateau:
+            which = f"seed{'s' * (len(at_plateau) > 1)} {listed([str(seed) for seed in at_plateau])}"
             found.append(
-                f"{entry.label} ends its pre-training no better than the unigram entropy (seeds "
-                f"{listed([str(seed) for seed in at_plateau])}): at best it has learned how frequent each token is. "
-                "A larger budget or another learning rate may show another ranking."
+                f"{entry.label} ends its pre-training no better than the unigram entropy ({which}): at best it has "
+                "learned how frequent each token is. A larger budget or another learning rate may show another ranking."
             )
         if any(score.initialisation == "pretrained" and not score.transferred_tensors for score in entry.scores):
             found.append(f"{entry.label}: no tensor was taken over from the pre-training; its numbers mean nothing.")

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from bakeoff.models.blocks.transformer import activate
 from bakeoff.models.model import initialise
+from bakeoff.ops.cross_entropy import cross_entropy
 
 
 class Head(nn.Module):
@@ -35,7 +36,7 @@ class Head(nn.Module):
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
-        return F.cross_entropy(self.scores(rows, table).float(), labels, reduction="sum")
+        return cross_entropy(self.scores(rows, table).float(), labels)
 
 
 class TokenHead(Head):
