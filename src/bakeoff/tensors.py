@@ -10,6 +10,10 @@ from bakeoff.durable import sync
 from bakeoff.errors import UserError
 
 
+class Damaged(UserError):
+    """A file that is not what was written."""
+
+
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write tensors from any device, down to the disk.
 
@@ -27,11 +31,12 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors to the CPU.
 
     Raises:
-        UserError: the file is missing or damaged.
+        UserError: the file cannot be read.
+        Damaged: it was read, and is not whole.
     """
     try:
         return load_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except SafetensorError as error:
-        raise UserError(f"{path}: damaged: {error}") from None
+        raise Damaged(f"{path}: damaged: {error}") from None

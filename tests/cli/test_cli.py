@@ -188,7 +188,8 @@ def test_an_interrupted_verb_says_so(tmp_path):
     command = [sys.executable, "-m", "bakeoff", "prepare", str(file), "--out", str(tmp_path / "corpus")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        assert process.stderr.readline().startswith("reading")
+        while not process.stderr.readline().startswith("encoding"):
+            assert process.poll() is None
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
     assert rest.splitlines()[-1] == "bakeoff: interrupted"

@@ -1,4 +1,5 @@
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,12 @@ class FakeEngine:
         self.calls, self.fail_at, self.speeds, self.fingerprint = [], fail_at, speeds, "abc"
         self.diverging = diverging
 
-    def recipe(self, name, overrides):
+    def recipe(self, name, overrides, device):
         return FakeRecipe(name=name, training=overrides)
+
+    def check(self, recipe, task):
+        if task.finetune.length == 7:
+            raise UserError("length: 7 is too short")
 
     def corpus(self, path):
         return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens")
@@ -167,17 +172,37 @@ def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
 
 @pytest.mark.parametrize("where", [("pretrain", "two", 1), ("finetune", "scratch", "mood")])
 def test_a_recipe_that_diverges_is_left_out_and_named(folder, where):
-    recipes = ["two", "one"] if where[0] == "pretrain" else ["two"]  # the fake fine-tuning does not know its recipe
-    engine, reports = FakeEngine(diverging=[where]), []
-    go(folder, FakeEngine(), recipes=["one"])
-    results = go(folder, engine, reports, recipes=sorted({*recipes, "one"}))
+    engine = FakeEngine(diverging=[where])
+    go(folder, FakeEngine(), recipes=["one"])  # the fake fine-tuning does not know its recipe
+    results = go(folder, engine)
     assert [entry.label for entry in results.recipes] == ["one"]
     assert [(failure.recipe, failure.seed) for failure in results.failures] == [("two", int(where[0] == "pretrain"))]
-    assert any("two is left out: it diverged with seed" in line for line in cautions(results))
+    what = "pre-training two" if where[0] == "pretrain" else "fine-tuning two on mood from scratch"
+    assert any(f"two is left out: {what} diverged with seed" in line for line in cautions(results))
     assert [seed for _, seed, *_ in engine.of("pretrain")] == ([0, 1] if where[0] == "pretrain" else [0])
     again = FakeEngine()
     assert go(folder, again, recipes=["one", "two"]).failures == results.failures
     assert again.calls == []  # it would diverge again
+
+
+def test_what_diverged_is_tried_again_with_other_settings_or_when_deleted(folder):
+    diverging = [("pretrain", "two", 0)]
+    go(folder, FakeEngine(diverging=diverging), seeds=1)
+    tamer = ["one", {"recipe": "two", "set": {"lr": 2}}]
+    assert len(go(folder, FakeEngine(diverging=diverging), recipes=tamer, seeds=1).failures) == 1
+    shutil.rmtree(folder / "out/runs/two/seed-0/pretrain")
+    results = go(folder, FakeEngine(), recipes=tamer, seeds=1)
+    assert [entry.label for entry in results.recipes] == ["one", "two"]
+    assert results.failures == []
+
+
+def test_a_finetuning_that_a_recipe_cannot_have_is_refused_before_anything_runs(folder):
+    engine = FakeEngine()
+    task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"length": 7}}
+    task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
+    with pytest.raises(UserError, match="task mood, recipe one: length: 7 is too short"):
+        go(folder, engine, tasks=[task])
+    assert engine.calls == []
 
 
 def test_nothing_is_reported_where_every_recipe_diverges(folder):

@@ -56,7 +56,7 @@ def test_equals_its_definition(dtype, tolerance, visible, rate):
 
 
 @pytest.mark.parametrize("keys", [UNFUSED_KEYS, UNFUSED_KEYS + 1])
-def test_short_and_long_rows_agree_with_torch(keys):
+def test_short_and_long_rows_in_bfloat16(keys):
     query, key, value = tensors(torch.bfloat16, queries=3, keys=keys)
-    expected = F.scaled_dot_product_attention(query, key, value)
-    torch.testing.assert_close(attention(query, key, value), expected, atol=2e-2, rtol=2e-2)
+    expected = F.scaled_dot_product_attention(query.double(), key.double(), value.double())
+    torch.testing.assert_close(attention(query, key, value).double(), expected, atol=2e-2, rtol=2e-2)

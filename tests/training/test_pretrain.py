@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,7 +99,8 @@ def test_a_finished_run_holds_what_the_design_promises(corpus, tmp_path):
     assert (summary["steps"], summary["seed"]) == (12, 7)
     assert summary["corpus_fingerprint"] == corpus.fingerprint
     assert summary["flops"] == summary["tokens"] * summary["flops_per_token"]
-    assert run.environment["precision"] == resolve_precision("auto", torch.device("cpu"))
+    precision = resolve_precision("auto", torch.device("cpu"))
+    assert run.environment["precision"] == run.recipe.training.precision == precision
     last = [line for line in run.metrics() if line["kind"] == "validation"][-1]
     assert summary["validation"] == last
     assert last["perplexity"].keys() == last["bits_per_byte"].keys() == {"mlm"}
@@ -243,6 +245,24 @@ def test_next_sentence_prediction_refuses_one_document_and_leaves_nothing(tmp_pa
         train(shrink("bert-tiny"), single, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert train(shrink("albert-tiny"), single, tmp_path / "run").finished
+
+
+@pytest.mark.parametrize("part", ["model.safetensors", "optimizer.safetensors", "state.json"])
+def test_a_damaged_checkpoint_is_named_and_the_one_before_can_be_used(part, corpus, tmp_path, monkeypatch):
+    recipe = shrink("bert-tiny", **{"training.checkpoint_minutes": 1e-9})
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 8)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "run")
+    earlier, newest = sorted((tmp_path / "run" / "checkpoints").iterdir())
+    content = (newest / part).read_bytes()
+    (newest / part).write_bytes(content[: len(content) // 2])
+    with pytest.raises(UserError, match=rf"{newest.name}: this checkpoint is damaged .*; delete it") as caught:
+        train(recipe, corpus, tmp_path / "run", resume=True)
+    assert "\n" not in str(caught.value)
+    shutil.rmtree(newest)
+    assert earlier.exists()
+    assert train(recipe, corpus, tmp_path / "run", resume=True).finished
 
 
 def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):

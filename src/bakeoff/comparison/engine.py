@@ -15,8 +15,11 @@ from bakeoff.tasks.data import TaskData, load_task
 class Engine(Protocol):
     """The steps of a comparison. Of a recipe it needs no more than pydantic's `model_dump`."""
 
-    def recipe(self, name: str, overrides: dict[str, Any]) -> Any:
-        """A recipe by name or file."""
+    def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
+        """A recipe by name or file, with the precision that it will be trained in on that device."""
+
+    def check(self, recipe: Any, task: TaskPlan) -> None:
+        """Refuse what cannot be fine-tuned, before anything is trained."""
 
     def corpus(self, path: Path) -> CorpusFacts:
         """What the corpus is."""
@@ -52,11 +55,20 @@ class Engine(Protocol):
 class Bakeoff:
     """The engine that trains. Imports wait until they are needed: reading a plan takes no torch."""
 
-    def recipe(self, name: str, overrides: dict[str, Any]) -> Any:
+    def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
         """See `bakeoff.recipe.load_recipe`."""
         from bakeoff.recipe import load_recipe
+        from bakeoff.training.device import resolve_device, resolve_precision
 
-        return load_recipe(name, overrides)
+        recipe = load_recipe(name, overrides)
+        precision = resolve_precision(recipe.training.precision, resolve_device(device))
+        return recipe.changed({"training.precision": precision})
+
+    def check(self, recipe: Any, task: TaskPlan) -> None:
+        """See `bakeoff.tasks.finetune.settle`."""
+        from bakeoff.tasks.finetune import settle
+
+        settle(task.finetune, recipe)
 
     def corpus(self, path: Path) -> CorpusFacts:
         """From the corpus's manifest."""

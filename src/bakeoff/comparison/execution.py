@@ -57,7 +57,7 @@ def _report(results: Results, path: Path) -> None:
 
 
 def _failure(job: Pretraining | Finetuning, message: str) -> Failure:
-    return Failure(recipe=job.recipe.name, seed=job.seed, message=message)
+    return Failure(recipe=job.recipe.name, seed=job.seed, training=job.title, message=message)
 
 
 class _Comparison:
@@ -72,8 +72,15 @@ class _Comparison:
 
     def run(self) -> Results:
         """Everything in its order: what may fail for a mistake in the plan comes first."""
-        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set) for item in self.plan.recipes}
-        self.corpus = self.engine.corpus(self.plan.corpus)
+        plan = self.plan
+        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set, plan.device) for item in plan.recipes}
+        for name, recipe in self.recipes.items():
+            for task in plan.tasks:
+                try:
+                    self.engine.check(recipe, task)
+                except UserError as error:
+                    raise UserError(f"task {task.name}, recipe {name}: {error}") from None
+        self.corpus = self.engine.corpus(plan.corpus)
         self.out.mkdir(parents=True, exist_ok=True)
         with held(self.out):
             return self._run()
@@ -113,7 +120,7 @@ class _Comparison:
         except Diverged as error:
             job.fail(str(error))
             self.failures[job.recipe.name] = _failure(job, str(error))
-            self.say(f"seed {job.seed}: {job.recipe.name} diverged and is left out from here on: {error}")
+            self.say(f"seed {job.seed}: {job.title} diverged; {job.recipe.name} is left out from here on: {error}")
             return True
         if not job.finished:
             raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
@@ -121,15 +128,13 @@ class _Comparison:
 
     def _train(self, job: Pretraining | Finetuning) -> None:
         job.begin()
+        self.say(f"seed {job.seed}: {job.title}")
         common: dict[str, Any] = {"device": self.plan.device, "progress": self.loud}
         recipe = self.recipes[job.recipe.name]
         if isinstance(job, Pretraining):
-            self.say(f"seed {job.seed}: pre-training {job.recipe.name}")
             budget = Budget.parse_text(job.settings["budget"])
             self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
         else:
-            start = "" if job.initialisation == "pretrained" else " from scratch"
-            self.say(f"seed {job.seed}: fine-tuning {job.recipe.name} on {job.task.name}{start}")
             # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
             shutil.rmtree(job.directory, ignore_errors=True)
             run = job.directory.parent.parent / "pretrain"

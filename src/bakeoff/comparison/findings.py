@@ -141,7 +141,7 @@ def cautions(results: Results) -> list[str]:
             f"Only {counted(done, 'seed')}: from {SEEDS_FOR_A_CLAIM} on, the report says which differences are real."
         )
     found += [
-        f"{failure.recipe} is left out: it diverged with seed {failure.seed} ({failure.message})."
+        f"{failure.recipe} is left out: {failure.training} diverged with seed {failure.seed} ({failure.message})."
         for failure in results.failures
     ]
     for entry in results.recipes:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,7 +37,7 @@ class Job:
 
     @property
     def failure(self) -> str | None:
-        """Why it diverged, which it would do again with the same settings; None where it did not."""
+        """Why it diverged, which it would most likely do again with the same settings; None where it did not."""
         try:
             return str(json.loads((self.directory / FAILURE).read_text(encoding="utf-8"))["message"])
         except FileNotFoundError:
@@ -53,14 +54,19 @@ class Job:
         return self.directory.with_name(self.directory.name + ".settings.json")
 
     def check(self) -> None:
-        """Refuse to mix settings.
+        """Refuse to mix settings; what diverged or was deleted leaves nothing to mix with, and is forgotten.
 
         Raises:
             UserError: the directory was made with others; the message names what differs.
         """
         if self._settings_file.is_file():
             old = json.loads(self._settings_file.read_text(encoding="utf-8"))
-            for key, before, now in differing(old, self.settings):
+            changed = list(differing(old, self.settings))
+            if not self.directory.exists() or (changed and self.failure is not None):
+                shutil.rmtree(self.directory, ignore_errors=True)
+                self._settings_file.unlink()
+                return
+            for key, before, now in changed:
                 raise UserError(
                     f"{self.directory}: made with {key} {_short(before)}, the plan now says {_short(now)}; restore the "
                     "plan, choose another --out, or delete that directory"
@@ -81,6 +87,11 @@ class Pretraining(Job):
     recipe: RecipePlan
     seed: int
 
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        return f"pre-training {self.recipe.name}"
+
 
 @dataclass(frozen=True)
 class Finetuning(Job):
@@ -91,6 +102,12 @@ class Finetuning(Job):
     task: TaskPlan
     initialisation: Initialisation
     finetune_seed: int
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        start = "" if self.initialisation == "pretrained" else " from scratch"
+        return f"fine-tuning {self.recipe.name} on {self.task.name}{start}"
 
     @property
     def random_seed(self) -> int:

@@ -112,6 +112,8 @@ class Failure(Config):
     """Its label."""
     seed: int
     """The seed at which it happened."""
+    training: str
+    """Which training it was."""
     message: str
     """What was said."""
 

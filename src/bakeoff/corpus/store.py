@@ -83,7 +83,7 @@ class Split:
         tokens: (N,) uint16 or uint32 ids.
         sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
         documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
-        originals: (D,) int64, number of the input's document that each document is, or is a stretch of; ascending.
+        originals: (D,) int64, ascending from 0 in each part; stretches of one document of the input share a number.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """
 

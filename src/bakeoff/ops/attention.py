@@ -21,7 +21,7 @@ def attention(
         key: (B, H, S, D).
         value: (B, H, S, D).
         mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; at least one for each query.
-        causal: query t attends to keys 0 to t; not together with a mask.
+        causal: query t attends to keys 0 to t. A mask replaces this, and has to contain it.
         dropout: rate of the weights' dropout; 0 outside training.
 
     Returns:

@@ -39,7 +39,7 @@ def _mask(x: Tensor, rate: float) -> Tensor:
 
 @torch.library.custom_op("bakeoff::dropout_mask", mutates_args=(), tags=(torch.Tag.nondeterministic_seeded,))
 def _opaque_mask(x: Tensor, rate: float) -> Tensor:
-    """The mask as one step that the compiler calls and does not look into; the tag keeps it from drawing it anew.
+    """The mask as one step that the compiler calls, does not look into, and does not repeat for the gradient.
 
     The compiler may take two masks of one and the same tensor for one mask; layers do not ask for that.
     """

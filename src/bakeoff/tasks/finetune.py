@@ -3,7 +3,7 @@
 import json
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 import yaml
@@ -16,7 +16,7 @@ from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
 from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, plan_steps
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
@@ -35,6 +35,13 @@ class Source(NamedTuple):
     """The tokenizer."""
     run: Run | None
     """The pre-trained run; None: fresh weights."""
+
+    @property
+    def precision(self) -> Literal["auto", "float32", "bfloat16"]:
+        """What was asked for, and not what the machine of the pre-training made of it: this may be another one."""
+        if self.run is None:
+            return self.recipe.training.precision
+        return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
 
 def finetune(
@@ -69,14 +76,14 @@ def finetune(
     require_free(out)
     begun = open_source(source, tokenizer)
     data = load_task(task)
-    config = settle(config, begun)
-    recipe = begun.recipe
+    config = settle(config, begun.recipe)
+    on = resolve_device(device)
+    precision = resolve_precision(begun.precision, on)
+    recipe = begun.recipe.changed({"training.precision": precision})
     if config.model_dropout is not None:
         recipe = recipe.changed({"model.dropout": config.model_dropout})
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe.model, config.length)
-    on = resolve_device(device)
-    precision = resolve_precision(recipe.training.precision, on)
     setting = Setting(config, task.metric, format, seed, on, precision)
     parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
     notes = [*data.notes, *_truncations(parts, config.length)]
@@ -84,9 +91,14 @@ def finetune(
     with unfinished(out) as folder:
         _write_settings(folder, recipe, begun, task, config, data.classes, machine)
         began = time.perf_counter()
-        classifier, best, transferred = _fit_all(Source(recipe, *begun[1:]), data, parts, setting, folder, progress)
+        begun = begun._replace(recipe=recipe)
+        classifier, best, transferred, dropped = _fit_all(begun, data, parts, setting, folder, progress)
+        notes += [f"learning rate {rate:g} diverged and was left out" for rate in dropped]
         seconds = time.perf_counter() - began
-        predicted = class_probabilities(classifier, parts["test"].encoded, format, on, precision)
+        # What is reported is float32, as in `predict`: it should not depend on the machine more than it must.
+        chosen, predicted = (
+            class_probabilities(classifier, parts[name].encoded, format, on, "float32") for name in ("dev", "test")
+        )
         epoch_steps, _ = plan_steps(len(data.train.labels), config)
         result = FinetuneResult(
             path=out,
@@ -96,7 +108,7 @@ def finetune(
             source=machine["source"],
             seed=seed,
             scores={
-                "dev": best.best.scores,
+                "dev": score(data.dev.labels, chosen.classes, len(data.classes)),
                 "test": score(data.test.labels, predicted.classes, len(data.classes)),
             },
             majority=data.majority,
@@ -142,9 +154,14 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     return Source(run.recipe, run.tokenizer, run)
 
 
-def settle(config: FinetuneConfig, source: Source) -> FinetuneConfig:
-    """The config with everything decided that depends on the model: pooling, length, learning rates."""
-    recipe = source.recipe
+def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
+    """The config with everything decided that depends on the model: pooling, length, learning rates.
+
+    Raises:
+        UserError: a pooling or length that is not for this model.
+    """
+    length = config.length or recipe.input.length
+    check_length(recipe.model, length)
     if config.pooling == "last" and not recipe.model.causal:
         raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
     if config.pooling == "cls" and recipe.model.causal:
@@ -152,7 +169,7 @@ def settle(config: FinetuneConfig, source: Source) -> FinetuneConfig:
     return config.model_copy(
         update={
             "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
-            "length": config.length or recipe.input.length,
+            "length": length,
             "learning_rate": config.learning_rate or [default_learning_rate(recipe)],
         }
     )
@@ -177,14 +194,15 @@ def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
 
 def _fit_all(
     source: Source, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: bool
-) -> tuple[Classifier, Fit, int]:
-    """The best classifier of all learning rates, its training, and how many tensors were transferred."""
+) -> tuple[Classifier, Fit, int, list[float]]:
+    """The best classifier of all learning rates, its training, the tensors transferred, and the rates that diverged."""
     config, run = setting.config, Run(folder)
     pooling = config.pooling
     assert pooling != "auto"
     _, steps = plan_steps(len(data.train.labels), config)
     best: Fit | None = None
     transferred = 0
+    dropped: list[float] = []
     with stop_signals() as stopping:
         for rate in config.learning_rate:
             torch.manual_seed(setting.seed)
@@ -209,12 +227,13 @@ def _fit_all(
                     if best is None and rate == config.learning_rate[-1]:
                         raise
                     bar.line(f"{title}: {error}")
+                    dropped.append(rate)
                     continue
             if best is None or found.best.rank(setting.metric) > best.best.rank(setting.metric):
                 best = found
     assert best is not None
     classifier.load_state_dict(best.weights)
-    return classifier.eval(), best, transferred
+    return classifier.eval(), best, transferred, dropped
 
 
 def _write_settings(

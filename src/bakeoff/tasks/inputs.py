@@ -32,6 +32,19 @@ class Encoded:
         return np.array([len(ids) for ids in self.ids], np.int64)
 
 
+def check_length(model: ModelConfig, length: int) -> None:
+    """Refuse rows that a model cannot read.
+
+    Raises:
+        UserError: the length is more than the model has positions for, or too short for anything.
+    """
+    longest = model.longest_input
+    if longest is not None and length > longest:
+        raise UserError(f"length: {length} is more than the {longest} positions that the model has")
+    if length < SHORTEST:
+        raise UserError(f"length: {length} is too short; give at least {SHORTEST}")
+
+
 class InputFormat:
     """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; for causal models [SEP] A and [SEP] A [SEP] B, as documents start there.
 
@@ -47,11 +60,7 @@ class InputFormat:
         Raises:
             UserError: the length is more than the model has positions for, or too short for anything.
         """
-        longest = model.longest_input
-        if longest is not None and length > longest:
-            raise UserError(f"length: {length} is more than the {longest} positions that the model has")
-        if length < SHORTEST:
-            raise UserError(f"length: {length} is too short; give at least {SHORTEST}")
+        check_length(model, length)
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
         self.segments = model.embedding.segments >= 2
         start, separator = [tokenizer.start], [tokenizer.separator]

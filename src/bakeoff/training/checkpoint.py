@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bakeoff.durable import sync
 from bakeoff.errors import UserError
-from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.tensors import Damaged, load_tensors, save_tensors
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
@@ -47,21 +47,21 @@ def load_checkpoint(path: Path, module: nn.Module, optimizer: torch.optim.Optimi
     """Put a checkpoint's tensors into a module and its optimizer; returns the state saved beside them.
 
     Raises:
-        UserError: it is damaged.
+        UserError: it is damaged, or cannot be read.
     """
     states: dict[int, dict[str, Tensor]] = {}
     try:
-        module.load_state_dict(load_tensors(path / "model.safetensors"))
+        weights = load_tensors(path / "model.safetensors")
         for name, tensor in load_tensors(path / "optimizer.safetensors").items():
             index, _, key = name.partition(".")
             states.setdefault(int(index), {})[key] = tensor
-        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
         state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
-    except (UserError, OSError, ValueError, RuntimeError) as error:
-        problem = str(error).splitlines()[0]
+    except (Damaged, ValueError) as error:
         raise UserError(
-            f"{path}: this checkpoint is damaged ({problem}); delete it, and --resume goes on from the one before"
+            f"{path}: this checkpoint is damaged ({error}); delete it, and --resume goes on from the one before"
         ) from None
+    module.load_state_dict(weights)
+    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
     return state
 
 

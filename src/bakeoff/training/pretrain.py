@@ -1,5 +1,6 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ made alike."""
 
 
 def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
-    """The recipe with everything that depends on this machine decided: steps, warm-up, compilation.
+    """The recipe with everything that depends on this machine decided: steps, warm-up, precision, compilation.
 
     Args:
         recipe: as written.
@@ -42,11 +43,11 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
     flops = tokens * module.flops_per_token()
     seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
     steps = budget.steps_for(tokens, flops, seconds)
-    fitted = recipe.fitted(steps)
-    if fitted.training.compile != "auto":
-        return fitted
-    threshold = COMPILE_FROM_FLOPS.get(resolve_device(device).type)
-    return fitted.changed({"training.compile": threshold is not None and steps * flops > threshold})
+    on, compiled = resolve_device(device), recipe.training.compile
+    if compiled == "auto":
+        compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
+    precision = resolve_precision(recipe.training.precision, on)
+    return recipe.fitted(steps).changed({"training.compile": compiled, "training.precision": precision})
 
 
 def pretrain(
@@ -92,7 +93,7 @@ def pretrain(
         if run.finished:
             return run
     settled = run.recipe if run else settle(recipe, opened, budget, device)
-    precision = run.environment["precision"] if run else resolve_precision(recipe.training.precision, on)
+    precision = resolve_precision(settled.training.precision, on)
     reset_peak_memory(on)
     torch.manual_seed(seed)
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
@@ -104,6 +105,8 @@ def pretrain(
     here = environment(on, precision)
     run = run or Run.create(out, settled, opened.tokenizer, {**request, **here})
     with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
+        if run.finished:  # by another process, since we looked
+            return run
         training = Training(run, settled, module, batches, held_out.split, fixed, seed, on, precision, shown)
         if resume and training.resume():
             shown.line(f"{settled.name}: resumed at step {training.position.step}")
