@@ -1,7 +1,9 @@
+import sys
+
 import pytest
 import torch
 
-from bakeoff.training.device import resolve_precision
+from bakeoff.training.device import peak_memory, reset_peak_memory, resolve_precision
 
 CPU = torch.device("cpu")
 
@@ -21,3 +23,14 @@ def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch)
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_a_chosen_precision_is_kept(precision):
     assert resolve_precision(precision, CPU) == precision
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's figures")
+def test_what_an_earlier_training_has_freed_does_not_count():
+    pieces = [bytearray(20_000) for _ in range(20_000)]  # too small to be mapped one by one
+    held = peak_memory(CPU)
+    last = pieces[-1]
+    del pieces
+    reset_peak_memory(CPU)
+    assert peak_memory(CPU) < held - 300_000_000
+    assert len(last) == 20_000

@@ -1,10 +1,7 @@
 """Text to corpus: a first reading trains the tokenizer, a second one encodes."""
 
-import contextlib
-import ctypes
 import os
 import platform
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
@@ -24,6 +21,7 @@ from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.worker import Job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter, check_target
 from bakeoff.errors import UserError
+from bakeoff.memory import return_memory
 
 _JOB = 1 << 18  # characters
 _MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
@@ -102,7 +100,7 @@ def prepare(
             record = _fit(sample, config, seed, tokenizer_sample)
             given = Tokenizer.train(config, sample)
             sample.clear()
-            _return_memory()
+            return_memory()
         assert given is not None
         with CorpusWriter(out, given, overwrite) as writer:
             opened = [0, 0]
@@ -161,13 +159,6 @@ def _distinct_bytes(sample: Iterable[str]) -> int:
                 size = len(word.encode())
                 total += size if size <= _LONG_WORD else 2 * size
     return total
-
-
-def _return_memory() -> None:
-    """Give what the trainer has freed back to the system, where the C library would keep it (glibc)."""
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[Job]:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 
 from bakeoff.errors import UserError
+from bakeoff.memory import return_memory
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -63,6 +64,7 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any
 
 def reset_peak_memory(device: torch.device) -> None:
     """Begin to measure the peak anew, as far as the system lets us: an earlier run in this process is not to count."""
+    return_memory()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         return
