@@ -9,7 +9,7 @@ class UserError(Exception):
 
 
 class Diverged(UserError):
-    """A training whose loss is not a finite number any more; the same settings would end there again."""
+    """A training whose loss is not a finite number any more; the same settings would most likely end there again."""
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:
