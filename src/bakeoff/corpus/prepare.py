@@ -18,6 +18,7 @@ from bakeoff.corpus.sentences import RULE
 from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece, SourceOptions, TextReader
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.corpus.tokenizer_training import new_words
 from bakeoff.corpus.worker import Job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter, check_target
 from bakeoff.errors import UserError
@@ -149,15 +150,11 @@ def _distinct_bytes(sample: Iterable[str]) -> int:
 
     Long ones count twice: a text without spaces (Chinese) has far more different pieces than one with them.
     """
-    seen: set[int] = set()
     total = 0
-    for text in sample:
-        for word in text.split():
-            key = hash(word)
-            if key not in seen:
-                seen.add(key)
-                size = len(word.encode())
-                total += size if size <= _LONG_WORD else 2 * size
+    for words in new_words(sample):
+        for word in words:
+            size = len(word.encode())
+            total += size if size <= _LONG_WORD else 2 * size
     return total
 
 

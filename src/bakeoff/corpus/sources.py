@@ -124,7 +124,7 @@ class TextReader:
         held: list[str] = []  # lines of the current paragraph
         length = 0
         for line in lines.pieces():
-            for boundary, text in self._separated(line):
+            for boundary, text in ((False, line.text),) if self._separator is None else self._separated(line):
                 if boundary or not (text.strip() or line.continues):
                     yield CONTINUATION, "".join(held)
                     held, length = [], 0
@@ -140,9 +140,7 @@ class TextReader:
 
     def _separated(self, line: Line) -> Iterator[tuple[bool, str]]:
         """Parts of a line between separators, and whether a separator stands before each."""
-        if self._separator is None:
-            yield False, line.text
-            return
+        assert self._separator is not None
         body = line.text.rstrip("\r\n")
         start = 0
         boundary = False

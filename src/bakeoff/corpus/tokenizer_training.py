@@ -56,10 +56,11 @@ def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], 
 
     The trainer numbers the forms of a character inside and at the end of a word (`##a`, `a</w>`) as it meets them, in
     the random order of a hash table, and merges equally frequent pairs by number. So a first training without merges
-    finds the forms, and the second starts from them as if they were special tokens.
+    finds the forms, for which each word is needed once only, and the second starts from them as if they were special
+    tokens.
     """
     trainer.vocab_size = 0
-    inner.train_from_iterator(texts, trainer)
+    inner.train_from_iterator((" ".join(words) for words in new_words(texts)), trainer)
     forms = sorted(set(inner.get_vocab(with_added_tokens=False)) - set(specials))
     trainer.vocab_size = size
     trainer.special_tokens = [*specials, *forms]
@@ -67,6 +68,17 @@ def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], 
     state = json.loads(inner.to_str())
     state["added_tokens"] = [token for token in state["added_tokens"] if token["content"] in specials]
     return Inner.from_str(json.dumps(state))
+
+
+def new_words(texts: Iterable[str]) -> Iterator[list[str]]:
+    """Of each text the words between spaces that no text before it has; a 64-bit hash tells words apart."""
+    seen: set[int] = set()
+    for text in texts:
+        words = text.split()
+        new = set(map(hash, words)) - seen
+        if new:
+            seen |= new
+            yield list({word for word in words if hash(word) in new})
 
 
 def _in_order(inner: Inner, specials: list[str]) -> Inner:
