@@ -86,12 +86,34 @@ SMALL = {
 }
 
 
+SIZES = {"width": 32, "heads": 2, "layers": 2, "length": 512}
+"""What `shrink` makes of a recipe's numbers, wherever they stand in the model; smaller ones stay."""
+
+
 def shrink(name, **changes):
     """A registered recipe with its own shape of parts, but 32 wide, two layers, and quick to train."""
-    recipe = load_recipe(name)
-    side = "decoder" if recipe.model.causal else "encoder"
-    values = {**SMALL, f"model.{side}.width": 32, f"model.{side}.layers": 2, f"model.{side}.block.ffn.width": 64}
-    values[f"model.{side}.block.mixer.heads"] = 2
-    if recipe.model.embedding.width is not None:
-        values["model.embedding.width"] = 16
-    return load_recipe(name, values | changes)
+    values = load_recipe(name).model_dump(mode="json")
+    values["model"] = _shrunk(values["model"])
+    for side in ("encoder", "decoder"):
+        if (stack := values["model"][side]) is not None:
+            stack["block"] = _first_and_last(stack["block"])
+    if values["model"]["embedding"]["width"] is not None:
+        values["model"]["embedding"]["width"] = 16
+    recipe = type(load_recipe(name)).parse({**values, "name": name}, name)
+    return recipe.changed(SMALL | changes)
+
+
+def _shrunk(node):
+    if isinstance(node, list):
+        return [_shrunk(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: min(value, SIZES[key]) if key in SIZES and isinstance(value, int) else _shrunk(value)
+        for key, value in node.items()
+    }
+
+
+def _first_and_last(block):
+    """Of a list of blocks two, each for one layer."""
+    return [{**block[0], "repeat": 1}, {**block[-1], "repeat": 1}] if isinstance(block, list) else block

@@ -5,6 +5,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.conftest import shrink
 
+from bakeoff.models.context import Context
 from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize
@@ -72,6 +73,36 @@ def test_a_bidirectional_model_sees_both_sides(recipe, module):
         assert not torch.allclose(module.model(changed)[:, place], module.model(ids)[:, place])
 
 
+@pytest.mark.parametrize("recipe", [shrink(name) for name in CAUSAL], ids=CAUSAL)
+@pytest.mark.parametrize("sizes", [[1] * LENGTH, [5, 1, 2, 13, 3], [LENGTH - 1, 1]], ids=["ones", "mixed", "last"])
+def test_chunks_give_what_the_whole_gives(recipe, module, sizes):
+    ids = random_ids()
+    expected = module.model(ids)
+    state = module.model.start(3)
+    found = []
+    for chunk in ids.split(sizes, dim=1):
+        before = state
+        hidden, state = module.model.extend(chunk, before)
+        again, _ = module.model.extend(chunk, before)  # a state is a value: going on from it does not change it
+        assert torch.equal(again, hidden)
+        found.append(hidden)
+    assert_equal(torch.cat(found, dim=1), expected)
+
+
+def test_an_output_depends_on_as_much_as_is_declared(recipe, module):
+    stack = module.model.stack
+    left, right = stack.reach()
+    length = int(min(left, 300) + min(right, 300)) + 5
+    place = int(min(left, 300)) + 2
+    torch.manual_seed(1)
+    x = torch.randn(1, length, recipe.model.stack.width, requires_grad=True)
+    y, _ = stack(x, Context())
+    (y[0, place] * torch.randn_like(y[0, place])).sum().backward()
+    seen = x.grad[0].abs().sum(-1).nonzero()[:, 0]
+    assert place - seen.min() == min(left, place)
+    assert seen.max() - place == min(right, length - 1 - place)
+
+
 def test_more_padding_changes_nothing(module):
     ids = random_ids()
     expected = module.model(ids)
@@ -103,10 +134,10 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, tmp_path):
     loaded = PretrainingModel(recipe, VOCABULARY).eval()
     loaded.load_state_dict(load_file(tmp_path / "model.safetensors"))
     ids = random_ids()
-    table = loaded.model.embedding.tokens.weight
+    table = loaded.model.embedding.table
     for name, head in module.heads.items():
         rows = module.model(ids).flatten(0, 1)
-        expected = head.scores(rows, module.model.embedding.tokens.weight)
+        expected = head.scores(rows, module.model.embedding.table)
         assert torch.equal(loaded.heads[name].scores(loaded.model(ids).flatten(0, 1), table), expected)
 
 

@@ -61,7 +61,7 @@ def assert_same_scores(ours, theirs, inputs, relation, relation_logits):
     with torch.no_grad():
         expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
         hidden = ours.model(ids, segments, real)
-        weight = ours.model.embedding.tokens.weight
+        weight = ours.model.embedding.table
         scores = ours.heads["mlm"].scores(hidden, weight)
         torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
         found = ours.heads[relation].scores(hidden[:, 0], weight)

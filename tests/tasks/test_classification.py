@@ -83,6 +83,6 @@ def test_sharing_models_transfer_each_part_once(corpus):
         {"model.encoder.width": 32, "model.encoder.block.ffn.width": 64, "model.embedding.width": 16},
     )
     classifier = Classifier(recipe, 60, "cls", 2, 0.0)
-    assert sum(name.startswith("model.stack.parts.mixer") for name in classifier.state_dict()) == 6
+    assert sum(name.startswith("model.encoder.parts.mixer") for name in classifier.state_dict()) == 6
     batch = InputBatch(torch.randint(60, (2, 7)), None, None)
     assert classifier(batch).shape == (2, 2)

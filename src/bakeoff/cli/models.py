@@ -46,6 +46,9 @@ def show(
         {
             "parameters": f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}",
             "FLOPs a token": f"{costs.flops_per_token:,} in training, forward and backward",
+            "receptive field": "the whole row"
+            if costs.receptive_field is None
+            else f"{costs.receptive_field:,} tokens, its own among them",
             "memory": f"{costs.state_bytes / 1e6:,.1f} MB for weights, gradients and optimizer, without activations",
         }
     )

@@ -1,9 +1,11 @@
 """What a layer is told: when it is built (its place) and when it runs (its context)."""
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-from torch import Tensor
+from torch import Tensor, nn
+
+NormKind = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True)
@@ -11,19 +13,30 @@ class Place:
     """Where a part stands in the model; a config builds its part from it."""
 
     width: int
-    """D, the width of the hidden states."""
+    """D, the width of the hidden states that come in."""
     causal: bool
     """A position may look at itself and earlier ones only."""
     dropout: float
     """The model's dropout, which a part may override."""
-    norm_epsilon: float
-    """Epsilon of the layer norms."""
+    norm_kind: NormKind = "layer"
+    """What norms are: layer norms, or root-mean-square norms without mean and bias."""
+    norm_epsilon: float = 1e-12
+    """Epsilon of the norms."""
+    bias: bool = True
+    """Linear maps have biases."""
+    source: int | None = None
+    """Width of the encoder's output that the layers attend to; None where there is no encoder."""
     layer: int = 0
     """Index of the layer, for settings that differ by layer."""
 
-    def at(self, layer: int) -> "Place":
-        """The same place in another layer."""
-        return replace(self, layer=layer)
+    def at(self, layer: int, width: int) -> "Place":
+        """The same place in another layer, into which states of that width come."""
+        return replace(self, layer=layer, width=width)
+
+    def norm(self, width: int | None = None) -> nn.Module:
+        """A norm over the width, or over another one."""
+        kind = nn.LayerNorm if self.norm_kind == "layer" else nn.RMSNorm
+        return kind(width or self.width, eps=self.norm_epsilon)
 
 
 class Context(NamedTuple):
@@ -34,4 +47,12 @@ class Context(NamedTuple):
     documents: Tensor | None = None
     """(B, T) document of each token, 0 for padding; tokens see their own document only. None: one document a row."""
     attention_mask: Tensor | None = None
-    """(B, 1, T or 1, T) True where the position of the third axis may attend to that of the fourth."""
+    """(B or 1, 1, T or 1, S) True where the position of the third axis may attend to that of the fourth."""
+    attention_bias: Tensor | None = None
+    """(1, H, T, S) added to the scores of attention; made by the stack whose layers share it."""
+    start: int = 0
+    """Position of the first token: the number of tokens that the state remembers."""
+    source: Tensor | None = None
+    """(B, U, D) output of the encoder, for cross-attention."""
+    source_mask: Tensor | None = None
+    """(B, 1, 1, U) True where the source is a token."""

@@ -4,6 +4,7 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -24,35 +25,56 @@ class EmbeddingConfig(Config):
     segments: int = Field(default=0, ge=0)
     """Rows of the segment table; 0 for none."""
     norm: bool = True
-    """Layer norm of the sum (BERT), before dropout and the factorisation's linear map."""
+    """Norm of the sum (BERT), before dropout and the factorisation's linear map."""
+    dropout: float | None = Field(default=None, ge=0, lt=1)
+    """Dropout of the sum; the model's dropout where absent."""
 
-    def build(self, vocabulary: int, place: Place) -> "Embedding":
-        """The embedding for a vocabulary of that size."""
+    def build(self, vocabulary: int | None, place: Place) -> "Embedding":
+        """The embedding for a vocabulary of that size; None where the token table of another embedding is used."""
         return Embedding(self, vocabulary, place)
 
 
 class Embedding(nn.Module):
     """projection(dropout(norm(token + position + segment))); B batch, T length, E table width, D model width."""
 
-    def __init__(self, config: EmbeddingConfig, vocabulary: int, place: Place) -> None:
+    def __init__(self, config: EmbeddingConfig, vocabulary: int | None, place: Place) -> None:
         super().__init__()
         width = config.width or place.width
-        self.tokens = nn.Embedding(vocabulary, width)
+        self.tokens = None if vocabulary is None else nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(config.length, width) if config.positions == "learned" else None
         self.segments = nn.Embedding(config.segments, width) if config.segments else None
-        self.norm = nn.LayerNorm(width, eps=place.norm_epsilon) if config.norm else nn.Identity()
+        self.norm = place.norm(width) if config.norm else nn.Identity()
         self.projection = nn.Linear(width, place.width) if width != place.width else nn.Identity()
         self.sinusoidal = config.positions == "sinusoidal"
-        self.dropout = place.dropout
+        self.dropout = place.dropout if config.dropout is None else config.dropout
 
-    def forward(self, ids: Tensor, segments: Tensor | None) -> Tensor:
-        """(B, T) token ids and (B, T) segment ids, or None for segment 0, to (B, T, D)."""
-        x = self.tokens(ids)
+    @property
+    def table(self) -> Tensor:
+        """(V, E) the vectors of the tokens."""
+        assert self.tokens is not None
+        return self.tokens.weight
+
+    def forward(
+        self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
+    ) -> Tensor:
+        """Hidden states before the first layer.
+
+        Args:
+            ids: (B, T) token ids.
+            segments: (B, T) segment ids; None is segment 0 everywhere.
+            start: position of the first token.
+            table: (V, E) the vectors of the tokens; the embedding's own where absent.
+
+        Returns:
+            (B, T, D).
+        """
+        length = ids.shape[1]
+        x = F.embedding(ids, self.table if table is None else table)
         if self.positions is not None:
-            x = x + self.positions.weight[: ids.shape[1]]
+            x = x + self.positions.weight[start : start + length]
         if self.sinusoidal:
             # Vaswani et al. scale the tokens, whose standard deviation is 1 / sqrt(E), up to the waves' size.
-            x = x * math.sqrt(x.shape[-1]) + sinusoids(ids.shape[1], x.shape[-1], x.device)
+            x = x * math.sqrt(x.shape[-1]) + sinusoids(start, length, x.shape[-1], x.device)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         return self.projection(dropout(self.norm(x), self.dropout, self.training))
@@ -63,8 +85,9 @@ class Embedding(nn.Module):
         return 2 * projection.in_features * projection.out_features if isinstance(projection, nn.Linear) else 0
 
 
-def sinusoids(length: int, width: int, device: torch.device) -> Tensor:
+def sinusoids(start: int, length: int, width: int, device: torch.device) -> Tensor:
     """(T, E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
     rates = 10_000.0 ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)
-    angles = torch.arange(length, device=device, dtype=torch.float32)[:, None] * rates
+    places = torch.arange(start, start + length, device=device, dtype=torch.float32)
+    angles = places[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]

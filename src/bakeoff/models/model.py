@@ -1,14 +1,18 @@
 """A model: ids to hidden states. It knows nothing of losses and declares what it can do."""
 
+from dataclasses import replace
+from typing import NamedTuple
+
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from bakeoff.config import Config
-from bakeoff.models.context import Context, Place
-from bakeoff.models.embedding import EmbeddingConfig
+from bakeoff.models.context import Context, NormKind, Place
+from bakeoff.models.embedding import Embedding, EmbeddingConfig
 from bakeoff.models.mixers.attention import AttentionConfig
-from bakeoff.models.stack import StackConfig
+from bakeoff.models.part import State
+from bakeoff.models.stack import Stack, StackConfig
 
 INITIAL_STANDARD_DEVIATION = 0.02
 """Of all linear maps and tables, as in GPT and BERT; larger tables make denormals and slow starts."""
@@ -18,33 +22,47 @@ class ModelConfig(Config):
     """The tree of a model's configs."""
 
     embedding: EmbeddingConfig = EmbeddingConfig()
-    """Tables of tokens, positions and segments."""
+    """Tables of tokens, positions and segments; encoder and decoder share the table of tokens alone."""
     encoder: StackConfig | None = None
     """The layers of a bidirectional model."""
     decoder: StackConfig | None = None
-    """The layers of a causal model."""
+    """The layers of a causal model; with an encoder the model is sequence-to-sequence."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of embeddings, of every sublayer's output, and of attention weights unless the mixer says otherwise."""
+    norm: NormKind = "layer"
+    """What norms are: layer norms, or root-mean-square norms without mean and bias (T5)."""
     norm_epsilon: float = Field(default=1e-12, gt=0)
-    """Epsilon of the layer norms."""
+    """Epsilon of the norms."""
+    bias: bool = True
+    """Linear maps of the layers have biases; T5's do not."""
 
     @model_validator(mode="after")
-    def _one_stack(self) -> "ModelConfig":
-        if (self.encoder is None) == (self.decoder is None):
-            raise ValueError("give one of 'encoder' (a bidirectional model) and 'decoder' (a causal model)")
+    def _some_stack(self) -> "ModelConfig":
+        if self.encoder is None and self.decoder is None:
+            raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
         return self
 
     @property
     def causal(self) -> bool:
-        """No position sees a later one."""
+        """No position of the hidden states sees a later one."""
         return self.decoder is not None
 
     @property
+    def sequence_to_sequence(self) -> bool:
+        """A decoder attends to the output of an encoder."""
+        return self.encoder is not None and self.decoder is not None
+
+    @property
     def stack(self) -> StackConfig:
-        """The encoder or the decoder, whichever there is."""
-        stack = self.encoder or self.decoder
+        """The stack whose hidden states come out: the decoder where there is one."""
+        stack = self.decoder or self.encoder
         assert stack is not None
         return stack
+
+    @property
+    def table_width(self) -> int:
+        """E, the width of the token table."""
+        return self.embedding.width or (self.encoder or self.stack).width
 
     @property
     def longest_input(self) -> int | None:
@@ -56,18 +74,74 @@ class ModelConfig(Config):
         return Model(self, vocabulary)
 
 
+class Source(NamedTuple):
+    """What a sequence-to-sequence model reads before it writes."""
+
+    ids: Tensor
+    """(B, U) token ids."""
+    real: Tensor | None = None
+    """(B, U) True for tokens, False for padding; None where there is no padding."""
+
+
+class ModelState(NamedTuple):
+    """What a model remembers between chunks of a text; a value, not changed by going on from it."""
+
+    tokens: int
+    """How many tokens it has read."""
+    layers: State
+    """What its layers remember."""
+    source: Tensor | None
+    """(B, U, D) the encoder's output."""
+    source_mask: Tensor | None
+    """(B, 1, 1, U) True where the source is a token."""
+
+
 class Model(nn.Module):
-    """Embedding and stack; B batch, T length, D width."""
+    """Embedding and stacks; B batch, T length, U length of the source, D width."""
 
     def __init__(self, config: ModelConfig, vocabulary: int) -> None:
         super().__init__()
         self.config = config
-        stack = config.stack
-        place = Place(stack.width, config.causal, config.dropout, config.norm_epsilon)
+        first = config.encoder or config.stack
+        place = Place(
+            width=first.width,
+            causal=config.encoder is None,
+            dropout=config.dropout,
+            norm_kind=config.norm,
+            norm_epsilon=config.norm_epsilon,
+            bias=config.bias,
+        )
         self.embedding = config.embedding.build(vocabulary, place)
-        self.stack = stack.build(place)
-        self._attends = any(isinstance(block.mixer, AttentionConfig) for block in stack.layer_blocks())
+        self.encoder = None if config.encoder is None else config.encoder.build(place)
+        self.decoder: Stack | None = None
+        self.target_embedding: Embedding | None = None
+        if config.decoder is not None:
+            if config.encoder is not None:
+                place = replace(place, width=config.decoder.width, causal=True, source=config.encoder.output_width)
+                self.target_embedding = config.embedding.build(None, place)
+            self.decoder = config.decoder.build(place)
+        stacks = [stack for stack in (config.encoder, config.decoder) if stack is not None]
+        self._attends = any(
+            isinstance(block.mixer_config, AttentionConfig) for stack in stacks for block in stack.layer_blocks()
+        )
         initialise(self)
+
+    @property
+    def stack(self) -> Stack:
+        """The stack whose hidden states come out: the decoder where there is one."""
+        stack = self.decoder or self.encoder
+        assert stack is not None
+        return stack
+
+    def stacks(self) -> dict[str, Stack]:
+        """The encoder and the decoder, as far as there are such."""
+        found = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in found.items() if stack is not None}
+
+    def compile_layers(self) -> None:
+        """Compile the layers; those of the same structure share the code."""
+        for stack in self.stacks().values():
+            stack.compiled = True
 
     def forward(
         self,
@@ -75,6 +149,7 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         real: Tensor | None = None,
         documents: Tensor | None = None,
+        source: Source | None = None,
     ) -> Tensor:
         """Hidden states of the last layer.
 
@@ -84,37 +159,93 @@ class Model(nn.Module):
             real: (B, T) True for tokens, False for padding; None where there is no padding.
             documents: (B, T) document of each token, 0 for padding, where a row holds several documents, which then
                 do not see each other; `real` is not needed with it.
+            source: what a sequence-to-sequence model reads before.
 
         Returns:
             (B, T, D); what stands at padding is meaningless.
         """
-        mask = self._attention_mask(real, documents) if self._attends else None
-        return self.stack(self.embedding(ids, segments), Context(real if documents is None else None, documents, mask))
+        encoded, source_mask = (None, None) if source is None else self.encode(source)
+        context = Context(
+            real=real if documents is None else None,
+            documents=documents,
+            attention_mask=self._mask(real, documents, causal=self.config.causal),
+            source=encoded,
+            source_mask=source_mask,
+        )
+        return self.stack(self._embed(ids, segments, 0), context)[0]
 
-    def _attention_mask(self, real: Tensor | None, documents: Tensor | None) -> Tensor | None:
+    def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
+        """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
+        assert self.encoder is not None
+        mask = None if source.real is None else source.real[:, None, None]
+        context = Context(real=source.real, attention_mask=self._mask(source.real, None, causal=False))
+        return self.encoder(self.embedding(source.ids), context)[0], mask
+
+    def start(self, rows: int, source: Source | None = None) -> ModelState:
+        """The state before the first token of so many rows, from which `extend` goes on."""
+        encoded, mask = (None, None) if source is None else self.encode(source)
+        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask)
+
+    def extend(self, ids: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
+        """Read the next tokens of a text; for causal models.
+
+        Args:
+            ids: (B, T) the tokens that follow those which the state remembers; any number of them, no padding.
+            state: what `start` or the last call gave; it stays as it is.
+
+        Returns:
+            (B, T, D) their hidden states, the same as in one piece, and the state behind them.
+        """
+        context = Context(start=state.tokens, source=state.source, source_mask=state.source_mask)
+        x = self._embed(ids, None, state.tokens)
+        x, layers = self.stack(x, context, state.layers)
+        return x, state._replace(tokens=state.tokens + ids.shape[1], layers=layers)
+
+    def _embed(self, ids: Tensor, segments: Tensor | None, start: int) -> Tensor:
+        if self.target_embedding is not None:
+            return self.target_embedding(ids, segments, start, self.embedding.table)
+        return self.embedding(ids, segments, start)
+
+    def _mask(self, real: Tensor | None, documents: Tensor | None, causal: bool) -> Tensor | None:
         """(B, 1, T or 1, T), or None. Padding always has a key to attend to, so that no softmax is over nothing."""
+        if not self._attends:
+            return None
         if documents is not None:
             mask = documents[:, :, None] == documents[:, None, :]
         elif real is not None:
             mask = real[:, None, :]
         else:
             return None
-        if self.config.causal:
+        if causal:
             length = mask.shape[-1]
             square = torch.ones(length, length, dtype=torch.bool, device=mask.device)
             mask = (mask & square.tril()) | torch.eye(length, dtype=torch.bool, device=mask.device)
         return mask[:, None]
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
-        return self.embedding.flops_per_token(length) + self.stack.flops_per_token(length)
+        """Floating-point operations of one token's forward pass in a row of `length` tokens.
+
+        With an encoder and a decoder: of one token that is read and one that is written.
+        """
+        embeddings = [self.embedding] if self.target_embedding is None else [self.embedding, self.target_embedding]
+        return sum(each.flops_per_token(length) for each in embeddings) + sum(
+            stack.flops_per_token(length) for stack in self.stacks().values()
+        )
 
 
 def initialise(module: nn.Module) -> None:
-    """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019)."""
-    for part in module.modules():
-        if isinstance(part, nn.Linear | nn.Embedding):
-            deviation = INITIAL_STANDARD_DEVIATION
-            nn.init.trunc_normal_(part.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-            if isinstance(part, nn.Linear) and part.bias is not None:
-                nn.init.zeros_(part.bias)
+    """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019).
+
+    A part that has a method of this name takes care of itself and of what is in it.
+    """
+    own = getattr(module, "initialise", None)
+    if own is not None:
+        own()
+        return
+    if isinstance(module, nn.Linear | nn.Embedding):
+        deviation = INITIAL_STANDARD_DEVIATION
+        nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
+    for child in module.children():
+        initialise(child)

@@ -11,20 +11,21 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
-from bakeoff.models.blocks.transformer import Sublayer
 from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+from bakeoff.models.relative_bias import RelativeBias, relative_bias
 
 RECOMPILE_LIMIT = 64
 """Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
 
-SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "ffn")}
+SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "cross", "ffn")}
 
 
 class StackConfig(Config):
     """Layers of blocks, some of whose parts may be shared (ALBERT: Lan et al. 2020, arXiv:1909.11942, section 3.1)."""
 
     width: int = Field(gt=0)
-    """D, the width of the hidden states."""
+    """D, the width of the hidden states; blocks that have a width of their own change it from layer to layer."""
     layers: int = Field(gt=0)
     """Number of layers."""
     share: Literal["none", "attention", "ffn", "all"] = "none"
@@ -46,6 +47,14 @@ class StackConfig(Config):
         if len(blocks) != self.layers:
             raise UserError(f"block: the list makes {len(blocks)} layers, but layers is {self.layers}")
         return blocks
+
+    @property
+    def output_width(self) -> int:
+        """The width of the hidden states behind the last layer."""
+        width = self.width
+        for layer, block in enumerate(self.layer_blocks()):
+            width = block.output_width(width, layer)
+        return width
 
     def shares(self, part: str) -> bool:
         """Whether layers of one group have this part in common."""
@@ -74,12 +83,13 @@ class Stack(nn.Module):
         self.config = config
         self.compiled = False
         blocks = config.layer_blocks()
-        owned: dict[str, list[nn.Module]] = {}
+        owned: dict[str, list[Part]] = {}
         shared: dict[tuple[str, int], tuple[int, int]] = {}  # (name, group) -> index of the part, first layer with it
         self.index_map: list[list[tuple[str, int]]] = []
+        width = config.width
         for layer, block in enumerate(blocks):
             applied = []
-            for name, part in block.build(place.at(layer)).items():
+            for name, part in block.build(place.at(layer, width)).items():
                 distinct = owned.setdefault(name, [])
                 key = (name, config.group_of(layer))
                 if config.shares(name) and key in shared:
@@ -91,31 +101,52 @@ class Stack(nn.Module):
                     shared[key] = (index, layer)
                 applied.append((name, index))
             self.index_map.append(applied)
+            width = block.output_width(width, layer)
         self.parts = nn.ModuleDict({name: nn.ModuleList(distinct) for name, distinct in owned.items()})
         self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
-        last = blocks[-1]
-        self.norm = nn.LayerNorm(place.width, eps=place.norm_epsilon) if last.needs_final_norm else nn.Identity()
+        self.norm = place.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
+        self.bias: RelativeBias | None = relative_bias([block.mixer_config for block in blocks], place.causal)
 
-    def forward(self, x: Tensor, context: Context) -> Tensor:
-        """(B, T, D) to (B, T, D)."""
-        apply = _compiled_apply() if self.compiled else _apply
-        for layer in self.layers:
-            x = apply(layer, x, context)
-        return self.norm(x)
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
+        if self.bias is not None:
+            context = context._replace(attention_bias=self.bias(context.start, x.shape[1]))
+        if state is None:
+            apply = _compiled_apply() if self.compiled else _apply
+            for layer in self.layers:
+                x = apply(layer, x, context)
+            return self.norm(x), None
+        states: list[State] = []
+        for layer, remembered in zip(self.layers, cast(tuple[State, ...], state), strict=True):
+            new: list[State] = []
+            for part, own in zip(layer, cast(tuple[State, ...], remembered), strict=True):
+                x, after = part(x, context, own)
+                new.append(after)
+            states.append(tuple(new))
+        return self.norm(x), tuple(states)
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """The state before the first token: one entry a layer, of one entry a part."""
+        return tuple(tuple(part.start(rows, like) for part in layer) for layer in self.layers)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass, every application of a shared part counted."""
-        return sum(cast(Sublayer, part).flops_per_token(length) for layer in self.layers for part in layer)
+        return sum(part.flops_per_token(length) for layer in self.layers for part in layer)
+
+    def reach(self) -> tuple[float, float]:
+        """How many tokens to the left and to the right of its own an output depends on at most."""
+        reaches = [part.reach() for layer in self.layers for part in layer]
+        return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 
 
-def _apply(parts: tuple[nn.Module, ...], x: Tensor, context: Context) -> Tensor:
+def _apply(parts: tuple[Part, ...], x: Tensor, context: Context) -> Tensor:
     for part in parts:
-        x = part(x, context)
+        x, _ = part(x, context)
     return x
 
 
 @cache
-def _compiled_apply() -> Callable[[tuple[nn.Module, ...], Tensor, Context], Tensor]:
+def _compiled_apply() -> Callable[[tuple[Part, ...], Tensor, Context], Tensor]:
     """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
 
     Made when it is first needed, since the compiler takes seconds to import.

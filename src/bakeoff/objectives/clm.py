@@ -39,8 +39,8 @@ class CausalLanguageModel:
     name = "clm"
 
     def __init__(self, model: ModelConfig, vocabulary: int) -> None:
-        width = model.stack.width
-        self.head = TokenHead(width, model.embedding.width or width, vocabulary, False, "gelu", model.norm_epsilon)
+        width = model.stack.output_width
+        self.head = TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon)
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

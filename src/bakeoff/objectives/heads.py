@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bakeoff.models.blocks.transformer import activate
+from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.model import initialise
 from bakeoff.ops.cross_entropy import cross_entropy
 

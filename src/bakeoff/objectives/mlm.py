@@ -62,10 +62,8 @@ class MaskedLanguageModel:
 
     def __init__(self, config: MaskedLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        width = model.stack.width
-        self.head = TokenHead(
-            width, model.embedding.width or width, vocabulary, True, config.activation, model.norm_epsilon
-        )
+        width = model.stack.output_width
+        self.head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
         self.targets_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

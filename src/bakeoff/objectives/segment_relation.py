@@ -61,7 +61,7 @@ class SegmentRelation:
 
     def __init__(self, name: str, model: ModelConfig) -> None:
         self.name = name
-        self.head = SentenceHead(model.stack.width, classes=2)
+        self.head = SentenceHead(model.stack.output_width, classes=2)
         self.targets_per_token = 0.0  # one a row: nothing beside the tokens
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -10,9 +10,17 @@ from bakeoff.ops.dropout import dropout as drop
 
 
 def attention(
-    query: Tensor, key: Tensor, value: Tensor, *, mask: Tensor | None = None, causal: bool = False, dropout: float = 0.0
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
 ) -> Tensor:
-    """dropout(softmax(Q K^T / sqrt(D))) V of Vaswani et al. 2017 (arXiv:1706.03762, equation 1).
+    """dropout(softmax(Q K^T * scale + bias)) V of Vaswani et al. 2017 (arXiv:1706.03762, equation 1).
 
     Shapes: B batch, H heads, T queries, S keys, D width of a head.
 
@@ -21,19 +29,31 @@ def attention(
         key: (B, H, S, D).
         value: (B, H, S, D).
         mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; at least one for each query.
-        causal: query t attends to keys 0 to t. A mask replaces this, and has to contain it.
+        bias: broadcast to (B, H, T, S), added to the scores.
+        causal: the queries are the last T of S positions, and each sees the keys up to its own. A mask replaces this,
+            and has to contain it.
+        scale: factor of the products; 1 / sqrt(D) where absent.
         dropout: rate of the weights' dropout; 0 outside training.
 
     Returns:
         (B, H, T, D).
     """
+    length, keys = query.shape[-2], key.shape[-2]
+    causal = causal and mask is None and length > 1
+    if causal and (keys > length or bias is not None):
+        mask, causal = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril(keys - length), False
     if not _better_unfused(query, key, dropout):
+        if bias is not None:
+            bias = bias.to(query.dtype)
+            mask = bias if mask is None else torch.where(mask, bias, -math.inf)
         return F.scaled_dot_product_attention(
-            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal and mask is None
+            query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scale
         )
-    scores = (query * (1 / math.sqrt(query.shape[-1]))) @ key.transpose(-2, -1)
-    if causal and mask is None:
-        mask = torch.ones(scores.shape[-2:], dtype=torch.bool).tril()
+    scores = (query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)) @ key.transpose(-2, -1)
+    if bias is not None:
+        scores = scores + bias
+    if causal:
+        mask = torch.ones(length, keys, dtype=torch.bool).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     return drop(scores.softmax(-1), dropout, True) @ value

@@ -15,7 +15,13 @@ def tap_offsets(kernel: int, causal: bool, dilation: int = 1) -> list[int]:
 
 
 def short_convolution(
-    x: Tensor, weight: Tensor, *, causal: bool, dilation: int = 1, documents: Tensor | None = None
+    x: Tensor,
+    weight: Tensor,
+    *,
+    causal: bool,
+    dilation: int = 1,
+    documents: Tensor | None = None,
+    left: Tensor | None = None,
 ) -> Tensor:
     """y[t] = sum_j weight[..., h, j] * x[t + offset_j], where head h covers a contiguous run of D / H channels.
 
@@ -28,6 +34,7 @@ def short_convolution(
         causal: taps look at the present and the past only, else centred.
         dilation: distance between taps.
         documents: (B, T) document of each token; a tap that falls into another document counts as zero.
+        left: (B, (K - 1) * dilation, D) what stands before x, for causal kernels; zeros where absent.
 
     Returns:
         (B, T, D).
@@ -35,14 +42,15 @@ def short_convolution(
     length = x.shape[1]
     heads, kernel = weight.shape[-2:]
     offsets = tap_offsets(kernel, causal, dilation)
-    left, right = max(0, -offsets[0]), max(0, offsets[-1])
+    before, after = max(0, -offsets[0]), max(0, offsets[-1])
     if weight.dim() == 2 and documents is None and not torch.compiler.is_compiling():
-        return _as_convolution(x, weight, left, right, dilation)
-    padded = F.pad(x, (0, 0, left, right)).unflatten(-1, (heads, -1))  # (B, T + left + right, H, D / H)
-    padded_documents = None if documents is None else F.pad(documents, (left, right), value=-1)
+        return _as_convolution(x, weight, before, after, dilation, left)
+    padded = F.pad(x, (0, 0, before, after)) if left is None else torch.cat([left, x], dim=1)
+    padded = padded.unflatten(-1, (heads, -1))  # (B, before + T + after, H, D / H)
+    padded_documents = None if documents is None else F.pad(documents, (before, after), value=-1)
     total = None
     for tap, offset in enumerate(offsets):
-        taken = slice(left + offset, left + offset + length)
+        taken = slice(before + offset, before + offset + length)
         tap_weight = weight[..., tap]  # (H) or (B, T, H)
         if padded_documents is not None and documents is not None and offset != 0:
             same = padded_documents[:, taken] == documents  # (B, T)
@@ -53,14 +61,15 @@ def short_convolution(
     return total.flatten(-2)
 
 
-def _as_convolution(x: Tensor, weight: Tensor, left: int, right: int, dilation: int) -> Tensor:
+def _as_convolution(x: Tensor, weight: Tensor, before: int, after: int, dilation: int, left: Tensor | None) -> Tensor:
     """Fixed kernels without the compiler: (B, T, D) already lies in memory as a channels-last image of height 1."""
     kernels = weight.repeat_interleave(x.shape[-1] // weight.shape[0], dim=0)[:, None, None]  # (D, 1, 1, K)
-    if left != right:
-        x = F.pad(x, (0, 0, left, right))
-        left = 0
+    if left is not None:
+        x, before = torch.cat([left, x], dim=1), 0
+    elif before != after:
+        x, before = F.pad(x, (0, 0, before, after)), 0
     image = x.transpose(1, 2)[:, :, None]  # (B, D, 1, T)
-    mixed = F.conv2d(image, kernels, padding=(0, left), dilation=(1, dilation), groups=x.shape[-1])
+    mixed = F.conv2d(image, kernels, padding=(0, before), dilation=(1, dilation), groups=x.shape[-1])
     return mixed[:, :, 0].transpose(1, 2)
 
 

@@ -38,7 +38,7 @@ class Classifier(nn.Module):
         self.model = recipe.model.build(vocabulary)
         self.pooling = pooling
         self.dropout = dropout
-        width = recipe.model.stack.width
+        width = recipe.model.stack.output_width
         self.pooler = nn.Linear(width, width) if pooling == "cls" else None
         self.output = nn.Linear(width, classes)
         for part in (self.pooler, self.output):

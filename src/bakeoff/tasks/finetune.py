@@ -177,7 +177,7 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
 
 def default_learning_rate(recipe: Recipe) -> float:
     """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
-    return float(f"{5e-5 * 768 / recipe.model.stack.width:.1e}")
+    return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
 def _encode(format: InputFormat, part: Labelled) -> Rows:

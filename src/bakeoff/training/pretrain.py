@@ -97,7 +97,8 @@ def pretrain(
     reset_peak_memory(on)
     torch.manual_seed(seed)
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
-    module.model.stack.compiled = settled.training.compile is True
+    if settled.training.compile is True:
+        module.model.compile_layers()
     batches = make_batches(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, held_out=True)
     batches.step(0)  # what is wrong with the corpus comes out before there is a directory

@@ -35,7 +35,7 @@ class PretrainingModel(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """For each objective the loss summed over its targets, in nats."""
-        table = self.model.embedding.tokens.weight
+        table = self.model.embedding.table
         gathered = self.gather(batch)
         return {each.name: each.head.loss(*gathered[each.name], table) for each in self.objectives}
 

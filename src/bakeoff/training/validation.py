@@ -31,7 +31,7 @@ def validate(
         moved = part.to(device)
         with autocast(device, precision):
             gathered = module.gather(moved)
-            table = module.model.embedding.tokens.weight
+            table = module.model.embedding.table
             predicted = {
                 each.name: each.head.log_probabilities(gathered[each.name][0], table) for each in module.objectives
             }

@@ -5,6 +5,10 @@ from typing import Annotated
 from pydantic import Field
 
 from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
+from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
 
-MixerConfig = Annotated[AttentionConfig | LightConvConfig, Field(discriminator="kind")]
+MixerConfig = Annotated[
+    AttentionConfig | DepthwiseConvConfig | LightConvConfig | DynamicConvConfig, Field(discriminator="kind")
+]

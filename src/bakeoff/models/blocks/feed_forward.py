@@ -1,0 +1,56 @@
+"""The feed-forward network of a transformer's block."""
+
+from typing import Literal
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+
+
+class FeedForwardConfig(Config):
+    """Two linear maps with an activation between them, at every position alike."""
+
+    width: int = Field(gt=0)
+    """Width between the two maps."""
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
+    """The activation; gelu_tanh is BERT's approximation."""
+    gate: bool = False
+    """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
+
+    def build(self, place: Place) -> "FeedForward":
+        """The network for one layer."""
+        return FeedForward(self, place)
+
+
+class FeedForward(Part):
+    """W_2 activation(W_1 x), with a gate W_2 (activation(W_1 x) * V x)."""
+
+    def __init__(self, config: FeedForwardConfig, place: Place) -> None:
+        super().__init__()
+        self.input = nn.Linear(place.width, config.width, bias=place.bias)
+        self.gate = nn.Linear(place.width, config.width, bias=place.bias) if config.gate else None
+        self.output = nn.Linear(config.width, place.width, bias=place.bias)
+        self.activation = config.activation
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D)."""
+        inner = activate(self.input(x), self.activation)
+        if self.gate is not None:
+            inner = inner * self.gate(x)
+        return self.output(inner), None
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass."""
+        maps = 2 if self.gate is None else 3
+        return 2 * maps * self.input.in_features * self.input.out_features
+
+
+def activate(x: Tensor, activation: str) -> Tensor:
+    """The named activation of x."""
+    if activation == "relu":
+        return F.relu(x)
+    return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -1,0 +1,33 @@
+"""Depthwise convolution: a kernel of its own for every channel, not normalised."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.models.context import Place
+from bakeoff.models.mixers.short_convolution import ShortConvolution, ShortConvolutionConfig
+
+
+class DepthwiseConvConfig(ShortConvolutionConfig):
+    """Depthwise convolution; with a dilation the dilated convolution of Tay et al. 2021 (arXiv:2105.03322, 3.1)."""
+
+    kind: Literal["depthwise_conv"] = "depthwise_conv"
+    """The mixer's name."""
+
+    def build(self, place: Place) -> "DepthwiseConv":
+        """The mixer for one layer."""
+        return DepthwiseConv(self, place)
+
+
+class DepthwiseConv(ShortConvolution):
+    """One kernel a channel, as a parameter."""
+
+    def __init__(self, config: DepthwiseConvConfig, place: Place) -> None:
+        super().__init__(config, place)
+        self.taps = nn.Parameter(torch.empty(place.width, self.kernel))  # (D, K)
+        nn.init.normal_(self.taps, std=self.kernel**-0.5)
+
+    def weight(self, x: Tensor) -> Tensor:
+        """(D, K)."""
+        return self.taps

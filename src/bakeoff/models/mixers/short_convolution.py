@@ -1,0 +1,118 @@
+"""What the mixers with a short kernel have in common: a gated projection, the convolution, and a projection."""
+
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+from bakeoff.ops.short_convolution import short_convolution, tap_offsets
+
+
+class ShortConvolutionConfig(Config):
+    """The fields of every mixer with a short kernel."""
+
+    kernel: int | list[int]
+    """Kernel size, or one for each layer."""
+    dilation: int | list[int] = 1
+    """Distance between the taps, or one for each layer."""
+    gate: bool = True
+    """The input projection is a gated linear unit, W_I x * sigmoid(W_S x), else W_I x alone."""
+
+    def taps(self, place: Place) -> int:
+        """The kernel size of a layer."""
+        return of_layer(self.kernel, place.layer, "mixer.kernel")
+
+    def holes(self, place: Place) -> int:
+        """The dilation of a layer."""
+        return of_layer(self.dilation, place.layer, "mixer.dilation")
+
+
+class HeadsConfig(ShortConvolutionConfig):
+    """The fields of mixers whose kernels are shared by channels and normalised over their taps."""
+
+    heads: int = Field(gt=0)
+    """Number of kernels; head h covers a contiguous run of width / heads channels."""
+    weight_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """DropConnect: dropout of the kernels' taps after the softmax."""
+
+    def require_heads_that_divide(self, width: int) -> None:
+        """Raises UserError where they do not."""
+        if width % self.heads:
+            raise UserError(f"mixer.heads: {self.heads} heads do not divide the width {width}")
+
+
+def of_layer(value: int | list[int], layer: int, key: str) -> int:
+    """The value of a layer, from one for all or a list.
+
+    Raises:
+        UserError: the list is too short, or the value is not positive.
+    """
+    if isinstance(value, int):
+        size = value
+    elif layer < len(value):
+        size = value[layer]
+    else:
+        raise UserError(f"{key}: the list has {len(value)} sizes, but there is a layer {layer + 1}")
+    if size < 1:
+        raise UserError(f"{key}: {size} is not a positive number")
+    return size
+
+
+class ShortConvolution(Part):
+    """W_O Conv(W_I x * sigmoid(W_S x)); B batch, T length, D width, H heads, K kernel size.
+
+    The block of Tay et al. 2021 (arXiv:2105.03322, section 3.2) and of Wu et al. 2019 (arXiv:1901.10430); a subclass
+    gives the kernels.
+    """
+
+    def __init__(self, config: ShortConvolutionConfig, place: Place) -> None:
+        super().__init__()
+        self.causal = place.causal
+        self.gate = config.gate
+        self.kernel = config.taps(place)
+        self.dilation = config.holes(place)
+        self.input = nn.Linear(place.width, 2 * place.width if config.gate else place.width, bias=place.bias)
+        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+
+    def weight(self, x: Tensor) -> Tensor:
+        """(H, K), or (B, T, H, K) where it depends on the (B, T, D) states that are convolved."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); the state is the last inputs of the convolution, as many as it looks back."""
+        x = self.input(x)
+        if self.gate:
+            x = F.glu(x)
+        if context.real is not None:
+            x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
+        left = cast(Tensor | None, state)
+        mixed = short_convolution(
+            x,
+            self.weight(x),
+            causal=self.causal,
+            dilation=self.dilation,
+            documents=context.documents,
+            left=left,
+        )
+        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+        return self.output(mixed), after
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Zeros, as there are left of the first token."""
+        return like.new_zeros(rows, (self.kernel - 1) * self.dilation, self.output.in_features)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass; the row's length does not matter."""
+        width = self.output.in_features
+        return 2 * width * (self.input.out_features + width) + 2 * self.kernel * width
+
+    def reach(self) -> tuple[float, float]:
+        """The outermost taps."""
+        offsets = tap_offsets(self.kernel, self.causal, self.dilation)
+        return -min(offsets), max(offsets)

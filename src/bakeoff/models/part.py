@@ -1,0 +1,38 @@
+"""What layers are made of: functions of hidden states that can go on from where they stopped."""
+
+from typing import TypeAlias
+
+from torch import Tensor, nn
+
+from bakeoff.models.context import Context
+
+State: TypeAlias = "Tensor | tuple[State, ...] | None"
+"""What a part remembers of the tokens that it has read: a tensor, or a tree of tensors."""
+
+
+class Part(nn.Module):
+    """A function of hidden states; B batch, T length, D width.
+
+    Called with a state, a part reads the tokens as the continuation of those that the state remembers, and returns the
+    state behind them, so that a text gives the same in any chunks as in one piece. Without a state (in training) it
+    remembers nothing. States are values: a part never changes or keeps one.
+    """
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D'), and the state behind the last token."""
+        raise NotImplementedError
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """The state before the first token of so many rows, of the type and on the device of `like`.
+
+        None where nothing needs to be remembered.
+        """
+        return None
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
+        raise NotImplementedError
+
+    def reach(self) -> tuple[float, float]:
+        """How many tokens to the left and to the right of its own an output depends on at most."""
+        return 0, 0

@@ -1,0 +1,57 @@
+"""T5's relative position bias, which all layers of a stack share."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.mixers.attention import AttentionConfig
+
+
+class RelativeBias(nn.Module):
+    """A learned number for each head and each bucket of distances, added to the attention's scores.
+
+    Raffel et al. 2020 (arXiv:1910.10683, section 2.1) and its code: half of the buckets for exact small distances, the
+    others logarithmically wider up to the largest; half of all for either direction where both can be seen.
+    """
+
+    def __init__(self, config: AttentionConfig, causal: bool) -> None:
+        super().__init__()
+        self.table = nn.Embedding(config.buckets, config.heads)
+        self.farthest = config.distance
+        self.causal = causal
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """(1, H, T, S) for T queries from position `start` on, and the S = start + T keys up to the last of them."""
+        device = self.table.weight.device
+        queries = torch.arange(start, start + length, device=device)
+        distance = torch.arange(start + length, device=device) - queries[:, None]  # (T, S) of key from query
+        return self.table(self.bucket(distance)).permute(2, 0, 1)[None]
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """The bucket of each distance, negative to the left."""
+        buckets = self.table.num_embeddings
+        if self.causal:
+            offset, distance = torch.zeros_like(distance), (-distance).clamp(min=0)
+        else:
+            buckets //= 2
+            offset, distance = (distance > 0) * buckets, distance.abs()
+        exact = buckets // 2
+        scaled = torch.log(distance.clamp(min=1) / exact) / math.log(self.farthest / exact) * (buckets - exact)
+        return offset + torch.where(distance < exact, distance, (exact + scaled.long()).clamp(max=buckets - 1))
+
+
+def relative_bias(mixers: Sequence[object], causal: bool) -> RelativeBias | None:
+    """The bias of a stack with those mixers, None where none of them has T5's positions.
+
+    Raises:
+        UserError: they do not agree on its shape.
+    """
+    biased = [mixer for mixer in mixers if isinstance(mixer, AttentionConfig) and mixer.positions == "t5"]
+    if not biased:
+        return None
+    if len({(mixer.heads, mixer.buckets, mixer.distance) for mixer in biased}) > 1:
+        raise UserError("mixer.positions: layers with t5 share one bias; give them the same heads, buckets, distance")
+    return RelativeBias(biased[0], causal)
