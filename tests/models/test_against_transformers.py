@@ -14,11 +14,11 @@ def copy_linear(target, *sources):
     target.bias.data = torch.cat([source.bias.data for source in sources])
 
 
-def randomise(module):
+def randomise(module, deviation=0.2):
     """Weights far from their gentle start, norms and biases too, so that nothing can hide."""
     generator = torch.Generator().manual_seed(3)
     for parameter in module.parameters():
-        parameter.data = torch.randn(parameter.shape, generator=generator) * 0.2 + (
+        parameter.data = torch.randn(parameter.shape, generator=generator) * deviation + (
             1.0 if parameter.dim() == 1 else 0.0
         )
 
@@ -114,6 +114,20 @@ def test_albert_with_its_heads(inputs):
     assert_same_scores(ours, theirs, inputs, "sop", "sop_logits")
 
 
+def copy_gpt_block(ours, block):
+    """Their linear maps are transposed, in the way of the original code."""
+    mixer, network = ours
+    for target, source in (
+        (mixer.function.query_key_value, block.attn.c_attn),
+        (mixer.function.output, block.attn.c_proj),
+        (network.function.input, block.mlp.c_fc),
+        (network.function.output, block.mlp.c_proj),
+    ):
+        target.weight.data, target.bias.data = source.weight.data.T.contiguous(), source.bias.data
+    mixer.norm.load_state_dict(block.ln_1.state_dict())
+    network.norm.load_state_dict(block.ln_2.state_dict())
+
+
 def test_gpt(inputs):
     ids, _, _ = inputs
     config = transformers.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3)
@@ -126,16 +140,59 @@ def test_gpt(inputs):
     embedding.tokens.weight.data = theirs.transformer.tokens_embed.weight.data
     embedding.positions.weight.data = theirs.transformer.positions_embed.weight.data
 
-    def copy_transposed(target, source):
-        target.weight.data, target.bias.data = source.weight.data.T.contiguous(), source.bias.data
-
-    for block, (mixer, network) in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
-        copy_transposed(mixer.function.query_key_value, block.attn.c_attn)
-        copy_transposed(mixer.function.output, block.attn.c_proj)
-        mixer.norm.load_state_dict(block.ln_1.state_dict())
-        copy_transposed(network.function.input, block.mlp.c_fc)
-        copy_transposed(network.function.output, block.mlp.c_proj)
-        network.norm.load_state_dict(block.ln_2.state_dict())
+    for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
+        copy_gpt_block(parts, block)
     with torch.no_grad():
         scores = ours.heads["clm"].scores(ours.model(ids), embedding.tokens.weight)
         torch.testing.assert_close(scores, theirs(input_ids=ids).logits, atol=1e-4, rtol=1e-5)
+
+
+def test_gpt2(inputs):
+    ids, _, _ = inputs
+    config = transformers.GPT2Config(
+        vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3, attn_implementation="eager"
+    )
+    theirs = transformers.GPT2LMHeadModel(config).eval()
+    randomise(theirs)
+    changes = {"model.decoder.width": 36, "model.decoder.layers": 3, "model.decoder.block.ffn.width": 144}
+    recipe = shrink("gpt2-tiny", **changes, **{"model.decoder.block.mixer.heads": 3, "model.embedding.length": 40})
+    ours = PretrainingModel(recipe, 97).eval()
+    embedding = ours.model.embedding
+    embedding.tokens.weight.data = theirs.transformer.wte.weight.data
+    embedding.positions.weight.data = theirs.transformer.wpe.weight.data
+    for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
+        copy_gpt_block(parts, block)
+    ours.model.stack.norm.load_state_dict(theirs.transformer.ln_f.state_dict())
+    with torch.no_grad():
+        scores = ours.heads["clm"].scores(ours.model(ids), embedding.table)
+        torch.testing.assert_close(scores, theirs(input_ids=ids).logits, atol=1e-4, rtol=1e-5)
+
+
+def test_roberta_with_its_head(inputs):
+    ids, _, real = inputs
+    shape = {"vocab_size": 97, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 3}
+    config = transformers.RobertaConfig(
+        **shape, intermediate_size=50, max_position_embeddings=42, type_vocab_size=1, attn_implementation="eager"
+    )
+    theirs = transformers.RobertaForMaskedLM(config).eval()
+    randomise(theirs)
+    changes = {"model.encoder.width": 36, "model.encoder.layers": 3, "model.encoder.block.ffn.width": 50}
+    changes |= {"model.encoder.block.mixer.heads": 3, "model.embedding.length": 40}
+    ours = PretrainingModel(shrink("roberta-tiny", **changes), 97).eval()
+    embedding, their_embedding = ours.model.embedding, theirs.roberta.embeddings
+    embedding.tokens.weight.data = their_embedding.word_embeddings.weight.data
+    # Its first two rows are those of padding, and the one segment is a constant.
+    positions = their_embedding.position_embeddings.weight.data[2:]
+    embedding.positions.weight.data = positions + their_embedding.token_type_embeddings.weight.data
+    embedding.norm.load_state_dict(their_embedding.LayerNorm.state_dict())
+    for layer, (mixer, network) in zip(theirs.roberta.encoder.layer, ours.model.stack.layers, strict=True):
+        after, last, inner = layer.attention.output, layer.output, layer.intermediate.dense
+        copy_block(
+            mixer, network, layer.attention.self, after.dense, after.LayerNorm, inner, last.dense, last.LayerNorm
+        )
+    head = theirs.lm_head
+    copy_token_head(ours.heads["mlm"], head.dense, head.layer_norm, head.bias)
+    with torch.no_grad():
+        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
+        scores = ours.heads["mlm"].scores(ours.model(ids, real=real), embedding.table)
+        torch.testing.assert_close(scores[real], expected[real], atol=1e-4, rtol=1e-5)

@@ -1,7 +1,8 @@
 """A model: ids to hidden states. It knows nothing of losses and declares what it can do."""
 
+import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -35,11 +36,16 @@ class ModelConfig(Config):
     """Epsilon of the norms."""
     bias: bool = True
     """Linear maps of the layers have biases; T5's do not."""
+    scaled_residuals: bool = False
+    """The last map of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
 
     @model_validator(mode="after")
     def _some_stack(self) -> "ModelConfig":
         if self.encoder is None and self.decoder is None:
             raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
+        blocks = [block for stack in (self.encoder, self.decoder) if stack is not None for block in stack.distinct()]
+        if self.scaled_residuals and any(block.kind != "transformer" for block in blocks):
+            raise ValueError("scaled_residuals: only blocks of kind transformer have it")
         return self
 
     @property
@@ -125,6 +131,9 @@ class Model(nn.Module):
             isinstance(block.mixer_config, AttentionConfig) for stack in stacks for block in stack.layer_blocks()
         )
         initialise(self)
+        if config.scaled_residuals:
+            for stack in self.stacks().values():
+                _scale_residuals(stack)
 
     @property
     def stack(self) -> Stack:
@@ -249,3 +258,11 @@ def initialise(module: nn.Module) -> None:
             nn.init.zeros_(module.bias)
     for child in module.children():
         initialise(child)
+
+
+@torch.no_grad()
+def _scale_residuals(stack: Stack) -> None:
+    """Divide by the root of N, the number of residual branches (Radford et al. 2019, section 2.3)."""
+    branches = sum(len(layer) for layer in stack.layers)
+    for part in {part for layer in stack.layers for part in layer}:
+        cast(Any, part).function.output.weight /= math.sqrt(branches)

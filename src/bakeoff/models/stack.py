@@ -35,6 +35,10 @@ class StackConfig(Config):
     block: BlockConfig | list[BlockConfig]
     """The layers' block, or a list of blocks, each with the number of layers in a row that it makes up (`repeat`)."""
 
+    def distinct(self) -> list[BlockConfig]:
+        """The block configs as they are given, without their repetition."""
+        return self.block if isinstance(self.block, list) else [self.block]
+
     def layer_blocks(self) -> list[BlockConfig]:
         """One block config a layer.
 
