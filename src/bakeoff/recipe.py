@@ -13,6 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, nearest
 from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.optimizers import OptimizerConfig
@@ -72,6 +73,13 @@ class Recipe(Config):
         related = [part.kind for part in self.objective if part.relates_segments]
         if len(related) > 1:
             reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")
+        rewriting = [part.kind for part in self.objective if part.rewrites]
+        if rewriting and len(self.objective) > 1:
+            reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
+        if rewriting and isinstance(self.input, BlocksConfig) and self.input.isolate:
+            reasons.append(f"input.isolate: {rewriting[0]} reads rows as one text; set it to false")
+        if self.model.sequence_to_sequence and not rewriting:
+            reasons.append(f"objective: {kinds[0]} leaves the encoder without anything to read; give span_corruption")
         warmup = self.training.schedule.warmup
         if warmup > 1 and self.training.budget.steps is None:
             reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
@@ -81,6 +89,11 @@ class Recipe(Config):
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
+
+    @property
+    def extra_tokens(self) -> int:
+        """Rows of the token table beyond the tokenizer's vocabulary, which objectives need for marks of their own."""
+        return max(part.extra_tokens for part in self.objective)
 
     def to_yaml(self) -> str:
         """The complete recipe, every default written out."""

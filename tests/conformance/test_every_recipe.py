@@ -6,6 +6,7 @@ from safetensors.torch import load_file, save_file
 from tests.conftest import shrink
 
 from bakeoff.models.context import Context
+from bakeoff.models.model import Source
 from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize
@@ -17,6 +18,7 @@ LENGTH = 24
 
 
 CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
+SEQUENCE_TO_SEQUENCE = [name for name in CAUSAL if load_recipe(name).model.sequence_to_sequence]
 BIDIRECTIONAL = [name for name in recipe_names() if name not in CAUSAL]
 
 
@@ -35,12 +37,19 @@ def random_ids(rows=3, length=LENGTH, seed=0):
     return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
 
 
+def read(module, ids, source_seed=9, **options):
+    """The hidden states; a model with an encoder reads something before."""
+    if module.model.config.sequence_to_sequence:
+        options.setdefault("source", Source(random_ids(len(ids), 13, source_seed)))
+    return module.model(ids, **options)
+
+
 def assert_equal(found, expected):
     torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
 def test_shape_and_type(module):
-    hidden = module.model(random_ids())
+    hidden = read(module, random_ids())
     assert hidden.shape == (3, LENGTH, 32)
     assert hidden.dtype == torch.float32
     assert hidden.isfinite().all()
@@ -60,8 +69,8 @@ def test_a_causal_model_does_not_see_what_comes_after(recipe, module):
     ids = random_ids()
     changed = ids.clone()
     changed[:, 15:] = random_ids(seed=1)[:, 15:]
-    assert_equal(module.model(changed)[:, :15], module.model(ids)[:, :15])
-    assert not torch.allclose(module.model(changed)[:, 15:], module.model(ids)[:, 15:])
+    assert_equal(read(module, changed)[:, :15], read(module, ids)[:, :15])
+    assert not torch.allclose(read(module, changed)[:, 15:], read(module, ids)[:, 15:])
 
 
 @pytest.mark.parametrize("recipe", [shrink(name) for name in BIDIRECTIONAL], ids=BIDIRECTIONAL)
@@ -70,15 +79,16 @@ def test_a_bidirectional_model_sees_both_sides(recipe, module):
     for place, other in ((12, 11), (12, 13)):
         changed = ids.clone()
         changed[:, other] = (changed[:, other] - 5 + 1) % (VOCABULARY - 5) + 5
-        assert not torch.allclose(module.model(changed)[:, place], module.model(ids)[:, place])
+        assert not torch.allclose(read(module, changed)[:, place], read(module, ids)[:, place])
 
 
 @pytest.mark.parametrize("recipe", [shrink(name) for name in CAUSAL], ids=CAUSAL)
 @pytest.mark.parametrize("sizes", [[1] * LENGTH, [5, 1, 2, 13, 3], [LENGTH - 1, 1]], ids=["ones", "mixed", "last"])
 def test_chunks_give_what_the_whole_gives(recipe, module, sizes):
     ids = random_ids()
-    expected = module.model(ids)
-    state = module.model.start(3)
+    expected = read(module, ids)
+    source = Source(random_ids(3, 13, 9)) if recipe.model.sequence_to_sequence else None
+    state = module.model.start(3, source)
     found = []
     for chunk in ids.split(sizes, dim=1):
         before = state
@@ -96,21 +106,35 @@ def test_an_output_depends_on_as_much_as_is_declared(recipe, module):
     place = int(min(left, 300)) + 2
     torch.manual_seed(1)
     x = torch.randn(1, length, recipe.model.stack.width, requires_grad=True)
-    y, _ = stack(x, Context())
+    source = torch.randn(1, 5, recipe.model.stack.width) if recipe.model.sequence_to_sequence else None
+    y, _ = stack(x, Context(source=source))
     (y[0, place] * torch.randn_like(y[0, place])).sum().backward()
     seen = x.grad[0].abs().sum(-1).nonzero()[:, 0]
     assert place - seen.min() == min(left, place)
     assert seen.max() - place == min(right, length - 1 - place)
 
 
+@pytest.mark.parametrize("recipe", [shrink(name) for name in SEQUENCE_TO_SEQUENCE], ids=SEQUENCE_TO_SEQUENCE)
+def test_every_output_depends_on_the_source_but_not_on_its_padding(recipe, module):
+    ids, source = random_ids(), random_ids(3, 13, 9)
+    expected = read(module, ids)
+    changed = source.clone()
+    changed[:, 5] = (changed[:, 5] - 4) % (VOCABULARY - 5) + 5
+    difference = read(module, ids, source=Source(changed)) - expected
+    assert (difference.abs().sum(-1) > 1e-7).all()
+    padded = torch.cat([source, random_ids(3, 4, 2)], dim=1)
+    real = torch.arange(17).expand(3, -1) < 13
+    assert_equal(read(module, ids, source=Source(padded, real)), expected)
+
+
 def test_more_padding_changes_nothing(module):
     ids = random_ids()
-    expected = module.model(ids)
+    expected = read(module, ids)
     padded = torch.cat([ids, torch.zeros(3, 7, dtype=torch.int64)], dim=1)
     real = torch.arange(LENGTH + 7).expand(3, -1) < LENGTH
-    assert_equal(module.model(padded, real=real)[:, :LENGTH], expected)
+    assert_equal(read(module, padded, real=real)[:, :LENGTH], expected)
     other_padding = torch.cat([ids, random_ids(length=7, seed=3)], dim=1)
-    assert_equal(module.model(other_padding, real=real)[:, :LENGTH], expected)
+    assert_equal(read(module, other_padding, real=real)[:, :LENGTH], expected)
 
 
 def test_a_packed_document_does_not_depend_on_its_neighbours(module):
@@ -118,9 +142,9 @@ def test_a_packed_document_does_not_depend_on_its_neighbours(module):
     ids, others = random_ids(), random_ids(seed=2)
     mixed = torch.where(documents == 2, ids, others)
     inside = slice(9, 19)
-    assert_equal(module.model(mixed, documents=documents)[:, inside], module.model(ids, documents=documents)[:, inside])
-    first = module.model(ids[:, :9])
-    assert_equal(module.model(ids, documents=documents)[:, :9], first)
+    assert_equal(read(module, mixed, documents=documents)[:, inside], read(module, ids, documents=documents)[:, inside])
+    first = read(module, ids[:, :9])
+    assert_equal(read(module, ids, documents=documents)[:, :9], first)
 
 
 def test_parameters_are_counted_as_the_model_has_them(recipe, module):
@@ -136,9 +160,9 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, tmp_path):
     ids = random_ids()
     table = loaded.model.embedding.table
     for name, head in module.heads.items():
-        rows = module.model(ids).flatten(0, 1)
+        rows = read(module, ids).flatten(0, 1)
         expected = head.scores(rows, module.model.embedding.table)
-        assert torch.equal(loaded.heads[name].scores(loaded.model(ids).flatten(0, 1), table), expected)
+        assert torch.equal(loaded.heads[name].scores(read(loaded, ids).flatten(0, 1), table), expected)
 
 
 def test_accumulation_changes_nothing(recipe, corpus):
@@ -179,6 +203,12 @@ PUBLISHED_MILLIONS = {
     "albert-large": (17.7, 30000),
     "albert-xlarge": (58.7, 30000),
     "albert-xxlarge": (222.6, 30000),
+    "roberta-base": (125, 50265),
+    "roberta-large": (355, 50265),
+    "gpt2-base": (124.4, 50257),
+    "gpt2-medium": (354.8, 50257),
+    "bart-base": (139, 50265),
+    "t5-base": (222.9, 32000),
 }
 
 

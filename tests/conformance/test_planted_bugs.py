@@ -44,7 +44,9 @@ def test_a_tap_into_the_future_is_found(monkeypatch):
 def test_padding_that_is_seen_is_found(monkeypatch):
     exact = Model.forward
     monkeypatch.setattr(
-        Model, "forward", lambda self, ids, segments=None, real=None, documents=None: exact(self, ids, segments)
+        Model,
+        "forward",
+        lambda self, ids, segments=None, real=None, documents=None, source=None: exact(self, ids, segments),
     )
     for name in ("bert-tiny", "conv-light-encoder-tiny"):
         with pytest.raises(AssertionError):

@@ -3,6 +3,7 @@ import random
 import pytest
 import torch
 from keyword_task import KEYWORDS, labelled, sentence, write_tsv
+from tests.conftest import shrink
 
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
@@ -59,6 +60,11 @@ def causal_recipe():
 @pytest.fixture(scope="session")
 def convolution_recipe():
     return load_recipe("conv-light-encoder-tiny", SMALL)
+
+
+@pytest.fixture(scope="session")
+def sequence_to_sequence_recipe():
+    return shrink("bart-tiny")
 
 
 @pytest.fixture(scope="session")

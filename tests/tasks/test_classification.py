@@ -31,7 +31,7 @@ def test_pooling_sees_real_positions_only(recipe, pooling):
         torch.testing.assert_close(pooled[1], expected[pooling])
 
 
-@pytest.mark.parametrize("name", ["recipe", "causal_recipe", "convolution_recipe"])
+@pytest.mark.parametrize("name", ["recipe", "causal_recipe", "convolution_recipe", "sequence_to_sequence_recipe"])
 def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
     recipe, tokenizer = request.getfixturevalue(name), Tokenizer.load(corpus)
     torch.manual_seed(0)

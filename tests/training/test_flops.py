@@ -21,13 +21,13 @@ def test_counted_flops_equal_those_that_torch_counts(name, corpus):
     rows, length = batch.ids.shape
     targets = {objective: len(batch.targets[objective][0]) for objective in batch.targets}
     heads = sum(module.heads[objective].flops_per_row * count for objective, count in targets.items())
-    counted = 3 * (rows * length * module.model.flops_per_token(length) + heads)
+    counted = 3 * (rows * module.model.row_flops(length) + heads)
     assert counter.get_total_flops() == pytest.approx(counted, rel=0.02)
 
 
 def test_causal_attention_counts_half_the_square():
-    full = PretrainingModel(shrink("bert-tiny"), 100).model.flops_per_token(64)
-    causal = PretrainingModel(shrink("gpt-tiny"), 100).model.flops_per_token(64)
+    full = PretrainingModel(shrink("bert-tiny"), 100).model.stack.flops_per_token(64)
+    causal = PretrainingModel(shrink("gpt-tiny"), 100).model.stack.flops_per_token(64)
     width, layers = 32, 2
     assert full - causal == layers * round(2 * 2 * width * (64 - 65 / 2))
 

@@ -231,15 +231,14 @@ class Model(nn.Module):
             mask = (mask & square.tril()) | torch.eye(length, dtype=torch.bool, device=mask.device)
         return mask[:, None]
 
-    def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens.
-
-        With an encoder and a decoder: of one token that is read and one that is written.
-        """
-        embeddings = [self.embedding] if self.target_embedding is None else [self.embedding, self.target_embedding]
-        return sum(each.flops_per_token(length) for each in embeddings) + sum(
-            stack.flops_per_token(length) for stack in self.stacks().values()
-        )
+    def row_flops(self, length: int, source_length: int = 0) -> int:
+        """Floating-point operations of a row's forward pass, and of its source's where the model has an encoder."""
+        embedding = self.target_embedding or self.embedding
+        total = length * (embedding.flops_per_token(length) + self.stack.flops_per_token(length, source_length))
+        if self.encoder is not None and self.decoder is not None:
+            once = self.embedding.flops_per_token(source_length) + self.decoder.flops_per_source_token()
+            total += source_length * (once + self.encoder.flops_per_token(source_length))
+        return total
 
 
 def initialise(module: nn.Module) -> None:

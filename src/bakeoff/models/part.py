@@ -33,6 +33,10 @@ class Part(nn.Module):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         raise NotImplementedError
 
+    def flops_per_source_token(self) -> int:
+        """Floating-point operations on one token of the source, for parts that attend to one."""
+        return 0
+
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own an output depends on at most."""
         return 0, 0

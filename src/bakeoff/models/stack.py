@@ -133,9 +133,28 @@ class Stack(nn.Module):
         """The state before the first token: one entry a layer, of one entry a part."""
         return tuple(tuple(part.start(rows, like) for part in layer) for layer in self.layers)
 
-    def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass, every application of a shared part counted."""
-        return sum(part.flops_per_token(length) for layer in self.layers for part in layer)
+    def flops_per_token(self, length: int, source_length: int = 0) -> int:
+        """Floating-point operations of one token's forward pass, every application of a shared part counted.
+
+        Args:
+            length: tokens of a row.
+            source_length: tokens that its layers attend to in the encoder's output.
+        """
+        return sum(
+            self.parts_named(name)[index].flops_per_token(source_length if name == "cross" else length)
+            for applied in self.index_map
+            for name, index in applied
+        )
+
+    def flops_per_source_token(self) -> int:
+        """Floating-point operations of the keys and values that the layers make of one token of the source."""
+        cross = self.parts_named("cross")
+        indices = [index for applied in self.index_map for name, index in applied if name == "cross"]
+        return sum(cross[index].flops_per_source_token() for index in indices)
+
+    def parts_named(self, name: str) -> list[Part]:
+        """The distinct parts of that name."""
+        return [cast(Part, part) for part in cast(nn.ModuleList, self.parts[name])] if name in self.parts else []
 
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own an output depends on at most."""

@@ -16,9 +16,10 @@ from bakeoff.corpus.order import examples_of
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
+from bakeoff.models.model import Source
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.example import Format
-from bakeoff.objectives.objective import Objective, ObjectiveConfig
+from bakeoff.objectives.objective import Objective, ObjectiveConfig, Rewriting
 from bakeoff.objectives.registry import InputConfig
 from bakeoff.objectives.segment_pair import Relation
 
@@ -43,7 +44,9 @@ class Batch:
     targets: dict[str, tuple[Tensor, Tensor]]
     """For each objective (n,) rows of the hidden states flattened to (B * T, D), and (n,) labels."""
     tokens: int
-    """Number of tokens, padding not counted."""
+    """Number of tokens, those of the source included, padding not counted."""
+    source: Source | None = None
+    """What the encoder reads, for a model that has a decoder too."""
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -62,6 +65,7 @@ class Batch:
             move(self.documents),
             {name: (cast(Tensor, move(r)), cast(Tensor, move(y))) for name, (r, y) in self.targets.items()},
             self.tokens,
+            self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
         )
 
 
@@ -104,6 +108,13 @@ class Batches:
         self._chunk: tuple[int, list[Batch]] = (-1, [])
         self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // batch)
 
+    @property
+    def tokens_per_example(self) -> float:
+        """Mean number of tokens of an example, those of its source included, padding not counted."""
+        rewriting = next((each for each in self.objectives if isinstance(each, Rewriting)), None)
+        text = self.format.tokens_per_example
+        return text if rewriting is None else float(sum(rewriting.lengths(round(text))))
+
     def step(self, step: int) -> list[Batch]:
         """The batch of one step, in parts of `micro_batch` rows."""
         chunk, place = divmod(step, self._steps_a_chunk)
@@ -131,6 +142,14 @@ class Batches:
             end = min(begin + self.micro_batch, begin - begin % self.batch + self.batch, len(indices))
             documents = examples.documents[begin:end]
             packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
+            source_real = None if examples.source_real is None else examples.source_real[begin:end]
+            source = None
+            if examples.source_ids is not None and source_real is not None:
+                all_real = bool(source_real.all())
+                source = Source(
+                    torch.from_numpy(examples.source_ids[begin:end]),
+                    None if all_real else torch.from_numpy(source_real),
+                )
             within = {}
             for name, target in targets.items():
                 low, high = np.searchsorted(target.rows, [begin * length, end * length])
@@ -145,7 +164,8 @@ class Batches:
                     real=torch.from_numpy(documents > 0) if padded and not packed else None,
                     documents=torch.from_numpy(documents) if packed else None,
                     targets=within,
-                    tokens=int((documents > 0).sum()),
+                    tokens=int((documents > 0).sum()) + (0 if source_real is None else int(source_real.sum())),
+                    source=source,
                 )
             )
         return parts

@@ -1,6 +1,6 @@
 """What an input format makes of a corpus: rows of ids, before any objective has chosen its targets.
 
-Shapes: N examples, T length.
+Shapes: N examples, T length, U length of the source.
 """
 
 from dataclasses import dataclass
@@ -26,6 +26,10 @@ class Examples:
     """(N, T) segment ids, or None for segment 0 everywhere."""
     following: NDArray[np.int64] | None = None
     """(N, T) the id that comes next in the text, where the format is a running text."""
+    source_ids: NDArray[np.int64] | None = None
+    """(N, U) token ids that the encoder reads, where an objective has made a source and a target of the text."""
+    source_real: NDArray[np.bool_] | None = None
+    """(N, U) True for tokens of the source, False for padding."""
     relation: NDArray[np.int64] | None = None
     """(N,) label of how the second segment relates to the first, where an objective asked for it."""
 

@@ -1,7 +1,7 @@
 """What every objective is: targets for a batch, and a head that turns hidden states into a loss."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,14 @@ class ObjectiveConfig(Config):
         """An example is the same in every epoch, its arrangement and all."""
         return False
 
+    rewrites: ClassVar[bool] = False
+    """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""
+
+    @property
+    def extra_tokens(self) -> int:
+        """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
+        return 0
+
     token_targets: ClassVar[bool] = True
     """The objective predicts tokens, so that its loss can be read as bits per byte."""
 
@@ -65,6 +73,15 @@ class Objective(Protocol):
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Choose targets, corrupting the examples' ids in place where the objective does so."""
+        ...
+
+
+@runtime_checkable
+class Rewriting(Protocol):
+    """An objective that makes a source and a target of a row of text."""
+
+    def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the source and of the target that `length` tokens of text become, about."""
         ...
 
 

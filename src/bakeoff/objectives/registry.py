@@ -6,12 +6,19 @@ from pydantic import Field
 
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
+from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.segment_pair import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
+from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 
 InputConfig = Annotated[BlocksConfig | SegmentPairConfig, Field(discriminator="format")]
 AnyObjectiveConfig = Annotated[
-    MaskedLanguageModelConfig | CausalLanguageModelConfig | NextSentenceConfig | SentenceOrderConfig,
+    MaskedLanguageModelConfig
+    | CausalLanguageModelConfig
+    | NextSentenceConfig
+    | SentenceOrderConfig
+    | SpanCorruptionConfig
+    | DenoisingConfig,
     Field(discriminator="kind"),
 ]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.model import initialise
+from bakeoff.models.model import Source, initialise
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.batches import InputBatch
@@ -35,7 +35,7 @@ class Classifier(nn.Module):
 
     def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, classes: int, dropout: float) -> None:
         super().__init__()
-        self.model = recipe.model.build(vocabulary)
+        self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
         self.pooling = pooling
         self.dropout = dropout
         width = recipe.model.stack.output_width
@@ -47,7 +47,9 @@ class Classifier(nn.Module):
 
     def forward(self, batch: InputBatch) -> Tensor:
         """(B, C) unnormalised log-probabilities of the classes."""
-        hidden = self.model(batch.ids, batch.segments, batch.real)
+        # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1).
+        source = Source(batch.ids, batch.real) if self.model.config.sequence_to_sequence else None
+        hidden = self.model(batch.ids, batch.segments, batch.real, source=source)
         pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)
         return scores.float()

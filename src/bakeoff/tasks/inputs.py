@@ -46,7 +46,7 @@ def check_length(model: ModelConfig, length: int) -> None:
 
 
 class InputFormat:
-    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; for causal models [SEP] A and [SEP] A [SEP] B, as documents start there.
+    """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; decoders alone: [SEP] A and [SEP] A [SEP] B, as documents start.
 
     Attributes:
         length: the most tokens of a row.
@@ -64,7 +64,8 @@ class InputFormat:
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
         self.segments = model.embedding.segments >= 2
         start, separator = [tokenizer.start], [tokenizer.separator]
-        self._around = (separator, separator, []) if model.causal else (start, separator, separator)
+        decoder_only = model.causal and not model.sequence_to_sequence
+        self._around = (separator, separator, []) if decoder_only else (start, separator, separator)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Encoded:
         """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.

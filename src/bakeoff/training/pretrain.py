@@ -39,7 +39,7 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
     """
     budget = budget or recipe.training.budget
     module = build_on_meta(recipe, corpus.tokenizer.size)
-    tokens = make_batches(recipe, module, corpus, seed=0).format.tokens_per_example * recipe.training.batch
+    tokens = make_batches(recipe, module, corpus, seed=0).tokens_per_example * recipe.training.batch
     flops = tokens * module.flops_per_token()
     seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
     steps = budget.steps_for(tokens, flops, seconds)

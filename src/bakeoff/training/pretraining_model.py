@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.objectives.batches import Batch
-from bakeoff.objectives.objective import Objective
+from bakeoff.objectives.objective import Objective, Rewriting
 from bakeoff.recipe import Recipe
 
 
@@ -16,6 +16,7 @@ class PretrainingModel(nn.Module):
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
         super().__init__()
+        vocabulary += recipe.extra_tokens
         self.model = recipe.model.build(vocabulary)
         self.objectives: tuple[Objective, ...] = tuple(
             part.build(recipe.model, vocabulary) for part in recipe.objective
@@ -23,11 +24,14 @@ class PretrainingModel(nn.Module):
         self.heads = nn.ModuleDict({objective.name: objective.head for objective in self.objectives})
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
-        self.length = recipe.input.length
+        rewriting = next((each for each in self.objectives if isinstance(each, Rewriting)), None)
+        self.row_lengths = (0, recipe.input.length) if rewriting is None else rewriting.lengths(recipe.input.length)
+        """Tokens of a full row's source, 0 where there is none, and of the row itself."""
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
-        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents).flatten(0, 1)  # (B * T, D)
+        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source)
+        hidden = hidden.flatten(0, 1)  # (B * T, D)
         return {
             name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
             for name, (rows, labels) in batch.targets.items()
@@ -45,8 +49,10 @@ class PretrainingModel(nn.Module):
 
     def flops_per_token(self) -> int:
         """Floating-point operations of one token in training: forward, and twice as much backward."""
+        source_length, length = self.row_lengths
         heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in self.objectives)
-        return round(3 * (self.model.flops_per_token(self.length) + heads))
+        row = self.model.row_flops(length, source_length) + length * heads
+        return round(3 * row / (source_length + length))
 
 
 def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:

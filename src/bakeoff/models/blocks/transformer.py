@@ -47,6 +47,10 @@ class Sublayer(Part):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         return self.function.flops_per_token(length)
 
+    def flops_per_source_token(self) -> int:
+        """The function's."""
+        return self.function.flops_per_source_token()
+
     def reach(self) -> tuple[float, float]:
         """The function's."""
         return self.function.reach()

@@ -145,6 +145,10 @@ class CrossAttention(Part):
         return ()
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass, for a source of the same length."""
+        """Floating-point operations of one token's forward pass for a source of `length` tokens, its keys apart."""
         width = self.output.in_features
-        return 2 * 4 * width * width + 2 * 2 * length * width
+        return 2 * 2 * width * width + 2 * 2 * length * width
+
+    def flops_per_source_token(self) -> int:
+        """Floating-point operations of the keys and values of one token of the source."""
+        return 2 * self.key_value.in_features * self.key_value.out_features

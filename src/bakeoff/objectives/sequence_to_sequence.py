@@ -1,0 +1,73 @@
+"""What objectives have in common that make a source and a target of a row of text.
+
+Shapes: N examples, L tokens of a row of text, U of a source, T of a target.
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import TokenHead
+from bakeoff.objectives.objective import ObjectiveConfig, Targets
+
+
+class SequenceToSequenceConfig(ObjectiveConfig):
+    """An objective for models with an encoder and a decoder."""
+
+    running: ClassVar[bool] = True
+    rewrites: ClassVar[bool] = True
+
+    def refusal(self, model: ModelConfig, format: str) -> str | None:
+        """Why this objective cannot train this model on this format, or None."""
+        name = self.model_dump()["kind"]
+        if not model.sequence_to_sequence:
+            return f"{name} has a source and a target; give the model both 'encoder' and 'decoder'"
+        if format != "blocks":
+            return f"{name} needs running text, but input.format is {format}; use blocks"
+        return None
+
+
+def token_head(model: ModelConfig, vocabulary: int) -> TokenHead:
+    """The head that scores the target's tokens: the embedding's table alone."""
+    return TokenHead(model.stack.output_width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon)
+
+
+def teach(examples: Examples, target: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer) -> Targets:
+    """Make the examples' rows the decoder's input: the start token, then the target but for its last token.
+
+    Args:
+        examples: changed in place.
+        target: (N, T) what the decoder is to write, the separator at its end.
+        real: (N, T) True for tokens of the target, False for padding behind them.
+        tokenizer: whose special tokens are used.
+
+    Returns:
+        All tokens of the target.
+    """
+    shifted = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=tokenizer.start)
+    examples.ids = np.where(real, shifted, tokenizer.pad)
+    examples.documents = real.astype(np.int32)
+    examples.sources = np.full(target.shape, -1, np.int64)
+    examples.following = None
+    rows = np.flatnonzero(real)
+    return Targets(rows, target.ravel()[rows])
+
+
+def gather(
+    values: NDArray[np.int64], kept: NDArray[np.bool_], length: int, pad: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The values that are kept, moved to the left of each row, in rows of `length`; and True where there are any."""
+    order = np.argsort(~kept, axis=1, kind="stable")[:, :length]
+    real = np.take_along_axis(kept, order, 1)
+    return np.where(real, np.take_along_axis(values, order, 1), pad), real
+
+
+def with_end(
+    values: NDArray[np.int64], kept: NDArray[np.bool_], end: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """One more column, which holds the token that ends a text."""
+    return np.pad(values, ((0, 0), (0, 1)), constant_values=end), np.pad(kept, ((0, 0), (0, 1)), constant_values=True)

@@ -1,0 +1,119 @@
+"""Span corruption: spans of the text are replaced by marks, and written after these marks (T5)."""
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, token_head, with_end
+
+
+class SpanCorruptionConfig(SequenceToSequenceConfig):
+    """T5's objective (Raffel et al. 2020, arXiv:1910.10683, section 3.1.4).
+
+    A row of `input.length` tokens of text becomes a source and a target of fixed lengths, so that nothing is padded:
+    568 tokens become a source of 512 and a target of 114 at the paper's settings.
+    """
+
+    kind: Literal["span_corruption"] = "span_corruption"
+    """The objective's name."""
+    rate: float = Field(default=0.15, gt=0, lt=1)
+    """Share of the tokens that are taken out."""
+    span: float = Field(default=3.0, ge=1)
+    """Mean length of the spans that are taken out."""
+    marks: int = Field(default=100, gt=0)
+    """Tokens that stand for the spans, one each, beside the tokenizer's; at most so many spans in a row."""
+
+    @property
+    def extra_tokens(self) -> int:
+        """The marks."""
+        return self.marks
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "SpanCorruption":
+        """The objective with a fresh head."""
+        return SpanCorruption(self, model, vocabulary)
+
+
+class SpanCorruption:
+    """Takes spans out of rows; N examples, L tokens of text, S spans."""
+
+    name = "span_corruption"
+
+    def __init__(self, config: SpanCorruptionConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.config = config
+        self.head = token_head(model, vocabulary)
+        self.targets_per_token = 1.0
+
+    def counts(self, length: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(N,) tokens that are taken out of rows of (N,) tokens, and in how many spans; a token alone stays."""
+        noise = np.clip(np.rint(length * self.config.rate), 1, np.maximum(length - 1, 0)).astype(np.int64)
+        spans = np.clip(np.rint(noise / self.config.span), 1, self.config.marks).astype(np.int64)
+        return noise, np.minimum(np.minimum(spans, noise), length - noise)
+
+    def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the source and of the target of a row, marks and the end's separator included."""
+        noise, spans = (int(count[0]) for count in self.counts(np.array([length])))
+        return length - noise + spans + 1, noise + spans + 1
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Rewrite the rows: the source is the text with a mark for each span, the target each mark with its span."""
+        real = examples.documents > 0
+        spans = self.spans(real.sum(1), real.shape[1], draws)
+        inside = spans >= 0
+        opens = inside & (spans != np.pad(spans[:, :-1], ((0, 0), (1, 0)), constant_values=-1))
+        marks = tokenizer.size + np.maximum(spans, 0)
+        source_length, target_length = self.lengths(real.shape[1])
+        source, kept = with_end(np.where(inside, marks, examples.ids), real & (~inside | opens), tokenizer.separator)
+        examples.source_ids, examples.source_real = gather(source, kept, source_length, tokenizer.pad)
+        both = np.stack([marks, examples.ids], axis=2).reshape(len(marks), -1)  # each token behind its possible mark
+        target, kept = with_end(both, np.stack([opens, inside], axis=2).reshape(both.shape), tokenizer.separator)
+        return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer)
+
+    def spans(self, real: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
+        """(N, L) which span each place belongs to, counted from 0 in each row, or -1; rows have (N,) real tokens.
+
+        What stays and what goes are both cut at random into as many pieces, none empty, which alternate.
+        """
+        noise, spans = self.counts(real)
+        most = int(spans.max(initial=0))
+        gone = cut(noise, spans, most, draws.words("spans", length))
+        stays = cut(real - noise, spans, most, draws.words("between", length))
+        starts = np.cumsum(stays + gone, 1) - gone  # (N, S) where each span begins
+        steps = np.zeros((len(real), length + 1), np.int64)
+        rows = np.arange(len(real))[:, None]
+        used = np.arange(most) < spans[:, None]
+        np.add.at(steps, (rows, np.where(used, starts, length)), 1)
+        number = np.cumsum(steps[:, :length], 1) - 1  # the last span that began
+        ends = np.take_along_axis(starts + gone, np.maximum(number, 0), 1) if most else np.zeros_like(number)
+        return np.where((number >= 0) & (np.arange(length) < ends), number, -1)
+
+
+def cut(total: NDArray[np.int64], pieces: NDArray[np.int64], most: int, words: NDArray[np.uint32]) -> NDArray[np.int64]:
+    """Lengths of pieces, none empty, that (N,) totals are cut into, every way being equally likely.
+
+    Args:
+        total: (N,) what is cut.
+        pieces: (N,) into how many pieces; at most the total.
+        most: S, the largest number of pieces.
+        words: (N, L) random words, L at least the largest total.
+
+    Returns:
+        (N, S) lengths, 0 behind a row's last piece.
+    """
+    length = words.shape[1]
+    gaps = np.arange(length) < total[:, None] - 1  # places to cut behind
+    score = np.where(gaps, words.astype(np.int64), np.iinfo(np.int64).max)
+    rank = np.argsort(np.argsort(score, axis=1, kind="stable"), axis=1, kind="stable")
+    cuts = gaps & (rank < pieces[:, None] - 1)
+    piece = np.pad(np.cumsum(cuts, 1)[:, :-1], ((0, 0), (1, 0)))  # (N, L) the piece that each unit belongs to
+    counted = np.where(np.arange(length) < total[:, None], piece, most)
+    lengths = np.zeros((len(total), most + 1), np.int64)
+    np.add.at(lengths, (np.arange(len(total))[:, None], counted), 1)
+    return lengths[:, :most]

@@ -1,0 +1,171 @@
+"""Objectives that make a source and a target of a text: what was taken out comes back, in the published proportions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import shrink
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.errors import UserError
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.denoising import DenoisingConfig
+from bakeoff.objectives.span_corruption import SpanCorruptionConfig, cut
+from bakeoff.recipe import load_recipe
+
+
+def rewritten(corpus, config, length=48, seed=0):
+    """Every row of the corpus, before and after: texts, sources and targets as lists without padding."""
+    model = shrink("t5-tiny").model
+    objective = config.build(model, corpus.tokenizer.size + config.extra_tokens)
+    blocks = BlocksConfig(length=length, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    indices = np.arange(blocks.size)
+    draws = Draws(seed, np.zeros(len(indices), np.int64), indices)
+    examples = blocks.examples(indices, draws)
+    texts = [row[owner > 0].tolist() for row, owner in zip(examples.ids, examples.documents, strict=True)]
+    targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
+    assert np.array_equal(targets.rows, np.flatnonzero(examples.documents > 0))
+    written = np.full(examples.ids.size, -1)
+    written[targets.rows] = targets.labels
+    sources = [row[real].tolist() for row, real in zip(examples.source_ids, examples.source_real, strict=True)]
+    labels = [row[row >= 0].tolist() for row in written.reshape(examples.ids.shape)]
+    for row, label in zip(examples.ids, labels, strict=True):  # the decoder reads what it has written
+        assert row[: len(label)].tolist() == [corpus.tokenizer.start, *label[:-1]]
+    return objective, texts, sources, labels
+
+
+@pytest.mark.parametrize(("rate", "span"), [(0.15, 3.0), (0.5, 2.0), (0.9, 1.0), (0.02, 10.0)])
+def test_span_corruption_can_be_undone(corpus, rate, span):
+    config = SpanCorruptionConfig(rate=rate, span=span)
+    _, texts, sources, labels = rewritten(corpus, config)
+    first_mark, end = corpus.tokenizer.size, corpus.tokenizer.separator
+    for text, source, label in zip(texts, sources, labels, strict=True):
+        assert source[-1] == label[-1] == end
+        spans, current = {}, None
+        for token in label[:-1]:
+            if token >= first_mark:
+                assert token == first_mark + len(spans)  # marks rise, none twice
+                current = spans[token] = []
+            else:
+                current.append(token)
+        assert all(spans.values())
+        restored = [part for token in source[:-1] for part in (spans.pop(token) if token >= first_mark else [token])]
+        assert restored == text
+        assert not spans
+
+
+def test_span_corruption_wastes_nothing(corpus):
+    """Full rows have the promised lengths; the paper's 568 tokens give 512 and 114."""
+    objective, texts, sources, labels = rewritten(corpus, SpanCorruptionConfig())
+    assert objective.lengths(568) == (512, 114)
+    source_length, target_length = objective.lengths(48)
+    full = [len(text) == 48 for text in texts]
+    assert sum(full) >= len(full) - 1
+    assert {len(source) for source, whole in zip(sources, full, strict=True) if whole} == {source_length}
+    assert {len(label) for label, whole in zip(labels, full, strict=True) if whole} == {target_length}
+
+
+def test_a_row_begins_with_what_stays_and_ends_with_what_goes(corpus):
+    """As in T5's code; between the ends no place is preferred."""
+    objective = SpanCorruptionConfig().build(shrink("t5-tiny").model, 200)
+    count = 20_000
+    draws = Draws(0, np.zeros(count, np.int64), np.arange(count))
+    spans = objective.spans(np.full(count, 100), 100, draws)
+    share = (spans >= 0).mean(0)
+    assert share[0] == 0
+    assert share[-1] == 1
+    assert share.mean() == pytest.approx(0.15)
+    assert share[20:80] == pytest.approx(share[20:80].mean(), abs=5 * np.sqrt(0.15 * 0.85 / count))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=8), st.integers(0, 1000))
+def test_pieces_add_up(rows, seed):
+    total = np.array([max(row) for row in rows])
+    pieces = np.array([min(row) for row in rows])
+    words = np.random.default_rng(seed).integers(0, 2**32, (len(rows), 40), dtype=np.uint32)
+    lengths = cut(total, pieces, int(pieces.max()), words)
+    assert np.array_equal(lengths.sum(1), total)
+    assert np.array_equal((lengths > 0).sum(1), pieces)
+    assert all((row[:count] > 0).all() for row, count in zip(lengths, pieces, strict=True))
+
+
+def test_all_ways_to_cut_are_equally_likely():
+    count = 30_000
+    words = np.random.default_rng(0).integers(0, 2**32, (count, 5), dtype=np.uint32)
+    lengths = cut(np.full(count, 5), np.full(count, 3), 3, words)
+    ways, frequency = np.unique(lengths, axis=0, return_counts=True)
+    assert len(ways) == 6  # two of four gaps
+    assert frequency / count == pytest.approx(1 / 6, abs=5 * np.sqrt(5 / 36 / count))
+
+
+@pytest.mark.parametrize("permute", [False, True])
+def test_denoising_hides_the_share_and_keeps_the_rest(corpus, permute):
+    _, texts, sources, labels = rewritten(corpus, DenoisingConfig(permute=permute))
+    mask, end = corpus.tokenizer.mask, corpus.tokenizer.separator
+    spans = hidden = 0
+    for text, source, label in zip(texts, sources, labels, strict=True):
+        assert label == [*text, end]
+        assert source[-1] == end
+        kept = [token for token in source[:-1] if token != mask]
+        assert len(text) - len(kept) == round(0.3 * len(text))
+        spans += len(source) - 1 - len(kept)
+        hidden += len(text) - len(kept)
+        if permute:
+            assert all(kept.count(token) <= text.count(token) for token in kept)
+        else:
+            rest = iter(text)
+            assert all(token in rest for token in kept)  # in the same order
+    # Spans of length 0 count, and the last of a row is cut short, so the mean is below three.
+    assert 2.3 < hidden / spans < 3.0
+
+
+def test_span_lengths_are_poisson(corpus):
+    objective = DenoisingConfig(span=3.0).build(shrink("bart-tiny").model, corpus.tokenizer.size)
+    draws = Draws(0, np.zeros(2000, np.int64), np.arange(2000))
+    lengths = objective.drawn(20, draws)
+    shares = np.bincount(lengths.ravel(), minlength=20)[:4] / lengths.size
+    expected = np.exp(-3) * np.array([1, 3, 4.5, 4.5])
+    assert shares == pytest.approx(expected, abs=5 * np.sqrt(0.25 / lengths.size))
+
+
+def test_sentences_are_permuted_whole(corpus):
+    """Without anything hidden the source is the sentences of the text in another order."""
+    config = DenoisingConfig(rate=0.001)
+    _, texts, sources, _ = rewritten(corpus, config, length=64)
+    period = corpus.tokenizer.encode(["."])[0][0][-1]
+    moved = 0
+    for text, source in zip(texts, sources, strict=True):
+        assert sorted(source[:-1]) == sorted(text)
+        moved += source[:-1] != text
+        for piece in split_behind(text, period)[1:-1]:
+            assert any(source[place : place + len(piece)] == piece for place in range(len(source)))
+    assert moved > len(texts) / 2
+
+
+def split_behind(tokens, end):
+    pieces, current = [], []
+    for token in tokens:
+        current.append(token)
+        if token == end:
+            pieces.append(current)
+            current = []
+    return [*pieces, current]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("bert-tiny", {"objective": [{"kind": "span_corruption"}]}, "give the model both 'encoder' and 'decoder'"),
+        ("t5-tiny", {"objective": [{"kind": "mlm"}]}, "predicts from both sides"),
+        ("t5-tiny", {"objective": [{"kind": "clm"}]}, "leaves the encoder without anything to read"),
+        ("t5-tiny", {"input.isolate": True}, "reads rows as one text; set it to false"),
+        ("t5-tiny", {"objective": [{"kind": "span_corruption"}, {"kind": "denoising"}]}, "it stands alone"),
+        ("t5-tiny", {"model.decoder.block.cross": None}, "a decoder behind an encoder needs it"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, changes, reason):
+    from bakeoff.training.pretraining_model import build_on_meta
+
+    with pytest.raises(UserError, match=reason):
+        build_on_meta(load_recipe(name, changes), 100)
