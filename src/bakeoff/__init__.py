@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bakeoff.comparison.execution import compare
     from bakeoff.corpus.prepare import prepare
+    from bakeoff.inference.generate import generate
+    from bakeoff.inference.generation import GenerationConfig
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
     from bakeoff.tasks.data import TaskConfig
@@ -19,11 +21,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
+    "GenerationConfig": "bakeoff.inference.generation",
     "Run": "bakeoff.training.run",
     "TaskConfig": "bakeoff.tasks.data",
     "compare": "bakeoff.comparison.execution",
     "evaluate": "bakeoff.tasks.evaluate",
     "finetune": "bakeoff.tasks.finetune",
+    "generate": "bakeoff.inference.generate",
     "load_recipe": "bakeoff.recipe",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
@@ -33,11 +37,13 @@ _HOMES = {
 __all__ = [
     "Budget",
     "FinetuneConfig",
+    "GenerationConfig",
     "Run",
     "TaskConfig",
     "compare",
     "evaluate",
     "finetune",
+    "generate",
     "load_recipe",
     "predict",
     "prepare",

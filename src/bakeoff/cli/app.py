@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import comparison, corpus, demo, models, tasks
+from bakeoff.cli import comparison, corpus, demo, inference, models, tasks
 
 app = typer.Typer(
     name="bakeoff",
@@ -40,4 +40,5 @@ app.command()(models.pretrain)
 app.command()(tasks.finetune)
 app.command()(tasks.evaluate)
 app.command()(tasks.predict)
+app.command()(inference.generate)
 app.command()(comparison.compare)

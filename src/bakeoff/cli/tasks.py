@@ -158,7 +158,7 @@ def predict(
 
     texts, pairs = list(text or []), pair or None
     if not texts:
-        texts = _lines(sys.stdin)
+        texts = lines(sys.stdin)
         if FinetunedRun.open(run).task.pair_column is not None:
             texts, pairs = [line.partition("\t")[0] for line in texts], [line.partition("\t")[2] for line in texts]
     found = predict_classes(run, texts, pairs, device=device)
@@ -169,7 +169,7 @@ def predict(
         print(f"{label}\t{probability:.4f}\t{shown}")
 
 
-def _lines(stream: TextIO) -> list[str]:
+def lines(stream: TextIO) -> list[str]:
     """The lines of a stream that hold something."""
     try:
         return [line.rstrip("\r\n") for line in stream if line.strip()]

@@ -1,0 +1,1 @@
+"""Using pre-trained runs: generation."""

@@ -1,0 +1,222 @@
+"""Generation: a causal model goes on with a text, a sequence-to-sequence model writes a target for a source.
+
+Shapes: B rows, V vocabulary.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.inference.sampling import draw, filtered
+from bakeoff.models.model import ModelState, Source
+from bakeoff.models.part import State
+from bakeoff.objectives.heads import Head
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+class GenerationConfig(Config):
+    """How tokens are chosen."""
+
+    tokens: int = Field(default=100, gt=0)
+    """The most tokens to write; less where the model ends the text itself."""
+    temperature: float = Field(default=1.0, ge=0)
+    """Of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
+    top_k: int | None = Field(default=None, gt=0)
+    """Sample from the so many most likely tokens."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sample from the fewest most likely tokens that have this share together."""
+    beams: int = Field(default=1, gt=0)
+    """Above 1: search for the likeliest text with so many candidates, instead of sampling."""
+    length_penalty: float = Field(default=0.6, ge=0)
+    """Of the search: a text's score is its log-probability divided by ((5 + length) / 6) to this power."""
+    seed: int = 0
+    """Of sampling."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "GenerationConfig":
+        if self.beams > 1 and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
+            raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
+        return self
+
+
+class Generator:
+    """A model with the head that predicts its next token.
+
+    Args:
+        module: a pre-trained model with its heads, in evaluation mode.
+        end: the token that ends a text; None writes on.
+        banned: tokens that are never written.
+    """
+
+    def __init__(self, module: PretrainingModel, end: int | None, banned: Sequence[int] = ()) -> None:
+        self.module, self.model, self.end = module, module.model, end
+        self.head = next_token_head(module)
+        self.table = self.model.embedding.table
+        self.banned = torch.tensor(sorted(banned), dtype=torch.int64, device=self.table.device)
+
+    @torch.inference_mode()
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        config: GenerationConfig,
+        sources: Sequence[Sequence[int]] | None = None,
+    ) -> list[list[int]]:
+        """What follows each prompt.
+
+        Args:
+            prompts: token ids, at least one each; any lengths.
+            config: how tokens are chosen.
+            sources: for sequence-to-sequence models the ids that each row's encoder reads.
+
+        Returns:
+            For each prompt the ids that were written, without the token that ends the text. A prompt's result does
+            not depend on the others'.
+        """
+        if config.beams > 1:
+            return [
+                self._search(prompt, config, None if sources is None else sources[row])
+                for row, prompt in enumerate(prompts)
+            ]
+        drawn = [torch.Generator().manual_seed(config.seed * 1_000_003 + row) for row in range(len(prompts))]
+
+        def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
+            if config.temperature == 0:
+                return scores.argmax(-1)
+            uniform = torch.zeros(len(wanted), dtype=torch.float64)
+            for row, own in enumerate(drawn):
+                if wanted[row]:  # a number is used up for each token that is written, whatever the other rows do
+                    uniform[row] = torch.rand((), generator=own, dtype=torch.float64)
+            return draw(filtered(scores, config.temperature, config.top_k, config.top_p), uniform.to(scores.device))
+
+        return self._continue(prompts, config.tokens, choose, sources)
+
+    def _continue(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int,
+        choose: Callable[[Tensor, list[bool]], Tensor],
+        sources: Sequence[Sequence[int]] | None,
+    ) -> list[list[int]]:
+        """Rows go on together: what all prompts have is read at once, then a row whose prompt is longer reads on."""
+        known = [list(prompt) for prompt in prompts]
+        written: list[list[int]] = [[] for _ in prompts]
+        done = [False] * len(prompts)
+        shortest = min(map(len, known))
+        state = self.model.start(len(known), self._source(sources))
+        chunk = self._ids([row[:shortest] for row in known])
+        while True:
+            hidden, state = self.model.extend(chunk, state)
+            wanted = [state.tokens >= len(row) and not ended for row, ended in zip(known, done, strict=True)]
+            following = choose(self.scores(hidden[:, -1]), wanted).tolist()
+            for row, token in enumerate(following):
+                if wanted[row]:
+                    done[row] = token == self.end
+                    if not done[row]:
+                        written[row].append(token)
+                        done[row] = len(written[row]) >= tokens
+                elif not done[row]:
+                    following[row] = known[row][state.tokens]
+            if all(done) or self._full(state):
+                return written
+            chunk = self._ids([[token] for token in following])
+
+    def _search(self, prompt: Sequence[int], config: GenerationConfig, source: Sequence[int] | None) -> list[int]:
+        """Beam search with the length penalty of Wu et al. 2016 (arXiv:1609.08144, equation 14)."""
+        beams = config.beams
+        state = self.model.start(1, self._source(None if source is None else [source]))
+        hidden, state = self.model.extend(self._ids([prompt]), state)
+        scores = self.scores(hidden[:, -1])
+        written: list[list[int]] = [[]]
+        totals = torch.zeros(1, dtype=torch.float64, device=scores.device)
+        finished: list[tuple[float, list[int]]] = []
+
+        def value(total: float, length: int) -> float:
+            return total / ((5 + length) / 6) ** config.length_penalty
+
+        for length in range(1, config.tokens + 1):
+            candidates = totals[:, None] + scores.double()  # (beams, V)
+            best, places = candidates.flatten().topk(min(2 * beams, candidates.numel()))
+            rows: list[int] = []
+            following: list[int] = []
+            kept: list[float] = []
+            for total, place in zip(best.tolist(), places.tolist(), strict=True):
+                row, token = divmod(place, scores.shape[1])
+                if total == float("-inf") or len(rows) == beams:
+                    break
+                if token == self.end:
+                    finished.append((value(total, length), written[row]))
+                else:
+                    rows.append(row)
+                    following.append(token)
+                    kept.append(total)
+            written = [[*written[row], token] for row, token in zip(rows, following, strict=True)]
+            totals = torch.tensor(kept, dtype=torch.float64, device=scores.device)
+            if not rows or length == config.tokens or self._full(state):
+                break
+            # No unfinished text can become better than it would be at the greatest length without further loss.
+            reachable = max(value(kept[0], length + 1), value(kept[0], config.tokens))
+            if len(finished) >= beams and sorted(finished, reverse=True)[beams - 1][0] >= reachable:
+                break
+            hidden, state = self.model.extend(
+                self._ids([[token] for token in following]), chosen_rows(state, self._ids([rows])[0])
+            )
+            scores = self.scores(hidden[:, -1])
+        finished += [(value(float(total), len(ids)), ids) for total, ids in zip(totals, written, strict=True)]
+        return max(finished, key=lambda entry: entry[0])[1]
+
+    def scores(self, hidden: Tensor) -> Tensor:
+        """(B, V) log-probabilities of the next token behind (B, D) hidden states, minus infinity where banned."""
+        return self.head.log_probabilities(hidden, self.table).index_fill(1, self.banned, float("-inf"))
+
+    def _source(self, sources: Sequence[Sequence[int]] | None) -> Source | None:
+        if sources is None:
+            return None
+        longest = max(map(len, sources))
+        real = torch.tensor([[place < len(row) for place in range(longest)] for row in sources])
+        ids = self._ids([[*row, *[0] * (longest - len(row))] for row in sources])
+        return Source(ids, None if bool(real.all()) else real.to(ids.device))
+
+    def _ids(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor(rows, dtype=torch.int64, device=self.table.device)
+
+    def _full(self, state: ModelState) -> bool:
+        longest = self.model.config.longest_input
+        return longest is not None and state.tokens >= longest
+
+
+def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:
+    """The state of some rows, each as often as it is named by the (B,) indices."""
+
+    def choose(node: State) -> State:
+        if isinstance(node, tuple):
+            return tuple(choose(part) for part in node)
+        return None if node is None else node.index_select(0, rows)
+
+    mask = state.source_mask
+    return ModelState(
+        state.tokens,
+        choose(state.layers),
+        None if state.source is None else state.source.index_select(0, rows),
+        None if mask is None else mask.index_select(0, rows),
+    )
+
+
+def next_token_head(module: PretrainingModel) -> Head:
+    """The head of the objective that has taught the model its next token.
+
+    Raises:
+        UserError: there is none.
+    """
+    heads: dict[str, Any] = dict(module.heads.items())
+    for name in ("clm", "span_corruption", "denoising"):
+        if name in heads:
+            return heads[name]
+    raise UserError(
+        f"this run was trained on {', '.join(heads)} and cannot write; generate needs a run with clm, span_corruption "
+        "or denoising"
+    )

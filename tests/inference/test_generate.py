@@ -1,0 +1,59 @@
+import pytest
+from tests.conftest import shrink
+from typer.testing import CliRunner
+
+import bakeoff
+from bakeoff.cli.app import app
+from bakeoff.errors import UserError
+from bakeoff.training.pretrain import pretrain
+
+
+def trained(name, corpus, folder, **changes):
+    recipe = shrink(name, **({"training.budget": {"steps": 150}, "training.optimizer.lr": 1e-2} | changes))
+    return pretrain(recipe, corpus.path, folder / name, device="cpu", progress=False)
+
+
+@pytest.fixture(scope="module")
+def runs(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    return {name: trained(name, corpus, folder) for name in ("gpt-tiny", "t5-tiny", "bart-tiny")}
+
+
+def test_a_causal_run_goes_on_in_the_manner_of_its_text(runs):
+    greedy = bakeoff.GenerationConfig(tokens=30, temperature=0)
+    (text,) = bakeoff.generate(runs["gpt-tiny"], ["The river"], greedy)
+    assert "the" in text
+    assert "[" not in text
+    assert bakeoff.generate(runs["gpt-tiny"].path, ["The river"], greedy) == [text]
+    assert bakeoff.generate(runs["gpt-tiny"], [""], greedy) != [""]  # a text of its own
+
+
+def test_marks_are_filled_and_numbered(runs):
+    config = bakeoff.GenerationConfig(tokens=20, temperature=0)
+    (text,) = bakeoff.generate(runs["t5-tiny"], ["The [MASK] finds the old [MASK]."], config)
+    assert text.startswith("[1] ")
+    (text,) = bakeoff.generate(runs["bart-tiny"], ["The [MASK] finds the old river."], config)
+    assert "[MASK]" not in text
+    assert text
+
+
+def test_what_is_refused(runs, corpus, tmp_path):
+    with pytest.raises(UserError, match="tokens are too long for this model, which has 512"):
+        bakeoff.generate(runs["gpt-tiny"], ["river " * 600])
+    with pytest.raises(UserError, match="101 \\[MASK\\], but the run knows 100 marks"):
+        bakeoff.generate(runs["t5-tiny"], ["[MASK]" * 101])
+    bert = trained("bert-tiny", corpus, tmp_path, **{"training.budget": {"steps": 2}})
+    with pytest.raises(UserError, match="cannot write"):
+        bakeoff.generate(bert, ["The river"])
+
+
+def test_the_command(runs):
+    run = str(runs["gpt-tiny"].path)
+    options = ["--tokens", "5", "--top-p", "0.9", "--seed", "1"]
+    first = CliRunner().invoke(app, ["generate", run, "The river", *options])
+    assert first.exit_code == 0
+    piped = CliRunner().invoke(app, ["generate", run, *options, "--json"], input="The river\n")
+    assert first.output.strip() in piped.output
+    wrong = CliRunner().invoke(app, ["generate", run, "The river", "--beams", "4", "--top-k", "3"])
+    assert isinstance(wrong.exception, UserError)
+    assert "a search does not sample" in str(wrong.exception)

@@ -1,0 +1,146 @@
+"""Generation against its definition: whole passes, all texts, exact probabilities."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import shrink
+
+from bakeoff.errors import UserError
+from bakeoff.inference.generation import GenerationConfig, Generator, next_token_head
+from bakeoff.inference.sampling import draw, filtered
+from bakeoff.models.model import Source
+from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.training.pretraining_model import PretrainingModel
+
+VOCABULARY = 60
+CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
+GREEDY = GenerationConfig(tokens=6, temperature=0)
+PROMPTS = [[7, 8, 9], [10], [11, 12, 13, 14, 15, 16, 17, 18]]
+SOURCES = [[20, 21, 22, 23], [24], [25, 26, 27, 28, 29, 30]]
+
+
+def build(name, vocabulary=VOCABULARY):
+    """A model whose next token is not always the same."""
+    torch.manual_seed(0)
+    module = PretrainingModel(shrink(name), vocabulary).eval()
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            parameter.data *= 8
+    return module
+
+
+def sources_of(module):
+    return SOURCES if module.model.config.sequence_to_sequence else None
+
+
+def by_whole_passes(module, prompt, source, tokens, end):
+    """Greedy, reading everything anew for each token."""
+    ids, written = list(prompt), []
+    read = None if source is None else Source(torch.tensor([source]))
+    head = next_token_head(module)
+    for _ in range(tokens):
+        hidden = module.model(torch.tensor([ids]), source=read)[:, -1]
+        token = int(head.log_probabilities(hidden, module.model.embedding.table).argmax())
+        if token == end:
+            break
+        ids.append(token)
+        written.append(token)
+    return written
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_greedy_equals_whole_passes_for_prompts_of_any_length(name):
+    module = build(name)
+    sources = sources_of(module)
+    expected = [
+        by_whole_passes(module, prompt, None if sources is None else sources[row], 6, None)
+        for row, prompt in enumerate(PROMPTS)
+    ]
+    assert Generator(module, None).write(PROMPTS, GREEDY, sources) == expected
+    end = expected[0][2]
+    stopped = Generator(module, end).write(PROMPTS, GREEDY, sources)
+    assert stopped[0] == expected[0][: expected[0].index(end)]
+
+
+def test_banned_tokens_are_never_written():
+    module = build("gpt-tiny")
+    free = Generator(module, None).write(PROMPTS, GREEDY)
+    banned = Generator(module, None, banned=[free[0][0]]).write(PROMPTS, GREEDY)
+    assert all(free[0][0] not in row for row in banned)
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "bart-tiny"])
+def test_a_sampled_row_does_not_depend_on_the_others(name):
+    module = build(name)
+    config = GenerationConfig(tokens=8, temperature=1.3, top_k=20, seed=3)
+    sources = sources_of(module)
+    together = Generator(module, None).write(PROMPTS, config, sources)
+    first = Generator(module, None).write(PROMPTS[:1], config, sources and sources[:1])
+    assert together[0] == first[0]
+    assert Generator(module, None).write(PROMPTS, config, sources) == together
+    other = config.model_copy(update={"seed": 4})
+    assert Generator(module, None).write(PROMPTS, other, sources) != together
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 2.0])
+def test_a_wide_search_finds_the_best_of_all_texts(penalty):
+    """With as many beams as there are texts nothing is lost, so the result is the best by exhaustion."""
+    vocabulary, end, tokens = 7, 6, 3
+    torch.manual_seed(1)
+    module = PretrainingModel(shrink("gpt-tiny"), vocabulary).eval()
+    for parameter in module.parameters():
+        parameter.data *= 5 if parameter.dim() > 1 else 1
+    prompt = [1, 2]
+    head, table = next_token_head(module), module.model.embedding.table
+
+    def log_probability(ids):
+        hidden = module.model(torch.tensor([prompt + ids]))[0, len(prompt) - 1 : -1]
+        every = head.log_probabilities(hidden, table)
+        return float(every[torch.arange(len(ids)), torch.tensor(ids)].double().sum())
+
+    texts = [[*body, end] for length in range(tokens) for body in itertools.product(range(end), repeat=length)]
+    texts += [list(body) for body in itertools.product(range(end), repeat=tokens)]
+    with torch.inference_mode():
+        values = [log_probability(ids) / ((5 + len(ids)) / 6) ** penalty for ids in texts]
+    best = [token for token in texts[int(np.argmax(values))] if token != end]
+    config = GenerationConfig(tokens=tokens, beams=vocabulary**tokens, length_penalty=penalty)
+    assert Generator(module, end).write([prompt], config) == [best]
+
+
+def test_filters_keep_what_they_say():
+    scores = torch.tensor([[0.5, 0.2, 0.15, 0.1, 0.05]]).log()
+    assert torch.allclose(filtered(scores)[0], scores.exp()[0].double(), atol=1e-6)
+    assert filtered(scores, top_k=2)[0].tolist() == pytest.approx([5 / 7, 2 / 7, 0, 0, 0])
+    assert filtered(scores, top_p=0.7)[0].tolist() == pytest.approx([5 / 7, 2 / 7, 0, 0, 0], abs=1e-6)
+    assert filtered(scores, top_p=0.71)[0].tolist() == pytest.approx([50 / 85, 20 / 85, 15 / 85, 0, 0], abs=1e-6)
+    assert filtered(scores, top_p=1e-9)[0].tolist() == [1, 0, 0, 0, 0]
+    cold = filtered(scores, temperature=0.5)[0]
+    assert cold.tolist() == pytest.approx([p * p / 0.325 for p in (0.5, 0.2, 0.15, 0.1, 0.05)], abs=1e-6)
+
+
+def test_draws_follow_the_probabilities():
+    probabilities = torch.tensor([0.0, 0.5, 0.0, 0.3, 0.2, 0.0], dtype=torch.float64)
+    count = 50_000
+    uniform = torch.rand(count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    drawn = draw(probabilities.expand(count, -1), uniform)
+    shares = torch.bincount(drawn, minlength=6) / count
+    assert shares.tolist() == pytest.approx(probabilities.tolist(), abs=5 * math.sqrt(0.25 / count))
+    edges = draw(probabilities.expand(2, -1), torch.tensor([0.0, 1 - 2**-53], dtype=torch.float64))
+    assert edges.tolist() == [1, 4]
+
+
+def test_positions_end_where_the_table_ends():
+    module = build("gpt-tiny")
+    longest = module.model.config.longest_input
+    prompt = [[7] * (longest - 2)]
+    assert len(Generator(module, None).write(prompt, GREEDY)[0]) == 3  # behind the last position one more is predicted
+
+
+def test_a_masked_model_cannot_write():
+    with pytest.raises(UserError, match="was trained on mlm, nsp and cannot write"):
+        Generator(PretrainingModel(shrink("bert-tiny"), VOCABULARY), None)
+    with pytest.raises(UserError, match="a search does not sample"):
+        GenerationConfig.parse({"beams": 4, "top_k": 3}, "generate")
