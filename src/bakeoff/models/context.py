@@ -50,6 +50,12 @@ class Context(NamedTuple):
     """(B or 1, 1, T or 1, S) True where the position of the third axis may attend to that of the fourth."""
     attention_bias: Tensor | None = None
     """(1, H, T, S) added to the scores of attention; made by the stack whose layers share it."""
+    positions: Tensor | None = None
+    """(B, T + N) position of each row, where rows of a second stream follow those of the tokens."""
+    segments: Tensor | None = None
+    """(B, T + N) segment of each row, for mixers that look at segments."""
+    queries: int = 0
+    """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
     source: Tensor | None = None

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, NormKind, Place
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
-from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
+from bakeoff.ops.dropout import dropout
 
 INITIAL_STANDARD_DEVIATION = 0.02
 """Of all linear maps and tables, as in GPT and BERT; larger tables make denormals and slow starts."""
@@ -66,6 +66,12 @@ class ModelConfig(Config):
         return stack
 
     @property
+    def two_streams(self) -> bool:
+        """Every mixer can attend over a second stream of queries, which do not see the tokens at their positions."""
+        mixers = [block.mixer_config for block in self.stack.distinct()]
+        return all(getattr(mixer, "two_streams", False) for mixer in mixers) and self.decoder is None
+
+    @property
     def table_width(self) -> int:
         """E, the width of the token table."""
         return self.embedding.width or (self.encoder or self.stack).width
@@ -87,6 +93,15 @@ class Source(NamedTuple):
     """(B, U) token ids."""
     real: Tensor | None = None
     """(B, U) True for tokens, False for padding; None where there is no padding."""
+
+
+class Queries(NamedTuple):
+    """The second stream: rows that know a position, but not the token at it (XLNet: Yang et al. 2019, section 2.3)."""
+
+    positions: Tensor
+    """(B, N) the positions."""
+    visible: Tensor
+    """(B, T + N, T) True where a row, a token's or a query's, may see a token; tokens see themselves in any case."""
 
 
 class ModelState(NamedTuple):
@@ -127,9 +142,11 @@ class Model(nn.Module):
                 self.target_embedding = config.embedding.build(None, place)
             self.decoder = config.decoder.build(place)
         stacks = [stack for stack in (config.encoder, config.decoder) if stack is not None]
-        self._attends = any(
-            isinstance(block.mixer_config, AttentionConfig) for stack in stacks for block in stack.layer_blocks()
-        )
+        mixers = [block.mixer_config for stack in stacks for block in stack.layer_blocks()]
+        self._attends = any(getattr(mixer, "attends", False) for mixer in mixers)
+        self.query: nn.Parameter | None = None
+        if config.two_streams:
+            self.query = nn.Parameter(torch.zeros(config.stack.width))  # g, what the second stream starts from
         initialise(self)
         if config.scaled_residuals:
             for stack in self.stacks().values():
@@ -159,6 +176,7 @@ class Model(nn.Module):
         real: Tensor | None = None,
         documents: Tensor | None = None,
         source: Source | None = None,
+        queries: Queries | None = None,
     ) -> Tensor:
         """Hidden states of the last layer.
 
@@ -169,19 +187,48 @@ class Model(nn.Module):
             documents: (B, T) document of each token, 0 for padding, where a row holds several documents, which then
                 do not see each other; `real` is not needed with it.
             source: what a sequence-to-sequence model reads before.
+            queries: N rows of the second stream, for models whose mixers have two.
 
         Returns:
-            (B, T, D); what stands at padding is meaningless.
+            (B, T, D), or (B, T + N, D) with a second stream; what stands at padding is meaningless.
         """
         encoded, source_mask = (None, None) if source is None else self.encode(source)
+        x = self._embed(ids, segments, 0)
         context = Context(
             real=real if documents is None else None,
             documents=documents,
             attention_mask=self._mask(real, documents, causal=self.config.causal),
+            segments=segments,
             source=encoded,
             source_mask=source_mask,
         )
-        return self.stack(self._embed(ids, segments, 0), context)[0]
+        if queries is not None:
+            x, context = self._with_queries(x, context, queries, real)
+        return self.stack(x, context)[0]
+
+    def _with_queries(
+        self, x: Tensor, context: Context, queries: Queries, real: Tensor | None
+    ) -> tuple[Tensor, Context]:
+        """Rows of the second stream behind those of the tokens."""
+        assert self.query is not None
+        rows, length = x.shape[:2]
+        count = queries.positions.shape[1]
+        start = dropout(self.query.expand(rows, count, -1), self.config.dropout, self.training)
+        mask = queries.visible
+        if real is not None:
+            mask = mask & real[:, None]
+        itself = torch.eye(length, dtype=torch.bool, device=x.device)
+        mask = torch.cat([mask[:, :length] | itself, mask[:, length:]], dim=1)  # a token sees itself, a query does not
+        own = torch.arange(length, device=x.device).expand(rows, -1)
+        segments = context.segments
+        if segments is not None:
+            segments = torch.cat([segments, segments.gather(1, queries.positions)], dim=1)
+        return torch.cat([x, start], dim=1), context._replace(
+            attention_mask=mask[:, None],
+            positions=torch.cat([own, queries.positions], dim=1),
+            segments=segments,
+            queries=count,
+        )
 
     def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
         """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""

@@ -16,7 +16,7 @@ from bakeoff.corpus.order import examples_of
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
-from bakeoff.models.model import Source
+from bakeoff.models.model import Queries, Source
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, Rewriting
@@ -47,6 +47,8 @@ class Batch:
     """Number of tokens, those of the source included, padding not counted."""
     source: Source | None = None
     """What the encoder reads, for a model that has a decoder too."""
+    queries: Queries | None = None
+    """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -66,6 +68,7 @@ class Batch:
             {name: (cast(Tensor, move(r)), cast(Tensor, move(y))) for name, (r, y) in self.targets.items()},
             self.tokens,
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
+            self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
         )
 
 
@@ -136,7 +139,7 @@ class Batches:
             draws = draws.static()
         examples = self.format.examples(indices, draws)
         targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
-        length = examples.ids.shape[1]
+        length = examples.ids.shape[1] if examples.visible is None else examples.visible.shape[1]
         parts = []
         for begin in _part_starts(len(indices), self.batch, self.micro_batch):
             end = min(begin + self.micro_batch, begin - begin % self.batch + self.batch, len(indices))
@@ -150,6 +153,10 @@ class Batches:
                     torch.from_numpy(examples.source_ids[begin:end]),
                     None if all_real else torch.from_numpy(source_real),
                 )
+            queries = None
+            if examples.query_positions is not None and examples.visible is not None:
+                own = examples.query_positions[begin:end], examples.visible[begin:end]
+                queries = Queries(*(torch.from_numpy(part) for part in own))
             within = {}
             for name, target in targets.items():
                 low, high = np.searchsorted(target.rows, [begin * length, end * length])
@@ -166,6 +173,7 @@ class Batches:
                     targets=within,
                     tokens=int((documents > 0).sum()) + (0 if source_real is None else int(source_real.sum())),
                     source=source,
+                    queries=queries,
                 )
             )
         return parts

@@ -30,6 +30,10 @@ class Examples:
     """(N, U) token ids that the encoder reads, where an objective has made a source and a target of the text."""
     source_real: NDArray[np.bool_] | None = None
     """(N, U) True for tokens of the source, False for padding."""
+    query_positions: NDArray[np.int64] | None = None
+    """(N, P) places of the rows of a second stream, where an objective has one."""
+    visible: NDArray[np.bool_] | None = None
+    """(N, T + P, T) True where a token's or a query's row may see a token."""
     relation: NDArray[np.int64] | None = None
     """(N,) label of how the second segment relates to the first, where an objective asked for it."""
 

@@ -85,6 +85,16 @@ class Rewriting(Protocol):
         ...
 
 
+@runtime_checkable
+class TwoStream(Protocol):
+    """An objective that adds rows to the model's second stream."""
+
+    @property
+    def queries_per_token(self) -> float:
+        """Expected number of these rows for each token of a row, for counting FLOPs."""
+        ...
+
+
 def refuse_unless_bidirectional(name: str, model: ModelConfig) -> str | None:
     """Why an objective that predicts from both sides cannot train this model, or None."""
     if model.causal:

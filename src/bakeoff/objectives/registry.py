@@ -8,6 +8,7 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.objectives.segment_pair import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
@@ -19,6 +20,7 @@ AnyObjectiveConfig = Annotated[
     | NextSentenceConfig
     | SentenceOrderConfig
     | SpanCorruptionConfig
-    | DenoisingConfig,
+    | DenoisingConfig
+    | PermutationConfig,
     Field(discriminator="kind"),
 ]

@@ -34,12 +34,15 @@ def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
     if module.model.target_embedding is not None:
         parts["target embedding"] = module.model.target_embedding
     parts |= {f"{name} head": head for name, head in module.heads.items()}
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
+    if module.model.query is not None:
+        counts["embedding"] += module.model.query.numel()
     parameters = module.parameter_count()
     reach = module.model.stack.reach()
     return Costs(
         vocabulary=vocabulary,
         parameters=parameters,
-        parts={name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()},
+        parts=counts,
         flops_per_token=module.flops_per_token(),
         receptive_field=None if math.isinf(sum(reach)) else round(sum(reach)) + 1,
         state_bytes=parameters * BYTES_PER_PARAMETER,

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.objectives.batches import Batch
-from bakeoff.objectives.objective import Objective, Rewriting
+from bakeoff.objectives.objective import Objective, Rewriting, TwoStream
 from bakeoff.recipe import Recipe
 
 
@@ -30,7 +30,7 @@ class PretrainingModel(nn.Module):
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
-        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source)
+        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source, batch.queries)
         hidden = hidden.flatten(0, 1)  # (B * T, D)
         return {
             name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
@@ -51,7 +51,8 @@ class PretrainingModel(nn.Module):
         """Floating-point operations of one token in training: forward, and twice as much backward."""
         source_length, length = self.row_lengths
         heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in self.objectives)
-        row = self.model.row_flops(length, source_length) + length * heads
+        queries = sum(each.queries_per_token for each in self.objectives if isinstance(each, TwoStream))
+        row = (1 + queries) * self.model.row_flops(length, source_length) + length * heads
         return round(3 * row / (source_length + length))
 
 

@@ -8,7 +8,9 @@ from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
+from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 
 MixerConfig = Annotated[
-    AttentionConfig | DepthwiseConvConfig | LightConvConfig | DynamicConvConfig, Field(discriminator="kind")
+    AttentionConfig | RelativeAttentionConfig | DepthwiseConvConfig | LightConvConfig | DynamicConvConfig,
+    Field(discriminator="kind"),
 ]

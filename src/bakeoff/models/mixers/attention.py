@@ -1,6 +1,6 @@
 """Multi-head attention: of a text to itself, and of a decoder to its source."""
 
-from typing import Literal, cast
+from typing import ClassVar, Literal, cast
 
 import torch
 from pydantic import Field
@@ -46,6 +46,7 @@ class AttentionConfig(HeadsConfig):
     """Rows of T5's table."""
     distance: int = Field(default=128, gt=1)
     """Distance from which on all are alike to T5's table."""
+    attends: ClassVar[bool] = True
 
     def build(self, place: Place) -> "Attention":
         """The mixer for one layer."""

@@ -1,0 +1,138 @@
+"""Attention by content, distance and segment, with a memory of earlier text and a second stream (XLNet)."""
+
+from typing import ClassVar, Literal, cast
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.attention import HeadsConfig
+from bakeoff.models.part import Part, State
+from bakeoff.ops.attention import attention
+from bakeoff.ops.dropout import dropout
+
+UNSEEN = -1e30
+"""Added to the score of what may not be seen; not infinity, so that a row which sees nothing has even weights."""
+
+
+class RelativeAttentionConfig(HeadsConfig):
+    """Relative attention of Transformer-XL (Dai et al. 2019, arXiv:1901.02860, section 3.3) and XLNet."""
+
+    kind: Literal["relative_attention"] = "relative_attention"
+    """The mixer's name."""
+    segments: bool = False
+    """Add a term that says whether two tokens are of the same segment (Yang et al. 2019, arXiv:1906.08237, 2.5)."""
+    memory: int | None = Field(default=None, ge=0)
+    """How many tokens before a chunk are remembered; absent: all."""
+    attends: ClassVar[bool] = True
+    two_streams: ClassVar[bool] = True
+
+    def build(self, place: Place) -> "RelativeAttention":
+        """The mixer for one layer."""
+        return RelativeAttention(self, place, self.checked(place))
+
+
+class RelativeAttention(Part):
+    """softmax(((Q + u) K^T + (Q + v) R^T + (Q + w) S^T) / sqrt(D / H)) V, R by distance and S by segment.
+
+    Shapes: B batch, T tokens, N queries of the second stream, M remembered tokens, D width, H heads.
+
+    The second stream is N further rows behind the T tokens' (`context.queries`): keys and values come from the tokens
+    alone, so the rows differ in their queries, positions and what they see, and in nothing else.
+    """
+
+    def __init__(self, config: RelativeAttentionConfig, place: Place, rate: float) -> None:
+        super().__init__()
+        width, heads = place.width, config.heads
+        self.heads = heads
+        self.causal = place.causal
+        self.memory = config.memory
+        self.rate = rate
+        self.query = nn.Linear(width, width, bias=False)
+        self.key_value = nn.Linear(width, 2 * width, bias=False)
+        self.distance = nn.Linear(width, width, bias=False)
+        self.output = nn.Linear(width, width, bias=False)
+        self.content_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # u
+        self.distance_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # v
+        if config.segments:
+            self.segment_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # w
+            self.segments = nn.Parameter(torch.empty(heads, 2, width // heads))  # the same one, another one
+            nn.init.normal_(self.segments, std=0.02)
+        self.has_segments = config.segments
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T + N, D) to (B, T + N, D); the state is the (B, M, D) inputs of the remembered tokens."""
+        length = x.shape[1] - context.queries
+        memory = cast(Tensor | None, state)
+        remembered = 0 if memory is None else memory.shape[1]
+        seen = x[:, :length] if memory is None else torch.cat([memory, x[:, :length]], dim=1)
+        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T + N, D / H)
+        key, value = self.key_value(seen).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        scale = query.shape[-1] ** -0.5
+        bias = self._by_distance(query, context, length, remembered)
+        if self.has_segments:
+            bias = bias + self._by_segment(query, context, remembered)
+        bias = bias * scale
+        mask = self._mask(context, length, remembered, x.device)
+        if mask is not None:
+            bias = bias + torch.where(mask, 0.0, UNSEEN)
+        rate = self.rate if self.training else 0.0
+        mixed = attention(query + self.content_bias, key, value, bias=bias, scale=scale, dropout=rate)
+        if memory is not None:
+            kept = seen.shape[1] if self.memory is None else min(self.memory, seen.shape[1])
+            state = seen[:, seen.shape[1] - kept :].detach()
+        return self.output(mixed.transpose(1, 2).flatten(-2)), state
+
+    def _by_distance(self, query: Tensor, context: Context, length: int, remembered: int) -> Tensor:
+        """(B, H, T + N, M + T) scores of the distances, each row from its own position."""
+        device = query.device
+        keys = torch.arange(-remembered, length, device=device)
+        positions = torch.arange(length, device=device)[None] if context.positions is None else context.positions
+        distances = torch.arange(-(length - 1), length + remembered, device=device)  # of a query from a key
+        waves = dropout(sine_then_cosine(distances, self.distance.in_features), self.rate, self.training)
+        vectors = self.distance(waves.to(query.dtype)).unflatten(-1, (self.heads, -1)).permute(1, 2, 0)
+        scores = (query + self.distance_bias) @ vectors  # (B, H, T + N, M + 2 T - 1)
+        index = positions[:, :, None] - keys + length - 1  # (B or 1, T + N, M + T)
+        return scores.gather(-1, index[:, None].expand(*scores.shape[:3], -1))
+
+    def _by_segment(self, query: Tensor, context: Context, remembered: int) -> Tensor:
+        """(B, H, T + N, M + T) scores of being in one segment; what is remembered counts as segment 0."""
+        scores = (query + self.segment_bias) @ self.segments.transpose(1, 2)  # (B, H, T + N, 2)
+        if context.segments is None:
+            return scores[..., :1]
+        own = F.pad(context.segments[:, : context.segments.shape[1] - context.queries], (remembered, 0))
+        other = (context.segments[:, :, None] != own[:, None]).long()  # (B, T + N, M + T)
+        return scores.gather(-1, other[:, None].expand(*scores.shape[:3], -1))
+
+    def _mask(self, context: Context, length: int, remembered: int, device: torch.device) -> Tensor | None:
+        """True where a row may see a token; what is remembered can always be seen."""
+        if context.attention_mask is not None:
+            return F.pad(context.attention_mask, (remembered, 0), value=True)
+        if not self.causal:
+            return None
+        return torch.ones(length, remembered + length, dtype=torch.bool, device=device).tril(remembered)
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Nothing."""
+        return like.new_zeros(rows, 0, self.output.in_features)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass in a row of `length` tokens, without memory."""
+        width = self.output.in_features
+        attended = (length + 1) / 2 if self.causal else length
+        distances = 2 * length - 1
+        by_distance = 2 * distances * width + 2 * width * width * distances / length
+        return round(2 * 4 * width * width + 2 * 2 * attended * width + by_distance)
+
+    def reach(self) -> tuple[float, float]:
+        """Everything, or everything before."""
+        return float("inf"), 0 if self.causal else float("inf")
+
+
+def sine_then_cosine(places: Tensor, width: int) -> Tensor:
+    """(n, D) first all sines, then all cosines, of place / 10000^(2 i / D), as Transformer-XL lays them out."""
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=places.device, dtype=torch.float32) / width)
+    angles = places.float()[:, None] * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]

@@ -1,0 +1,89 @@
+"""Factorisation orders against a construction by hand, one example at a time."""
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import shrink
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.errors import UserError
+from bakeoff.objectives.permutation import PermutationConfig
+from bakeoff.objectives.segment_pair import SegmentPairConfig
+from bakeoff.recipe import load_recipe
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.training.speed import make_batches
+
+
+def drawn(corpus, epoch=0, **options):
+    objective = PermutationConfig(**options).build(shrink("xlnet-tiny").model, corpus.tokenizer.size)
+    pairs = SegmentPairConfig(length=40).build(corpus.train, corpus.tokenizer, None)
+    indices = np.arange(pairs.size)
+    draws = Draws(0, np.full(len(indices), epoch), indices)
+    examples = pairs.examples(indices, draws)
+    before = examples.ids.copy()
+    targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws)
+    assert np.array_equal(examples.ids, before)  # nothing is replaced
+    return examples, targets
+
+
+@pytest.mark.parametrize("ngram", [1, 5])
+def test_each_row_sees_what_comes_before_it_in_the_order(corpus, ngram):
+    examples, targets = drawn(corpus, ngram=ngram)
+    length, rows = examples.ids.shape[1], examples.visible.shape[1]
+    owner, place = np.divmod(targets.rows, rows)
+    for example in range(len(examples.ids)):
+        own = place[owner == example] - length  # this row's queries
+        assert own.tolist() == list(range(len(own)))
+        order = examples.query_positions[example, own].tolist()
+        assert len(set(order)) == len(order)
+        assert targets.labels[owner == example].tolist() == examples.ids[example, order].tolist()
+        assert (examples.sources[example, order] >= 0).all()  # never a special token
+        for step, position in enumerate(order):
+            seen = set(range(length)) - set(order) | set(order[:step])
+            assert set(np.flatnonzero(examples.visible[example, length + step])) == seen
+            assert set(np.flatnonzero(examples.visible[example, position])) == seen
+        for position in set(range(length)) - set(order):
+            assert set(np.flatnonzero(examples.visible[example, position])) == set(range(length)) - set(order)
+
+
+def test_the_share_and_the_evenness_of_the_order(corpus):
+    examples, targets = drawn(corpus, rate=0.25, ngram=1)
+    ordinary = (examples.sources >= 0).sum()
+    assert len(targets.labels) / ordinary == pytest.approx(0.25, rel=0.05)
+    first, second = examples.query_positions[:, 0], examples.query_positions[:, 1]
+    rising = (first < second).mean()
+    assert rising == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(first)))
+    other, _ = drawn(corpus, epoch=1, rate=0.25, ngram=1)
+    assert not np.array_equal(other.query_positions, examples.query_positions)
+
+
+def test_a_target_does_not_know_itself_or_what_follows(corpus):
+    """Changing a target, or one behind it in the order, changes nothing of its prediction, in any layer."""
+    recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, "input.length": 40})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
+    length = batch.ids.shape[1]
+    counts = torch.bincount(batch.targets["permutation"][0] // (length + batch.queries.positions.shape[1]))
+    expected = module.model(batch.ids, batch.segments, batch.real, queries=batch.queries)[:, length:]
+    step = int(counts.min()) // 2
+    changed = batch.ids.clone()
+    for row in range(len(changed)):
+        behind = batch.queries.positions[row, step : counts[row]]
+        changed[row, behind] = (changed[row, behind] + 7) % (corpus.tokenizer.size - 10) + 10
+    found = module.model(changed, batch.segments, batch.real, queries=batch.queries)[:, length:]
+    torch.testing.assert_close(found[:, : step + 1], expected[:, : step + 1], atol=1e-6, rtol=1e-5)
+    assert not torch.allclose(found[:, step + 1], expected[:, step + 1])
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "reason"),
+    [
+        ("bert-tiny", {"objective": [{"kind": "permutation"}]}, "relative_attention can, no other"),
+        ("conv-light-encoder-tiny", {"objective": [{"kind": "permutation"}]}, "relative_attention can, no other"),
+        ("xlnet-tiny", {"model.embedding.positions": "learned"}, "set positions to none"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(name, changes, reason):
+    with pytest.raises(UserError, match=reason):
+        build_on_meta(load_recipe(name, changes), 100)
