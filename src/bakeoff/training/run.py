@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import write_atomically
+from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
 from bakeoff.tensors import load_tensors, save_tensors
@@ -118,6 +118,11 @@ class Run:
         """Add a line to metrics.jsonl."""
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def sync_metrics(self) -> None:
+        """Bring metrics.jsonl to the disk."""
+        if (self.path / "metrics.jsonl").is_file():
+            sync(self.path / "metrics.jsonl")
 
     def truncate_metrics(self, step: int) -> None:
         """Forget the metrics behind a step, which a resumed training writes anew."""
