@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.predict import predict
+    from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.training.run import Run
 
@@ -20,6 +21,7 @@ _HOMES = {
     "Budget": "bakeoff.optimization.budget",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "Run": "bakeoff.training.run",
+    "Start": "bakeoff.training.initial_weights",
     "TaskConfig": "bakeoff.tasks.data",
     "compare": "bakeoff.comparison.execution",
     "evaluate": "bakeoff.tasks.evaluate",
@@ -34,6 +36,7 @@ __all__ = [
     "Budget",
     "FinetuneConfig",
     "Run",
+    "Start",
     "TaskConfig",
     "compare",
     "evaluate",

@@ -26,6 +26,11 @@ class AdafactorConfig(OptimizerBaseConfig):
     epsilons: tuple[float, float] = (1e-30, 1e-3)
     """What is added to squared gradients, and the least size that a tensor is taken to have."""
 
+    @property
+    def moments(self) -> int:
+        """None for matrices, whose rows and columns alone have moments; vectors are too few to count."""
+        return 0
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
@@ -38,8 +43,8 @@ class Adafactor(torch.optim.Optimizer):
     V is a running mean of g^2 + e1 with decay 1 - t^-c; for matrices R C / mean(R), with the running means R of the
     rows and C of the columns. Of tensors with more dimensions the two largest are factored, as in T5's code.
 
-    torch's own is another algorithm: it caps the learning rate at 1 / sqrt(t), and instead of adding e1 it holds the
-    moments above its square, which stops tensors with small gradients, or divides by zero where e1 is the paper's.
+    torch's own is another algorithm: it caps the learning rate at 1 / sqrt(t), and instead of adding e1 it holds V
+    above e1^2, which stops tensors with small gradients, or divides zero by zero where e1 is the paper's.
     """
 
     def __init__(

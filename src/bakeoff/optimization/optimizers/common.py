@@ -15,6 +15,11 @@ class OptimizerBaseConfig(Config):
     lr: float = Field(gt=0)
     """Learning rate where the schedule's factor is 1, such as at the end of the warm-up."""
 
+    @property
+    def moments(self) -> int:
+        """Numbers that the optimizer keeps for each parameter; those of rows and columns do not count."""
+        raise NotImplementedError
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         raise NotImplementedError
@@ -44,3 +49,8 @@ class MomentsConfig(DecayConfig):
     """Decay rates of the two moments."""
     epsilon: float = Field(default=1e-6, gt=0)
     """Added to the root of the second moment."""
+
+    @property
+    def moments(self) -> int:
+        """The mean of the gradients, and that of their squares."""
+        return 2

@@ -20,6 +20,11 @@ class SgdConfig(DecayConfig):
     weight_decay: float = Field(default=0.0, ge=0)
     """L2 decay: added to the gradient, and so part of the momentum; norms and biases have none."""
 
+    @property
+    def moments(self) -> int:
+        """The momentum's direction, where there is momentum."""
+        return 1 if self.momentum else 0
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters, fused into one pass."""
         return torch.optim.SGD(self.groups(module), lr=self.lr, momentum=self.momentum, fused=True)
@@ -34,6 +39,11 @@ class NagConfig(DecayConfig):
     """Share of the last step's direction that stays."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled decay, x <- (1 - lr decay) x before the step; norms and biases have none."""
+
+    @property
+    def moments(self) -> int:
+        """The momentum's direction."""
+        return 1
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
