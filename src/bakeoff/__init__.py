@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.predict import predict
+    from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.training.run import Run
 
@@ -23,6 +24,7 @@ _HOMES = {
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
     "Run": "bakeoff.training.run",
+    "Start": "bakeoff.training.initial_weights",
     "TaskConfig": "bakeoff.tasks.data",
     "compare": "bakeoff.comparison.execution",
     "evaluate": "bakeoff.tasks.evaluate",
@@ -39,6 +41,7 @@ __all__ = [
     "FinetuneConfig",
     "GenerationConfig",
     "Run",
+    "Start",
     "TaskConfig",
     "compare",
     "evaluate",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -108,6 +109,30 @@ def test_a_file_in_the_place_of_a_directory_is_one_line(capsys, tmp_path, corpus
     refused(capsys, "finetune", pretrained, "--train", labelled, *columns, *out)
     refused(capsys, "demo", *out)
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_run_grows_and_is_unshared(capsys, tmp_path, corpus, labelled):
+    arguments = ["pretrain", "--corpus", corpus.path, "--budget", "steps=2", "--out"]
+    shared = ["bert-tiny", *SMALL, "--set", "model.encoder.share=all", "--set", "training.validation_examples=16"]
+    assert call(capsys, *arguments, tmp_path / "shared", *shared)[0] == 0
+    out, grow = tmp_path / "deep", ["--from", tmp_path / "shared", "--grow", 3]
+    both = [*shared, "--encoder-from", tmp_path / "shared", "--grow", 3]
+    assert "--grow is for --from" in refused(capsys, *arguments, out, *both)
+    assert "grow_by" in refused(capsys, *arguments, out, *grow, "--grow-by", "chance")
+    assert "name one, such as" in refused(capsys, *arguments, out, *grow, "--set", "training.batch=2")
+    assert "give a recipe" in refused(capsys, *arguments, out)
+    assert not out.exists()
+    status, printed, err = call(capsys, *arguments, out, *grow)
+    assert status == 0, err
+    assert re.search(r"shared, grown to 3 layers by repeat: (\d+) of \1 tensors\n", printed)
+    task = ["--train", labelled, "--text-column", "text", "--label-column", "label", "--option", "epochs=1"]
+    task += ["--option", "least_steps=1", "--unshare", "--json", "--out", tmp_path / "task"]
+    status, printed, err = call(capsys, "finetune", out, *task)
+    assert status == 0, err
+    results = json.loads(printed)
+    assert results["transferred_tensors"] == results["total_tensors"] - 2
+    assert "unshare: true" in (tmp_path / "task" / "task.yaml").read_text()
+    assert "share: none" in (tmp_path / "task" / "recipe.yaml").read_text()
 
 
 def test_values_out_of_range_are_one_line(capsys, tmp_path, corpus):

@@ -3,7 +3,6 @@ import torch
 from torch import nn
 
 from bakeoff.optimization.optimizers import AdamWConfig, LambConfig
-from bakeoff.optimization.schedules import CosineConfig, LinearConfig
 
 
 def lamb_in_numpy(weight, gradients, lr, decay, beta1, beta2, epsilon):
@@ -51,14 +50,3 @@ def test_norms_and_biases_have_no_weight_decay():
     assert [tuple(p.shape) for p in decayed["params"]] == [(4, 3), (5, 4)]
     assert [tuple(p.shape) for p in free["params"]] == [(4,), (4,), (4,)]
     assert (decayed["weight_decay"], free["weight_decay"]) == (0.1, 0.0)
-
-
-def test_schedules_rise_and_fall():
-    linear = LinearConfig(warmup=10)
-    assert linear.factor(0, 110) == 0.1
-    assert linear.factor(9, 110) == 1.0
-    assert linear.factor(60, 110) == 0.5
-    cosine = CosineConfig(warmup=0, final=0.1)
-    assert cosine.factor(0, 100) == 1.0
-    assert abs(cosine.factor(50, 100) - 0.55) < 1e-12
-    assert abs(cosine.factor(100, 100) - 0.1) < 1e-12

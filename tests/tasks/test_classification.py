@@ -9,6 +9,7 @@ from bakeoff.tasks.batches import InputBatch
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.training.pretraining_model import PretrainingModel
 
 
 def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
@@ -86,3 +87,13 @@ def test_sharing_models_transfer_each_part_once(corpus):
     assert sum(name.startswith("model.encoder.parts.mixer") for name in classifier.state_dict()) == 6
     batch = InputBatch(torch.randint(60, (2, 7)), None, None)
     assert classifier(batch).shape == (2, 2)
+
+
+def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
+    shared = recipe.changed({"model.encoder.share": "all"})
+    pretrained = PretrainingModel(shared, 60).eval()
+    save_file(pretrained.state_dict(), tmp_path / "model.safetensors")
+    apart = Classifier(recipe, 60, "cls", 2, 0.0).eval()
+    assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
+    ids = torch.randint(60, (2, 7))
+    assert torch.equal(apart.model(ids), pretrained.model(ids))

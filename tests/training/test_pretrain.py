@@ -75,6 +75,41 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, 
     assert parts.summary["tokens"] == whole.summary["tokens"]
 
 
+OPTIMIZERS = [
+    {"kind": "sgd", "lr": 0.1, "momentum": 0.9},
+    {"kind": "nag", "lr": 0.1, "weight_decay": 0.1},
+    {"kind": "adafactor", "lr": 0.02},
+]
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS, ids=[optimizer["kind"] for optimizer in OPTIMIZERS])
+def test_every_optimizer_and_the_plateau_resume_bit_for_bit(optimizer, corpus, tmp_path, monkeypatch):
+    """The plateau's losses come from the metrics; here none is low enough, so that every second one halves the rate."""
+    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 4)
+    changes = {
+        "training.budget": {"steps": 36},
+        "training.optimizer": optimizer,
+        "training.schedule": {"kind": "plateau", "warmup": 4, "patience": 1, "threshold": 0.9},
+        "training.batch": 2,
+        "input.length": 8,
+        "model.encoder.layers": 1,
+    }
+    recipe = shrink("conv-light-encoder-tiny", **changes)
+    whole = train(recipe, corpus, tmp_path / "whole", seed=3)
+    rates = [line["learning_rate"] / optimizer["lr"] for line in whole.metrics() if line["kind"] == "train"]
+    assert {1.0, 0.5, 0.25, 0.125} <= set(rates)
+    for number in (13, 27):  # between two validations, and where one has just been made
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, number)
+            with pytest.raises(Interrupted):
+                train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
+    parts = train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
+    expected = weights(whole)
+    for key, value in weights(parts).items():
+        assert torch.equal(value, expected[key]), key
+    assert course(parts) == course(whole)
+
+
 def test_another_seed_gives_other_weights_and_the_same_seed_the_same(corpus, tmp_path):
     recipe = shrink("bert-tiny")
     first, second, third = (train(recipe, corpus, tmp_path / str(i), seed=seed) for i, seed in enumerate((0, 0, 1)))

@@ -1,11 +1,12 @@
 """`bakeoff recipes`, `show` and `pretrain`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from bakeoff.cli.output import Device, Json, Seed, Set, losses_text, print_json, print_table
+from bakeoff.errors import UserError
 
 
 def recipes(json: Json = False) -> None:
@@ -55,15 +56,24 @@ def show(
 
 
 def pretrain(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made.")],
     out: Annotated[Path, typer.Option(help="Directory of the run.")],
+    recipe: Annotated[str | None, typer.Argument(help="A recipe's name or file. With --from: that run's.")] = None,
     budget: Annotated[
         str | None, typer.Option(help="tokens=5M, flops=1e15, minutes=10 or steps=1000. Default: the recipe's.")
     ] = None,
     set: Set = [],  # noqa: B006
     seed: Seed = 0,
     device: Device = "auto",
+    from_run: Annotated[Path | None, typer.Option("--from", metavar="RUN", help="Start from a run's weights.")] = None,
+    grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,
+    grow_by: Annotated[
+        str, typer.Option(metavar="repeat|interleave", help="Layers 1 2 become 1 2 1 2, or 1 1 2 2.")
+    ] = "repeat",
+    encoder_from: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Start a sequence-to-sequence model's encoder from a run.")
+    ] = None,
+    decoder_from: Annotated[Path | None, typer.Option(metavar="RUN", help="And its decoder from another.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, exactly.")] = False,
     json: Json = False,
 ) -> None:
@@ -73,16 +83,22 @@ def pretrain(
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
+    from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
     from bakeoff.training.progress import duration
 
+    given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
+    given = {name: value for name, value in given.items() if value is not None}
+    if recipe is None and set:
+        raise UserError(f"--set changes a recipe, and none is given; name one, such as {from_run or 'RUN'}/recipe.yaml")
     run = pretrain_model(
-        load_recipe(recipe, set),
+        None if recipe is None else load_recipe(recipe, set),
         corpus,
         out,
         seed=seed,
         budget=None if budget is None else Budget.parse_text(budget),
         device=device,
+        start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
         resume=resume,
     )
     summary = run.summary
@@ -92,6 +108,7 @@ def pretrain(
     print_table(
         {
             "run": run.path,
+            **({"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if given else {}),
             "trained": f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
             "parameters": f"{summary['parameters']:,}",
@@ -99,3 +116,10 @@ def pretrain(
             "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
         }
     )
+
+
+def _taken(environment: dict[str, Any]) -> str:
+    """How many tensors came from other runs, and what is fresh."""
+    taken = environment["initial_weights"]
+    fresh = f", fresh: {', '.join(taken['fresh'])}" if taken["fresh"] else ""
+    return f"{taken['tensors']} of {taken['of']} tensors{fresh}"

@@ -25,6 +25,7 @@ def finetune(
     ] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or matthews: what dev decides by.")] = "accuracy",
+    unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
     train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
     options: Annotated[
         list[str],
@@ -72,11 +73,12 @@ def finetune(
             )
     elif set:
         raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
+    settings = dict(parse_override(text, "--option") for text in options)
     result = finetune_model(
         begun,
         TaskConfig.parse(given, "finetune"),
         out,
-        config=FinetuneConfig.parse(dict(parse_override(text, "--option") for text in options), "--option"),
+        config=FinetuneConfig.parse(settings | ({"unshare": True} if unshare else {}), "--option"),
         seed=seed,
         tokenizer=tokenizer or corpus,
         device=device,

@@ -1,6 +1,7 @@
-"""Learning-rate schedules: a factor of the learning rate, as a pure function of the step."""
+"""Learning-rate schedules: a factor of the learning rate, as a pure function of the step and the held-out losses."""
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -9,7 +10,7 @@ from bakeoff.config import Config
 
 
 class WarmupConfig(Config):
-    """A linear rise from zero at the start."""
+    """A linear rise from zero at the start, and 1 behind it unless a schedule says otherwise."""
 
     warmup: float = Field(default=0.0, ge=0)
     """Steps of linear rise; below 1 a share of all steps. Under another budget than the recipe's the share stays."""
@@ -21,15 +22,28 @@ class WarmupConfig(Config):
             share = self.warmup / (planned_steps or steps)
         return self.model_copy(update={"warmup": float(round(min(1.0, share) * steps))})
 
-    def factor(self, step: int, steps: int) -> float:
-        """Factor of the learning rate at a step counted from 0 of `steps`, the warm-up being in steps."""
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """Factor of the learning rate in one step, the warm-up being in steps.
+
+        Args:
+            step: counted from 0.
+            steps: of the whole training.
+            losses: the held-out losses that have been measured so far, the one before the training left out.
+        """
         if step < self.warmup:
             return (step + 1) / self.warmup
         return self.decay((step - self.warmup) / max(1.0, steps - self.warmup))
 
     def decay(self, progress: float) -> float:
         """Factor when that share of the steps behind the warm-up is done."""
-        raise NotImplementedError
+        return 1.0
+
+
+class ConstantConfig(WarmupConfig):
+    """The same learning rate to the end."""
+
+    kind: Literal["constant"] = "constant"
+    """The schedule's name."""
 
 
 class LinearConfig(WarmupConfig):
@@ -56,4 +70,54 @@ class CosineConfig(WarmupConfig):
         return self.final + (1 - self.final) * (1 + math.cos(math.pi * min(1.0, progress))) / 2
 
 
-ScheduleConfig = Annotated[LinearConfig | CosineConfig, Field(discriminator="kind")]
+class InverseSqrtConfig(WarmupConfig):
+    """Decay with the root of the step: min(s / w, sqrt(w / s)) at step s = 1, 2, ... with a warm-up of w steps.
+
+    The optimizer's `lr` is that of the peak, at s = w. Vaswani et al. 2017 (arXiv:1706.03762, section 5.3) write
+    D^-0.5 min(s^-0.5, s w^-1.5), whose peak is (D w)^-0.5; T5 writes 1 / sqrt(max(s, w)), whose peak is w^-0.5.
+    """
+
+    kind: Literal["inverse_sqrt"] = "inverse_sqrt"
+    """The schedule's name."""
+    rise: bool = True
+    """The learning rate rises during the warm-up; false: it is that of the peak from the start (T5)."""
+
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """min(s / w, sqrt(w / s)), or min(1, sqrt(w / s)) without the rise."""
+        warmup = max(1.0, self.warmup)
+        fall = math.sqrt(warmup / (step + 1))
+        return min((step + 1) / warmup if self.rise else 1.0, fall)
+
+
+class PlateauConfig(WarmupConfig):
+    """Smaller whenever the held-out loss has stopped falling (gated convolutions, TCN, Pham et al. 2016).
+
+    The rule of torch's ReduceLROnPlateau, which takes a loss whenever the training measures one
+    (`training.validations` times in all, so the rule is the same under any budget). How often the rate has fallen is
+    worked out anew from all losses, so there is nothing to save.
+    """
+
+    kind: Literal["plateau"] = "plateau"
+    """The schedule's name."""
+    shrink: float = Field(default=0.5, gt=0, lt=1)
+    """What the learning rate is multiplied by."""
+    patience: int = Field(default=0, ge=0)
+    """How many losses in a row that are no better than the best are let pass; one more, and the rate falls."""
+    threshold: float = Field(default=1e-4, ge=0, lt=1)
+    """A loss is better when it is lower than the best by more than this share of it."""
+
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """The rise times shrink^n, with n the number of times that patience has run out."""
+        best, worse, reductions = math.inf, 0, 0
+        for loss in losses:
+            worse += 1
+            if loss < best * (1 - self.threshold):
+                best, worse = loss, 0
+            elif worse > self.patience:
+                reductions, worse = reductions + 1, 0
+        return super().factor(step, steps) * self.shrink**reductions
+
+
+ScheduleConfig = Annotated[
+    ConstantConfig | LinearConfig | CosineConfig | InverseSqrtConfig | PlateauConfig, Field(discriminator="kind")
+]

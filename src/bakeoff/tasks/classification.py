@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
+from bakeoff.models.layer_map import model_sources
 from bakeoff.models.model import Source, initialise
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
@@ -72,9 +73,9 @@ def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
     """Put the pre-trained weights into a classifier: the model's, and the pooler's of a sentence head.
 
     Args:
-        classifier: of the same recipe.
+        classifier: where they go.
         weights: the run's model.safetensors.
-        recipe: the run's recipe.
+        recipe: the run's recipe; the classifier's may share fewer of its layers.
 
     Returns:
         How many tensors were taken; each has been compared with the file's.
@@ -83,7 +84,10 @@ def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
         UserError: the file lacks a tensor of the model, or one has another shape.
     """
     file = load_tensors(weights)
-    found = {name: tensor for name, tensor in file.items() if name.startswith("model.")}
+    with torch.device("meta"):
+        pretrained = recipe.model.build(len(classifier.model.embedding.table))
+    sources = model_sources(pretrained, classifier.model).items()
+    found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
     if classifier.pooler is not None:
         for part in recipe.objective:
             prefix = f"heads.{part.kind}.pooler."

@@ -87,11 +87,7 @@ def evaluate(
 
 def _evaluate_text(run: Run, corpus: Corpus, examples: int | None, device: str) -> dict[str, Any]:
     """The held-out losses, on rows and masks that never change."""
-    if corpus.tokenizer.to_string() != run.tokenizer.to_string():
-        raise UserError(
-            f"{corpus.path}: prepared with another tokenizer than {run.path}; prepare it with --tokenizer "
-            f"{run.path / 'tokenizer.json'}"
-        )
+    run.require_tokenizer_of(corpus)
     on = resolve_device(device)
     module = run.load(on)
     held_out = make_batches(run.recipe, module, corpus, seed=0, held_out=True)

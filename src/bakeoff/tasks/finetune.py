@@ -10,6 +10,7 @@ import yaml
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import Diverged, UserError
+from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
@@ -82,6 +83,8 @@ def finetune(
     recipe = begun.recipe.changed({"training.precision": precision})
     if config.model_dropout is not None:
         recipe = recipe.changed({"model.dropout": config.model_dropout})
+    if config.unshare:
+        recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe.model, config.length)
     setting = Setting(config, task.metric, format, seed, on, precision)
@@ -208,7 +211,7 @@ def _fit_all(
             torch.manual_seed(setting.seed)
             classifier = Classifier(source.recipe, source.tokenizer.size, pooling, len(data.classes), config.dropout)
             if source.run is not None:
-                transferred = transfer(classifier, source.run.path / "model.safetensors", source.recipe)
+                transferred = transfer(classifier, source.run.path / "model.safetensors", source.run.recipe)
             classifier.to(setting.device)
             title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
             with Progress(title, steps, shown) as bar:

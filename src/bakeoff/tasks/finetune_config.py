@@ -32,6 +32,8 @@ class FinetuneConfig(Config):
     """Dropout of what the classes are read from."""
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Replaces the recipe's dropout inside of the model."""
+    unshare: bool = False
+    """Layers that share parts get copies of their own before the training: the same function, free to differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"
     """How a row becomes one vector: its first position through a tanh layer, the mean or maximum of all, or its last
     position; auto: cls where the recipe has nsp or sop, last for causal models, mean otherwise."""

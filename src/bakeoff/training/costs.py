@@ -6,8 +6,8 @@ from bakeoff.config import Config
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import build_on_meta
 
-BYTES_PER_PARAMETER = 16
-"""Weight, gradient and the optimizer's two moments, four bytes each."""
+BYTES_PER_NUMBER = 4
+"""Weights, gradients and the optimizer's moments are float32."""
 
 
 class Costs(Config):
@@ -45,5 +45,5 @@ def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
         parts=counts,
         flops_per_token=module.flops_per_token(),
         receptive_field=None if math.isinf(sum(reach)) else round(sum(reach)) + 1,
-        state_bytes=parameters * BYTES_PER_PARAMETER,
+        state_bytes=parameters * (2 + recipe.training.optimizer.moments) * BYTES_PER_NUMBER,
     )

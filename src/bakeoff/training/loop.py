@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -63,17 +64,18 @@ def optimize(
     step: int,
     device: torch.device,
     precision: str,
+    losses: Sequence[float] = (),
 ) -> dict[str, torch.Tensor]:
     """One optimizer step over the parts of a batch.
 
     Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into parts.
+    cut into parts. `losses` are the held-out losses so far, for schedules that look at them.
 
     Returns:
         Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.
     """
     training = recipe.training
-    factor = training.schedule.factor(step, training.budget.steps or 1)
+    factor = training.schedule.factor(step, training.budget.steps or 1, losses)
     for group in optimizer.param_groups:
         group["lr"] = training.optimizer.lr * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
@@ -135,6 +137,7 @@ class Training:
         self.validation_steps = {0} | {round(self.steps * (i + 1) / count) for i in range(count)}
         self.log_every = max(1, self.steps // TRAIN_LINES)
         self.last_validation: dict[str, Any] = {}
+        self.losses: list[float] = []  # held-out losses behind step 0, which the schedule may look at
         self.unread: list[tuple[int, torch.Tensor]] = []  # tokens and figures of steps whose figures are on the device
         self.read_every = READ_EVERY[device.type]
         self.read_at = 0.0
@@ -150,6 +153,7 @@ class Training:
         self.run.truncate_metrics(self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
+        self.losses = [line["loss"] for line in lines if line["step"] > 0]
         return True
 
     def train(self) -> None:
@@ -176,6 +180,7 @@ class Training:
                     position.step,
                     self.device,
                     self.precision,
+                    self.losses,
                 )
                 position.step += 1
                 self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
@@ -201,7 +206,8 @@ class Training:
                     )
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
+        self.run.sync_metrics()
         save_checkpoint(self.run.checkpoints, self.position.step, self.module, self.optimizer, asdict(self.position))
 
     def _read(self, names: list[str]) -> None:
@@ -267,7 +273,8 @@ class Training:
                 "loss": sum(self.module.weights[name] * mean for name, mean in means.items()),
                 "losses": means,
                 "gradient_norm": norm,
-                "learning_rate": training.optimizer.lr * training.schedule.factor(position.step - 1, self.steps),
+                "learning_rate": training.optimizer.lr
+                * training.schedule.factor(position.step - 1, self.steps, self.losses),
                 "tokens_per_second": round(position.since_tokens / position.since_seconds, 1),
             }
         )
@@ -277,4 +284,6 @@ class Training:
         figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)
+        if self.position.step > 0:
+            self.losses.append(figures["loss"])
         self.progress.validated(self.position.step, figures["losses"])

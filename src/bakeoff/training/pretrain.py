@@ -12,7 +12,9 @@ from bakeoff.durable import held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
+from bakeoff.training.checkpoint import list_checkpoints
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
+from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Training
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
@@ -51,25 +53,27 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
 
 
 def pretrain(
-    recipe: Recipe,
+    recipe: Recipe | None,
     corpus: str | Path,
     out: str | Path,
     *,
     seed: int = 0,
     budget: Budget | None = None,
     device: str = "auto",
+    start: Start | None = None,
     resume: bool = False,
     progress: bool = True,
 ) -> Run:
     """Pre-train a model.
 
     Args:
-        recipe: what to train and how.
+        recipe: what to train and how; None: as the run that `start` names was trained.
         corpus: a directory that `prepare` made.
         out: directory of the run; it must not exist, unless `resume`.
         seed: of the weights, the order, the masks and the dropout.
         budget: replaces the recipe's own; its schedule is fitted to it.
         device: auto, cpu, cuda or mps.
+        start: the runs that the first weights come from; None: chance.
         resume: continue the run at `out` if there is one; it must have the same settings.
         progress: show a bar, or lines where there is no terminal.
 
@@ -80,15 +84,16 @@ def pretrain(
     """
     opened = Corpus.open(corpus)
     on = resolve_device(device)
+    run = Run.open(out) if resume and (Path(out) / "recipe.yaml").exists() else None
+    recipe = _recipe(recipe, start, run)
     request = {
         "recipe": recipe.model_dump(mode="json"),
         "budget": None if budget is None else str(budget),
         "seed": seed,
         "corpus": {"path": str(corpus), "fingerprint": opened.fingerprint},
+        "origin": None if start is None else str(start),
     }
-    run = None
-    if resume and (Path(out) / "recipe.yaml").exists():
-        run = Run.open(out)
+    if run:
         _require_same_request(run, request)
         if run.finished:
             return run
@@ -104,7 +109,10 @@ def pretrain(
     batches.step(0)  # what is wrong with the corpus comes out before there is a directory
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)
-    run = run or Run.create(out, settled, opened.tokenizer, {**request, **here})
+    taken = None
+    if start is not None and not (run and list_checkpoints(run.checkpoints)):
+        taken = start.load(module, opened)
+    run = run or Run.create(out, settled, opened.tokenizer, {**request, "initial_weights": taken, **here})
     with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
         if run.finished:  # by another process, since we looked
             return run
@@ -114,9 +122,27 @@ def pretrain(
             for key in ("device", "device_name", "threads", "versions"):
                 for name, old, new in differing(run.environment[key], here[key], key):
                     shown.line(f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ")
+        elif taken is not None:
+            shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
+            training.save()  # so that a resumed training does not need the runs that it started from
         training.train()
         run.finish(module, _summary(training, opened, seed))
     return run
+
+
+def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:
+    """What to train: as given, or as the run that it starts from; as deep as `start` says.
+
+    Raises:
+        UserError: neither is given, or the run cannot be grown.
+    """
+    if recipe is not None:
+        return recipe if start is None else start.fit(recipe)
+    if start is None:
+        raise UserError("give a recipe, or a run to start from (--from RUN)")
+    if begun is not None:
+        return Recipe.parse(begun.environment["recipe"], str(begun.path))
+    return start.recipe()
 
 
 def _summary(training: Training, corpus: Corpus, seed: int) -> dict[str, Any]:
@@ -144,6 +170,9 @@ def _require_same_request(run: Run, request: dict[str, Any]) -> None:
     for key in ("seed", "budget"):
         if begun[key] != request[key]:
             raise UserError(f"{run.path}: --resume: the run was begun with {key} {begun[key]}, not {request[key]}")
+    if begun.get("origin") != request["origin"]:
+        old, new = (origin or "from random weights" for origin in (begun.get("origin"), request["origin"]))
+        raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
     for key, old, new in differing(begun["recipe"], request["recipe"]):

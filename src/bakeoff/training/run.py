@@ -9,8 +9,9 @@ from typing import Any, Self
 
 import torch
 
+from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import write_atomically
+from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe, read_yaml
 from bakeoff.tensors import load_tensors, save_tensors
@@ -99,6 +100,18 @@ class Run:
         """The figures of the whole training; only a finished run has one."""
         return self._json("summary.json")
 
+    def require_tokenizer_of(self, corpus: Corpus) -> None:
+        """Refuse a corpus whose ids mean something else.
+
+        Raises:
+            UserError: it was prepared with another tokenizer.
+        """
+        if corpus.tokenizer.to_string() != self.tokenizer.to_string():
+            raise UserError(
+                f"{corpus.path}: prepared with another tokenizer than {self.path}; prepare it with --tokenizer "
+                f"{self.path / 'tokenizer.json'}"
+            )
+
     def _json(self, name: str) -> dict[str, Any]:
         values: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
         return values
@@ -118,6 +131,11 @@ class Run:
         """Add a line to metrics.jsonl."""
         with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def sync_metrics(self) -> None:
+        """Bring metrics.jsonl to the disk."""
+        if (self.path / "metrics.jsonl").is_file():
+            sync(self.path / "metrics.jsonl")
 
     def truncate_metrics(self, step: int) -> None:
         """Forget the metrics behind a step, which a resumed training writes anew."""
@@ -153,6 +171,7 @@ class Run:
 
 def model_card(recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
     """The README.md of a run."""
+    start = f"| begun | {environment['origin']} |\n" if environment.get("origin") else ""
     validation = summary["validation"]
     losses = "\n".join(
         f"| {name} | {loss:.4f} | {validation['accuracy'][name]:.4f} |" for name, loss in validation["losses"].items()
@@ -168,7 +187,7 @@ Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {recipe.paper}
 | training time | {summary["seconds"] / 60:.1f} minutes on {environment["device_name"]} |
 | corpus | {environment["corpus"]["path"]}, fingerprint {environment["corpus"]["fingerprint"]} |
 | seed | {summary["seed"]} |
-
+{start}
 Held-out text:
 
 | objective | loss (nats) | accuracy |

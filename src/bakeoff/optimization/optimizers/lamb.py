@@ -1,48 +1,15 @@
-"""Optimizers: AdamW from torch, and LAMB."""
+"""LAMB: layer-wise adaptive moments."""
 
 from collections.abc import Callable, Iterable
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.config import Config
+from bakeoff.optimization.optimizers.common import MomentsConfig
 
 
-class AdamConfig(Config):
-    """What AdamW and LAMB have in common."""
-
-    lr: float = Field(gt=0)
-    """Learning rate at the end of the warm-up."""
-    weight_decay: float = Field(default=0.01, ge=0)
-    """Decoupled weight decay; norms and biases have none."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    """Decay rates of the two moments."""
-    epsilon: float = Field(default=1e-6, gt=0)
-    """Added to the root of the second moment."""
-
-    def groups(self, module: nn.Module) -> list[dict[str, Any]]:
-        """Parameters with and without decay: norms' and biases' are vectors, all others have two dimensions or more."""
-        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        return [
-            {"params": [p for p in trained if p.dim() >= 2], "weight_decay": self.weight_decay},
-            {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
-        ]
-
-
-class AdamWConfig(AdamConfig):
-    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101)."""
-
-    kind: Literal["adamw"] = "adamw"
-    """The optimizer's name."""
-
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters, fused into one pass."""
-        return torch.optim.AdamW(self.groups(module), lr=self.lr, betas=self.betas, eps=self.epsilon, fused=True)
-
-
-class LambConfig(AdamConfig):
+class LambConfig(MomentsConfig):
     """Layer-wise adaptive moments for large batches (You et al. 2020, arXiv:1904.00962, algorithm 2)."""
 
     kind: Literal["lamb"] = "lamb"
@@ -101,6 +68,3 @@ class Lamb(torch.optim.Optimizer):
         ]
         torch._foreach_mul_(updates, ratios)
         torch._foreach_add_(parameters, updates, alpha=-group["lr"])
-
-
-OptimizerConfig = Annotated[AdamWConfig | LambConfig, Field(discriminator="kind")]

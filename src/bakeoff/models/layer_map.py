@@ -1,0 +1,132 @@
+"""Which tensors of a model become which of another that has its layers apart, more of them, or both.
+
+Sharing is an index map (models/stack.py), so undoing it and growing are edits of that map: layer l of the new stack
+starts from one layer of the old, and every part that it applies from the part that the old layer applied.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from bakeoff.errors import UserError
+from bakeoff.models.model import Model, ModelConfig
+from bakeoff.models.stack import Stack, StackConfig
+
+GrowBy = Literal["repeat", "interleave"]
+
+
+def source_layers(old: int, new: int, by: GrowBy) -> list[int]:
+    """For each of `new` layers the one of `old` that it starts from.
+
+    repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, every layer again.
+    """
+    return [layer % old if by == "repeat" else layer * old // new for layer in range(new)]
+
+
+def unshared(model: ModelConfig) -> dict[str, Any]:
+    """The changes of a recipe whose layers then have parts of their own each."""
+    sides = {"encoder": model.encoder, "decoder": model.decoder}
+    changes: dict[str, Any] = {}
+    for side, stack in sides.items():
+        if stack is not None:
+            changes |= {f"model.{side}.share": "none", f"model.{side}.groups": 1}
+    return changes
+
+
+def grown(model: ModelConfig, layers: int, by: GrowBy) -> dict[str, Any]:
+    """The changes of a recipe whose stacks then have that many layers; a list of blocks grows like the layers do.
+
+    Raises:
+        UserError: a stack has more layers than that.
+    """
+    changes: dict[str, Any] = {}
+    for side, stack in {"encoder": model.encoder, "decoder": model.decoder}.items():
+        if stack is None or stack.layers == layers:
+            continue
+        if stack.layers > layers:
+            raise UserError(f"--grow {layers}: the {side} has {stack.layers} layers already, and they only become more")
+        changes[f"model.{side}.layers"] = layers
+        if isinstance(stack.block, list):
+            changes[f"model.{side}.block"] = _grown_blocks(stack, layers, by)
+    return changes
+
+
+def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str, Any]]:
+    """The blocks of the layers that each new one starts from, equal neighbours as one with its `repeat`."""
+    old = stack.layer_blocks()
+    blocks: list[dict[str, Any]] = []
+    for layer in source_layers(stack.layers, layers, by):
+        block = {**old[layer].model_dump(mode="json"), "repeat": 1}
+        if blocks and {**blocks[-1], "repeat": 1} == block:
+            blocks[-1]["repeat"] += 1
+        else:
+            blocks.append(block)
+    return blocks
+
+
+def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str, str]:
+    """For each tensor of a model the name of the one of another that it starts from.
+
+    Args:
+        old: where the tensors come from; names and shapes are enough, so that it may be on the meta device.
+        new: of the same kind of model.
+        by: how a deeper stack starts from a shallower one; None: they must be equally deep.
+
+    Raises:
+        UserError: the stacks do not match.
+    """
+    stacks = new.stacks()
+    names = {name: name for name in new.state_dict() if name.partition(".")[0] not in stacks}
+    for side, stack in stacks.items():
+        found = old.stacks().get(side)
+        if found is None:
+            raise UserError(f"this model has a {side}, but the run's has none")
+        names |= {
+            f"{side}.{name}": f"{side}.{source}" for name, source in stack_sources(found, stack, side, by).items()
+        }
+    return names
+
+
+def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -> dict[str, str]:
+    """For each tensor of a stack the name of the one of another that it starts from.
+
+    Attention to a source, where the other stack has none, is left out.
+
+    Raises:
+        UserError: the numbers of layers or their parts do not match, or a shared part would start from several.
+    """
+    depth, target = len(old.index_map), len(new.index_map)
+    if depth != target and (by is None or depth > target):
+        grow = f"; --grow {target} makes them more" if depth < target else ""
+        raise UserError(f"the {side} has {target} layers, but the run's has {depth}{grow}")
+    parts = _part_sources(old, new, source_layers(depth, target, by or "repeat"))
+    names = {}
+    for name in new.state_dict():
+        if not name.startswith("parts."):
+            names[name] = name
+            continue
+        _, part, index, rest = name.split(".", 3)
+        if (part, int(index)) in parts:
+            names[name] = f"parts.{part}.{parts[part, int(index)]}.{rest}"
+    return names
+
+
+def _part_sources(old: Stack, new: Stack, layers: Sequence[int]) -> dict[tuple[str, int], int]:
+    """For each kind and index of a part of the new stack the index of the old one that it starts from."""
+    found: dict[tuple[str, int], int] = {}
+    first: dict[tuple[str, int], int] = {}
+    for layer, source in enumerate(layers):
+        before = dict(old.index_map[source])
+        for key in new.index_map[layer]:
+            if key[0] not in before:
+                if key[0] == "cross":
+                    continue
+                raise UserError(f"layer {layer + 1} has a part '{key[0]}', which the run's layers do not have")
+            index = before[key[0]]
+            if found.setdefault(key, index) != index:
+                raise UserError(
+                    f"layers {first[key] + 1} and {layer + 1} share their {key[0]}, but would start from layers "
+                    f"{layers[first[key]] + 1} and {source + 1} of the run, where they differ; share less, use other "
+                    "groups, or --grow-by interleave"
+                )
+            first.setdefault(key, layer)
+    return found

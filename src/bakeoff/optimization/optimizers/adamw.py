@@ -1,0 +1,23 @@
+"""AdamW: torch's own."""
+
+from typing import Literal
+
+import torch
+from torch import nn
+
+from bakeoff.optimization.optimizers.common import MomentsConfig
+
+
+class AdamWConfig(MomentsConfig):
+    """Adam with decoupled weight decay (Loshchilov and Hutter 2019, arXiv:1711.05101).
+
+    With `weight_decay: 0` it is Adam itself (Kingma and Ba 2015, arXiv:1412.6980); the Transformer's is
+    `{kind: adamw, weight_decay: 0, betas: [0.9, 0.98], epsilon: 1.0e-9}`.
+    """
+
+    kind: Literal["adamw"] = "adamw"
+    """The optimizer's name."""
+
+    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+        """The optimizer of a module's parameters, fused into one pass."""
+        return torch.optim.AdamW(self.groups(module), lr=self.lr, betas=self.betas, eps=self.epsilon, fused=True)

@@ -1,0 +1,56 @@
+"""What optimizers' configs have in common."""
+
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import nn
+
+from bakeoff.config import Config
+
+
+class OptimizerBaseConfig(Config):
+    """What all of them have in common."""
+
+    lr: float = Field(gt=0)
+    """Learning rate where the schedule's factor is 1, such as at the end of the warm-up."""
+
+    @property
+    def moments(self) -> int:
+        """Numbers that the optimizer keeps for each parameter; those of rows and columns do not count."""
+        raise NotImplementedError
+
+    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+        """The optimizer of a module's parameters."""
+        raise NotImplementedError
+
+
+class DecayConfig(OptimizerBaseConfig):
+    """An optimizer with weight decay."""
+
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Weight decay; norms and biases have none."""
+
+    def groups(self, module: nn.Module) -> list[dict[str, Any]]:
+        """Parameters with and without decay: norms' and biases' are vectors, all others have two dimensions or more."""
+        trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        return [
+            {"params": [p for p in trained if p.dim() >= 2], "weight_decay": self.weight_decay},
+            {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
+        ]
+
+
+class MomentsConfig(DecayConfig):
+    """What AdamW and LAMB have in common."""
+
+    weight_decay: float = Field(default=0.01, ge=0)
+    """Decoupled weight decay; norms and biases have none."""
+    betas: tuple[float, float] = (0.9, 0.999)
+    """Decay rates of the two moments."""
+    epsilon: float = Field(default=1e-6, gt=0)
+    """Added to the root of the second moment."""
+
+    @property
+    def moments(self) -> int:
+        """The mean of the gradients, and that of their squares."""
+        return 2

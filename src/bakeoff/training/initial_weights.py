@@ -1,0 +1,184 @@
+"""The first weights of a training, where they come from other runs instead of chance."""
+
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from bakeoff.config import Config
+from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
+from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
+from bakeoff.recipe import Recipe
+from bakeoff.tensors import load_tensors
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.training.run import Run
+
+
+class Start(Config):
+    """Either one run, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
+
+    run: Path | None = None
+    """The run whose weights are taken; `--from`."""
+    grow: int | None = Field(default=None, gt=0)
+    """Number of layers that its stacks get."""
+    grow_by: GrowBy = "repeat"
+    """Which layers the new ones start from: the whole stack is repeated, or every layer is, beside itself."""
+    encoder: Path | None = None
+    """The run that the encoder, the token table and the input's embedding come from."""
+    decoder: Path | None = None
+    """The run that the decoder comes from; attention to the encoder stays fresh where that run has none."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.run is None) == (self.encoder is None):
+            raise ValueError(
+                "give either --from or --encoder-from"
+                + (", to which --grow and --decoder-from belong" if self.run is None else ", not both")
+            )
+        if self.grow is not None and self.run is None:
+            raise ValueError("--grow is for --from; encoder and decoder start from runs that are as deep as they are")
+        if self.decoder is not None and self.encoder is None:
+            raise ValueError("--decoder-from needs --encoder-from, whose run has the token table")
+        return self
+
+    def __str__(self) -> str:
+        """In words, such as `from runs/small, grown to 12 layers by repeat`."""
+        if self.run is None:
+            return f"with the encoder from {self.encoder}" + (
+                f" and the decoder from {self.decoder}" if self.decoder else ""
+            )
+        return f"from {self.run}" + (f", grown to {self.grow} layers by {self.grow_by}" if self.grow else "")
+
+    def recipe(self) -> Recipe:
+        """The run's own recipe: its steps, with precision and compilation as they were asked for, deeper if it grows.
+
+        Raises:
+            UserError: there is no such run, or a sequence-to-sequence model is started, which needs a recipe.
+        """
+        if self.run is None:
+            raise UserError(f"{self}: name the recipe of the sequence-to-sequence model")
+        run = Run.open_finished(self.run)
+        asked = Recipe.parse(run.environment["recipe"], str(self.run)).training
+        kept = {"training.precision": asked.precision, "training.compile": asked.compile}
+        return self.fit(run.recipe.changed(kept))
+
+    def fit(self, recipe: Recipe) -> Recipe:
+        """A recipe with as many layers as the run grows to.
+
+        Raises:
+            UserError: it has more.
+        """
+        return recipe if self.grow is None else recipe.changed(grown(recipe.model, self.grow, self.grow_by))
+
+    def load(self, module: PretrainingModel, corpus: Corpus) -> dict[str, Any]:
+        """Put the runs' weights into a module whose own are fresh.
+
+        Returns:
+            How many `tensors` were taken, how many the module has (`of`), and which parts of it stayed `fresh`.
+
+        Raises:
+            UserError: a run is missing or unfinished, has another tokenizer than the corpus, or does not fit.
+        """
+        if self.run is not None:
+            sources = [self._whole(Run.open_finished(self.run), module)]
+        else:
+            assert self.encoder is not None
+            if module.model.encoder is None or module.model.decoder is None:
+                raise UserError(f"{self}: this model is not sequence-to-sequence; start it with --from RUN")
+            sources = [_encoder(Run.open_finished(self.encoder), module)]
+            if self.decoder is not None:
+                sources.append(_decoder(Run.open_finished(self.decoder), module))
+        sources[0].run.require_tokenizer_of(corpus)
+        tensors: dict[str, Tensor] = {}
+        for source in sources:
+            tensors |= source.read(module)
+        module.load_state_dict(tensors, strict=False)
+        own = module.state_dict()
+        assert all(torch.equal(own[name].cpu(), tensor) for name, tensor in tensors.items())
+        fresh = sorted({_part_of(name) for name in own if name not in tensors})
+        return {"tensors": len(tensors), "of": len(own), "fresh": fresh}
+
+    def _whole(self, run: Run, module: PretrainingModel) -> "Source":
+        """All of the model, and the heads of the objectives that the run had, too."""
+        old = build_on_meta(run.recipe, run.tokenizer.size)
+        by = None if self.grow is None else self.grow_by
+        if all(len(stack.layers) == self.grow for stack in old.model.stacks().values()):
+            raise UserError(f"--grow {self.grow}: {run.path} has {self.grow} layers already")
+        try:
+            found = model_sources(old.model, module.model, by)
+        except UserError as error:
+            raise UserError(f"{run.path}: {error}") from None
+        names = {f"model.{name}": f"model.{source}" for name, source in found.items()}
+        own = module.state_dict()
+        names |= {name: name for name in own if name.startswith("heads.") and name.split(".")[1] in old.heads}
+        return Source(run, names, [name for name in own if name.startswith("model.")])
+
+
+class Source(NamedTuple):
+    """What is taken from one run."""
+
+    run: Run
+    """The run."""
+    names: dict[str, str]
+    """For each tensor of the module its name in the run."""
+    needed: list[str]
+    """Tensors of the module that must come from it."""
+
+    def read(self, module: PretrainingModel) -> dict[str, Tensor]:
+        """The tensors under their names in the module.
+
+        Raises:
+            UserError: one is missing, or has another shape.
+        """
+        own, file = module.state_dict(), load_tensors(self.run.path / "model.safetensors")
+        for name in [*self.needed, *self.names]:
+            source = self.names.get(name, name)
+            if name not in self.names or source not in file:
+                raise UserError(f"{self.run.path}: this model needs {name}, which the run's does not have")
+            if file[source].shape != own[name].shape:
+                there, here = tuple(file[source].shape), tuple(own[name].shape)
+                other = "" if source == name else f" ({source})"
+                raise UserError(f"{self.run.path}: {name} is {here} here, but {there} there{other}")
+        return {name: file[source] for name, source in self.names.items()}
+
+
+def _encoder(run: Run, module: PretrainingModel) -> Source:
+    """The encoder, the token table and the rest of the input's embedding."""
+    needed = [name for name in module.state_dict() if name.startswith(("model.encoder.", "model.embedding."))]
+    names = _stack_names(run, module, "encoder") | {name: name for name in needed if "model.embedding." in name}
+    return Source(run, names, needed)
+
+
+def _decoder(run: Run, module: PretrainingModel) -> Source:
+    """The decoder, and of its embedding what the run has too.
+
+    Encoder and decoder have one embedding config, so that the decoder's may have a norm, say, that the run did without.
+    """
+    names = _stack_names(run, module, "decoder")
+    embedding = "model.target_embedding." if run.recipe.model.sequence_to_sequence else "model.embedding."
+    there = build_on_meta(run.recipe, run.tokenizer.size).state_dict()
+    for name in module.state_dict():
+        source = name.replace("model.target_embedding.", embedding)
+        if name.startswith("model.target_embedding.") and source in there:
+            names[name] = source
+    return Source(run, names, [])
+
+
+def _stack_names(run: Run, module: PretrainingModel, side: str) -> dict[str, str]:
+    old = build_on_meta(run.recipe, run.tokenizer.size).model.stacks().get(side)
+    if old is None:
+        raise UserError(f"--{side}-from {run.path}: that run's model has no {side}")
+    try:
+        found = stack_sources(old, module.model.stacks()[side], side)
+    except UserError as error:
+        raise UserError(f"--{side}-from {run.path}: {error}") from None
+    return {f"model.{side}.{name}": f"model.{side}.{source}" for name, source in found.items()}
+
+
+def _part_of(name: str) -> str:
+    """What a tensor belongs to: `model.decoder.parts.cross`, `model.embedding.norm`, `heads.mlm`."""
+    pieces = name.split(".")
+    return ".".join(pieces[:2] if pieces[0] == "heads" else pieces[: 4 if pieces[2] == "parts" else 3])

@@ -1,0 +1,207 @@
+"""Trainings that start from other runs: the same function at step 0, grown or not, and nothing else needed later."""
+
+import os
+import shutil
+import signal
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import shrink
+
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.models.model import ModelConfig, Source
+from bakeoff.optimization.budget import Budget
+from bakeoff.training import loop
+from bakeoff.training.initial_weights import Start
+from bakeoff.training.pretrain import pretrain
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+def train(recipe, corpus, out, **options):
+    return pretrain(recipe, corpus.path, out, progress=False, device="cpu", **options)
+
+
+def validations(run):
+    return [line["losses"] for line in run.metrics() if line["kind"] == "validation"]
+
+
+def interrupted(monkeypatch, step, call):
+    """A training that SIGINT reaches while that step is made."""
+    exact = loop.optimize
+
+    def stops(module, optimizer, parts, recipe, seed, index, *rest):
+        if index == step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return exact(module, optimizer, parts, recipe, seed, index, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "optimize", stops)
+        with pytest.raises(Interrupted):
+            call()
+
+
+@pytest.fixture(scope="module")
+def albert(corpus, tmp_path_factory):
+    recipe = shrink("albert-tiny", **{"model.encoder.share": "all"})
+    return train(recipe, corpus, tmp_path_factory.mktemp("runs") / "albert")
+
+
+@pytest.fixture(scope="module")
+def bert(corpus, tmp_path_factory):
+    return train(shrink("bert-tiny"), corpus, tmp_path_factory.mktemp("runs") / "bert")
+
+
+@pytest.fixture(scope="module")
+def gpt(corpus, tmp_path_factory):
+    return train(shrink("gpt-tiny"), corpus, tmp_path_factory.mktemp("runs") / "gpt")
+
+
+def test_it_goes_on_from_the_runs_loss_with_the_runs_recipe(albert, corpus, tmp_path):
+    run = train(None, corpus, tmp_path / "run", start=Start(run=albert.path))
+    assert validations(run)[0] == validations(albert)[-1]
+    assert validations(run)[-1] != validations(albert)[-1]
+    assert run.recipe == albert.recipe
+    taken = run.environment["initial_weights"]
+    assert taken == {"tensors": taken["of"], "of": len(load_file(run.path / "model.safetensors")), "fresh": []}
+    assert run.environment["origin"] == f"from {albert.path}"
+    assert f"| begun | from {albert.path} |" in (run.path / "README.md").read_text()
+    assert "begun |" not in (albert.path / "README.md").read_text()
+
+
+def test_unsharing_by_the_recipe_keeps_the_loss(albert, corpus, tmp_path):
+    recipe = albert.recipe.changed({"model.encoder.share": "none"})
+    run = train(recipe, corpus, tmp_path / "run", start=Start(run=albert.path))
+    assert validations(run)[0] == validations(albert)[-1]
+    assert len(load_file(run.path / "model.safetensors")) > len(load_file(albert.path / "model.safetensors"))
+
+
+@pytest.mark.parametrize("by", ["repeat", "interleave"])
+def test_growing_a_shared_run_is_applying_its_layer_more_often(albert, by, corpus, tmp_path):
+    start = Start(run=albert.path, grow=3, grow_by=by)
+    run = train(None, corpus, tmp_path / "run", start=start, budget=Budget(steps=1))
+    assert run.recipe.model.encoder.layers == 3
+    assert run.environment["origin"] == f"from {albert.path}, grown to 3 layers by {by}"
+    module = albert.load()
+    module.model.stack.layers = (module.model.stack.layers[0],) * 3
+    torch.manual_seed(1)
+    deep = PretrainingModel(run.recipe, run.tokenizer.size).eval()
+    assert start.load(deep, corpus)["fresh"] == []
+    ids = torch.arange(5, 25).view(2, 10)
+    assert torch.equal(deep.model(ids), module.model(ids))
+
+
+def test_heads_of_other_objectives_are_fresh(albert, corpus, tmp_path):
+    recipe = albert.recipe.changed({"objective": [{"kind": "mlm", "ngram": 3}, {"kind": "nsp"}]})
+    run = train(recipe, corpus, tmp_path / "run", start=Start(run=albert.path))
+    assert run.environment["initial_weights"]["fresh"] == ["heads.nsp"]
+
+
+def test_a_resumed_training_does_not_need_the_run_it_came_from(bert, corpus, tmp_path, monkeypatch):
+    source = tmp_path / "source"
+    shutil.copytree(bert.path, source)
+    start = Start(run=source, grow=3)
+    whole = train(None, corpus, tmp_path / "whole", start=start)
+    interrupted(monkeypatch, 5, lambda: train(None, corpus, tmp_path / "later", start=start))
+
+    def killed(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:  # before there is a checkpoint of any step
+        patch.setattr(loop, "optimize", killed)
+        with pytest.raises(KeyboardInterrupt):
+            train(None, corpus, tmp_path / "early", start=start)
+    shutil.rmtree(source)
+    for name in ("later", "early"):
+        parts = train(None, corpus, tmp_path / name, start=start, resume=True)
+        expected = load_file(whole.path / "model.safetensors")
+        for key, value in load_file(parts.path / "model.safetensors").items():
+            assert torch.equal(value, expected[key]), key
+        assert validations(parts) == validations(whole)
+    with pytest.raises(UserError, match=r"begun from .*source, grown to 3 layers by repeat, not from random weights"):
+        train(whole.recipe, corpus, tmp_path / "later", resume=True)
+
+
+def sequence_to_sequence():
+    """A recipe whose stacks are those of shrunk bert-tiny and gpt-tiny; nothing trains it here."""
+    recipe = shrink("bert-tiny")
+    decoder = shrink("gpt-tiny").model_dump(mode="json")["model"]["decoder"]
+    decoder["block"] |= {"cross": {"heads": 2}}
+    model = ModelConfig.model_validate({**recipe.model.model_dump(mode="json"), "decoder": decoder})
+    return recipe.model_copy(update={"model": model, "objective": []})
+
+
+def test_encoder_and_decoder_start_from_runs_of_their_own(bert, gpt, corpus):
+    torch.manual_seed(1)
+    module = PretrainingModel(sequence_to_sequence(), corpus.tokenizer.size).eval()
+    fresh = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    taken = Start(encoder=bert.path, decoder=gpt.path).load(module, corpus)
+    own = ["model.target_embedding.norm", "model.target_embedding.segments"]  # GPT's embedding has neither
+    assert taken["fresh"] == ["model.decoder.parts.cross", *own]
+    ids = torch.arange(5, 25).view(2, 10)
+    assert torch.equal(module.model.encode(Source(ids))[0], bert.load().model(ids))
+    found, there = module.state_dict(), load_file(gpt.path / "model.safetensors")
+    counted = 0
+    for name, tensor in found.items():
+        if name.startswith(tuple(taken["fresh"])):
+            continue
+        source = name.replace("target_embedding", "embedding")
+        expected = there[source] if source != name or "decoder" in name else None
+        assert expected is None or torch.equal(tensor, expected), name
+        counted += expected is not None
+    assert counted == sum(name.startswith("model.decoder.") for name in there) + 1
+    cross = "model.decoder.parts.cross.0.function.output.weight"
+    assert torch.equal(found[cross], fresh[cross])
+
+
+def test_an_encoder_alone_leaves_the_decoder_fresh(bert, corpus):
+    module = PretrainingModel(sequence_to_sequence(), corpus.tokenizer.size)
+    fresh = Start(encoder=bert.path).load(module, corpus)["fresh"]
+    parts = [f"model.decoder.parts.{name}" for name in ("cross", "ffn", "mixer")]
+    assert fresh == [*parts, *(f"model.target_embedding.{name}" for name in ("norm", "positions", "segments"))]
+
+
+def test_what_does_not_fit_is_one_line_and_leaves_nothing(bert, gpt, corpus, tmp_path):
+    def refused(message, recipe, **start):
+        with pytest.raises(UserError, match=message) as caught:
+            train(recipe, corpus, tmp_path / "run", start=Start.parse(start, "pretrain"))
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "run").exists()
+
+    own = bert.recipe
+    narrow = own.changed({"model.encoder.block.ffn.width": 48})
+    refused(
+        r"bert: model\.encoder\.parts\.ffn\S+input.weight is \(48, 32\) here, but \(32, 32\) there$",
+        narrow,
+        run=bert.path,
+    )
+    before = own.changed({"model.encoder.block.norm": "pre"})
+    refused("this model needs model.encoder.norm.weight, which the run's does not have", before, run=bert.path)
+    refused("has 3 layers, but the run's has 2; --grow 3", own.changed({"model.encoder.layers": 3}), run=bert.path)
+    refused("--grow 1: the encoder has 2 layers already", None, run=bert.path, grow=1)
+    refused("--grow 2: .*bert has 2 layers already", None, run=bert.path, grow=2)
+    refused("this model has a decoder, but the run's has none", gpt.recipe, run=bert.path)
+    refused("no such run", None, run=tmp_path / "absent")
+    refused("is not sequence-to-sequence; start it with --from", own, encoder=bert.path)
+    refused("name the recipe of the sequence-to-sequence model", None, encoder=bert.path)
+    refused("give either --from or --encoder-from, not both", own, run=bert.path, encoder=bert.path)
+    refused("give either --from or --encoder-from, to which --grow", own, grow=4)
+    refused("--grow is for --from", own, encoder=bert.path, grow=4)
+    refused("--decoder-from needs --encoder-from", own, run=bert.path, decoder=gpt.path)
+    with pytest.raises(UserError, match="give a recipe, or a run to start from"):
+        train(None, corpus, tmp_path / "run")
+    module = PretrainingModel(sequence_to_sequence(), corpus.tokenizer.size)
+    with pytest.raises(UserError, match=r"--encoder-from .*gpt: that run's model has no encoder"):
+        Start(encoder=gpt.path).load(module, corpus)
+    with pytest.raises(UserError, match=r"--decoder-from .*bert: that run's model has no decoder"):
+        Start(encoder=bert.path, decoder=bert.path).load(module, corpus)
+
+
+def test_the_corpus_must_have_the_runs_tokenizer(bert, text_folder, tmp_path):
+    settings = {"document_per_line": True, "validation": 0.1, "workers": 0}
+    other = prepare([text_folder], tmp_path / "corpus", tokenizer=TokenizerConfig(size=150), **settings)
+    with pytest.raises(UserError, match=r"prepared with another tokenizer than .*bert; prepare it with --tokenizer"):
+        train(None, other, tmp_path / "run", start=Start(run=bert.path))
+    assert not (tmp_path / "run").exists()
