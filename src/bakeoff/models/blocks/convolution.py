@@ -36,7 +36,8 @@ class Convolution(Part):
         super().__init__()
         self.kernel, self.dilation, self.causal = kernel, dilation, causal
         self.direction = nn.Parameter(initial(torch.empty(output_width, kernel, width)))  # (O, K, D)
-        self.magnitude = nn.Parameter(self._norm().detach()) if weight_norm else None  # (O, 1, 1)
+        # (O, 1, 1) and not (O), so that weight decay counts it among the weights: on the direction it has no effect.
+        self.magnitude = nn.Parameter(self._norm().detach()) if weight_norm else None
         self.bias = nn.Parameter(torch.zeros(output_width))
 
     def _norm(self) -> Tensor:
