@@ -97,6 +97,9 @@ def shrink(name, **changes):
     for side in ("encoder", "decoder"):
         if (stack := values["model"][side]) is not None:
             stack["block"] = _first_and_last(stack["block"])
+    for objective in values["objective"]:
+        if objective.get("cutoffs"):
+            objective["cutoffs"] = [40, 100]
     if values["model"]["embedding"]["width"] is not None:
         values["model"]["embedding"]["width"] = 16
     recipe = type(load_recipe(name)).parse({**values, "name": name}, name)

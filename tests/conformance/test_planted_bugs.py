@@ -5,6 +5,7 @@ import torch
 from tests.conformance import test_every_recipe as contracts
 from tests.conftest import shrink
 
+from bakeoff.models.blocks import convolution
 from bakeoff.models.mixers import short_convolution
 from bakeoff.models.model import Model
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -22,15 +23,17 @@ def test_a_leak_between_documents_is_found(monkeypatch):
         contracts.test_a_packed_document_does_not_depend_on_its_neighbours(build("bert-tiny")[1])
 
 
-def test_a_leak_through_a_convolution_is_found(monkeypatch):
-    exact = short_convolution.short_convolution
+@pytest.mark.parametrize(
+    ("module", "operation", "name"),
+    [(short_convolution, "short_convolution", "conv-light-encoder-tiny"), (convolution, "convolution", "gcnn-tiny")],
+)
+def test_a_leak_through_a_convolution_is_found(monkeypatch, module, operation, name):
+    exact = getattr(module, operation)
     monkeypatch.setattr(
-        short_convolution,
-        "short_convolution",
-        lambda x, weight, documents, **options: exact(x, weight, documents=None, **options),
+        module, operation, lambda *tensors, documents, **options: exact(*tensors, documents=None, **options)
     )
     with pytest.raises(AssertionError):
-        contracts.test_a_packed_document_does_not_depend_on_its_neighbours(build("conv-light-encoder-tiny")[1])
+        contracts.test_a_packed_document_does_not_depend_on_its_neighbours(build(name)[1])
 
 
 def test_a_tap_into_the_future_is_found(monkeypatch):
@@ -48,6 +51,6 @@ def test_padding_that_is_seen_is_found(monkeypatch):
         "forward",
         lambda self, ids, segments=None, real=None, documents=None, source=None: exact(self, ids, segments),
     )
-    for name in ("bert-tiny", "conv-light-encoder-tiny"):
+    for name in ("bert-tiny", "conv-light-encoder-tiny", "tcn-encoder-tiny"):
         with pytest.raises(AssertionError):
             contracts.test_more_padding_changes_nothing(build(name)[1])

@@ -3,13 +3,14 @@
 from typing import ClassVar, Literal
 
 import numpy as np
+from pydantic import Field, model_validator
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import TokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 
@@ -18,7 +19,24 @@ class CausalLanguageModelConfig(ObjectiveConfig):
 
     kind: Literal["clm"] = "clm"
     """The objective's name."""
+    head: Literal["tied", "untied", "adaptive"] = "tied"
+    """The last map: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""
+    cutoffs: list[int] | None = Field(default=None, min_length=1)
+    """For an adaptive softmax: the ids at which its clusters begin, rising. Those that the vocabulary does not reach
+    are left out; where none remains the head is an untied one."""
+    bias: bool = False
+    """Tokens have a bias each in their score; with an adaptive softmax only those below the first cutoff."""
     running: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _cutoffs_of_an_adaptive_softmax(self) -> "CausalLanguageModelConfig":
+        if self.head == "adaptive" and self.cutoffs is None:
+            raise ValueError("head: adaptive needs 'cutoffs', such as [2000, 10000]")
+        if self.head != "adaptive" and self.cutoffs is not None:
+            raise ValueError(f"'cutoffs' belong to head: adaptive, and head is {self.head}")
+        if self.cutoffs is not None and [0, *self.cutoffs] != sorted({0, *self.cutoffs}):
+            raise ValueError(f"cutoffs: {self.cutoffs} are not positive and rising")
+        return self
 
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
@@ -30,17 +48,24 @@ class CausalLanguageModelConfig(ObjectiveConfig):
 
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
         """The objective with a fresh head."""
-        return CausalLanguageModel(model, vocabulary)
+        return CausalLanguageModel(self._head(model, vocabulary))
+
+    def _head(self, model: ModelConfig, vocabulary: int) -> Head:
+        width = model.stack.output_width
+        if self.head == "tied":
+            return TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, self.bias)
+        if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
+            return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
+        return UntiedTokenHead(width, vocabulary, self.bias)
 
 
 class CausalLanguageModel:
-    """Every token of the text is a target; the head is the embedding's table alone."""
+    """Every token of the text is a target."""
 
     name = "clm"
 
-    def __init__(self, model: ModelConfig, vocabulary: int) -> None:
-        width = model.stack.output_width
-        self.head = TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon)
+    def __init__(self, head: Head) -> None:
+        self.head = head
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -3,10 +3,15 @@
 Shapes: N gathered rows, D model width, E embedding width, V vocabulary, C classes.
 """
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.model import initialise
 from bakeoff.ops.cross_entropy import cross_entropy
@@ -42,7 +47,8 @@ class Head(nn.Module):
 class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
-    With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h.
+    With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
+    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so.
     """
 
     def __init__(
@@ -53,12 +59,13 @@ class TokenHead(Head):
         transform: bool,
         activation: str,
         norm_epsilon: float,
+        bias: bool = False,
     ) -> None:
         super().__init__()
         self.activation = activation
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
         self.norm = nn.LayerNorm(table_width, eps=norm_epsilon) if transform else None
-        self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform else None
+        self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
         self.flops_per_row = 2 * table_width * vocabulary + (2 * width * table_width if self.transform else 0)
         initialise(self)
 
@@ -69,6 +76,81 @@ class TokenHead(Head):
         if self.norm is not None:
             rows = self.norm(activate(rows, self.activation))
         return F.linear(rows, table, self.bias)
+
+
+class UntiedTokenHead(Head):
+    """Scores of every token of the vocabulary, W h + b, from a table of the head's own."""
+
+    def __init__(self, width: int, vocabulary: int, bias: bool) -> None:
+        super().__init__()
+        self.output = nn.Linear(width, vocabulary, bias=bias)
+        self.flops_per_row = 2 * width * vocabulary
+        initialise(self)
+
+    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+        """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
+        return self.output(rows)
+
+
+class AdaptiveTokenHead(Head):
+    """Adaptive softmax (Grave et al. 2017, arXiv:1609.04309): frequent tokens first, clusters of rare ones behind them.
+
+    Ids have to fall in frequency, as a tokenizer's roughly do. Tokens below the first cutoff have a score each, beside
+    one score for each cluster; within cluster i the map goes through D / 4^i channels.
+    """
+
+    def __init__(self, width: int, vocabulary: int, cutoffs: Sequence[int], bias: bool) -> None:
+        """The head for cutoffs below the vocabulary's size.
+
+        `bias` is that of the frequent tokens and of the clusters; torch's module has none within clusters.
+
+        Raises:
+            UserError: the width leaves no channel for the last cluster.
+        """
+        super().__init__()
+        if width < NARROWING ** len(cutoffs):
+            raise UserError(
+                f"objective.cutoffs: a width of {width} leaves no channel to the last of {len(cutoffs)} clusters; "
+                "give fewer cutoffs"
+            )
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, vocabulary, cutoffs, div_value=NARROWING, head_bias=bias)
+        self.clusters = list(pairwise([*cutoffs, vocabulary]))
+        # Of training, where a row goes through no cluster but its label's; the label's rank follows Zipf's law.
+        flops = 2.0 * width * (cutoffs[0] + len(cutoffs))
+        for i, (low, high) in enumerate(self.clusters, start=1):
+            share = (_harmonic(high) - _harmonic(low)) / _harmonic(vocabulary)
+            flops += share * 2 * (width // NARROWING**i) * (width + high - low)
+        self.flops_per_row = round(flops)
+        initialise(self)
+
+    def scores(self, rows: Tensor, table: Tensor) -> Tensor:
+        """(N, D) hidden states to (N, V) log-probabilities; the embedding's table is not used."""
+        return self.softmax.log_prob(rows.float())
+
+    def log_probabilities(self, rows: Tensor, table: Tensor) -> Tensor:
+        """(N, V) log-probabilities of gathered rows, in float32."""
+        return self.scores(rows, table)
+
+    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+        """The cross-entropy of gathered rows with their (N,) labels, summed, in nats.
+
+        Torch's module gives the same, but not under autocast, and through a slower softmax.
+        """
+        first, total = labels, torch.zeros((), device=rows.device)
+        for i, (low, high) in enumerate(self.clusters):
+            inside = (labels >= low) & (labels < high)
+            first = torch.where(inside, self.clusters[0][0] + i, first)  # the cluster, among the frequent tokens
+            total = total + cross_entropy(self.softmax.tail[i](rows[inside]).float(), labels[inside] - low)
+        return total + cross_entropy(self.softmax.head(rows).float(), first)
+
+
+NARROWING = 4
+"""Each cluster of the adaptive softmax has that many times fewer channels than the one before it."""
+
+
+def _harmonic(n: int) -> float:
+    """1 + 1/2 + ... + 1/n, to 1 / (12 n^2)."""
+    return math.log(n) + 0.5772156649 + 1 / (2 * n)
 
 
 class SentenceHead(Head):

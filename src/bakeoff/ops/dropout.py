@@ -24,8 +24,27 @@ def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
         return x
     if x.device.type != "cpu":
         return F.dropout(x, rate)
-    draw = _opaque_mask if torch.compiler.is_compiling() else _mask
-    return x * draw(x.detach(), rate)
+    return x * _draw(x, rate)
+
+
+def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Zero whole channels of a row, and scale the others (spatial dropout: Tompson et al. 2015, arXiv:1411.4280).
+
+    Args:
+        x: (B, T, D); each of the B * D channels is zero at all T positions or at none.
+        rate: probability of zero, in [0, 1).
+        training: x is returned as it is where false.
+    """
+    if not training or rate == 0.0:
+        return x
+    if x.device.type != "cpu":
+        return x * F.dropout(torch.ones_like(x[:, :1]), rate)
+    return x * _draw(x[:, :1], rate)
+
+
+def _draw(x: Tensor, rate: float) -> Tensor:
+    """A mask shaped and typed as x, whether the compiler looks on or not."""
+    return (_opaque_mask if torch.compiler.is_compiling() else _mask)(x.detach(), rate)
 
 
 def _mask(x: Tensor, rate: float) -> Tensor:

@@ -1,5 +1,11 @@
 """Blocks: what surrounds a mixer; the registry is the union of their configs, told apart by `kind`."""
 
+from typing import Annotated
+
+from pydantic import Field
+
+from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
+from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 
-BlockConfig = TransformerBlockConfig
+BlockConfig = Annotated[TransformerBlockConfig | GatedCnnBlockConfig | TcnBlockConfig, Field(discriminator="kind")]

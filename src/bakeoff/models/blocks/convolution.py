@@ -1,0 +1,125 @@
+"""The dense convolution that gated and temporal convolutional networks are made of."""
+
+from collections.abc import Callable
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+from bakeoff.ops.convolution import convolution
+from bakeoff.ops.short_convolution import tap_offsets
+
+
+class Convolution(Part):
+    """b + sum_j W_j x[t + offset_j], with padding set to zero before it; D width, O output width, K kernel size.
+
+    With weight normalisation W = g v / |v| for each output (Salimans and Kingma 2016, arXiv:1602.07868, equation 2).
+    It is written here because torch's parametrization gives each module a class of its own, for which the compiler then
+    compiles equal layers one by one.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        output_width: int,
+        kernel: int,
+        *,
+        causal: bool,
+        initial: Callable[[Tensor], Tensor],
+        dilation: int = 1,
+        weight_norm: bool = True,
+    ) -> None:
+        """`initial` fills a weight of (O, K, D) with its first values."""
+        super().__init__()
+        self.kernel, self.dilation, self.causal = kernel, dilation, causal
+        self.direction = nn.Parameter(initial(torch.empty(output_width, kernel, width)))  # (O, K, D)
+        # (O, 1, 1) and not (O), so that weight decay counts it among the weights: on the direction it has no effect.
+        self.magnitude = nn.Parameter(self._norm().detach()) if weight_norm else None
+        self.bias = nn.Parameter(torch.zeros(output_width))
+
+    def _norm(self) -> Tensor:
+        return torch.linalg.vector_norm(self.direction, dim=(1, 2), keepdim=True)
+
+    @property
+    def weight(self) -> Tensor:
+        """(O, K, D)."""
+        return self.direction if self.magnitude is None else self.direction * (self.magnitude / self._norm())
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, O); the state is the last inputs, as many as it looks back."""
+        if context.real is not None and self.kernel > 1:
+            x = x * context.real[..., None]  # here and not earlier: the last layer's bias made padding non-zero
+        left = cast(Tensor | None, state)
+        y = convolution(
+            x,
+            self.weight,
+            self.bias,
+            causal=self.causal,
+            dilation=self.dilation,
+            documents=context.documents,
+            left=left,
+        )
+        return y, None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Zeros, as there are left of the first token; nothing for a kernel of 1."""
+        back = (self.kernel - 1) * self.dilation
+        return like.new_zeros(rows, back, self.direction.shape[2]) if back else None
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass; the row's length does not matter."""
+        return 2 * self.direction.numel()
+
+    def reach(self) -> tuple[float, float]:
+        """The outermost taps."""
+        offsets = tap_offsets(self.kernel, self.causal, self.dilation)
+        return -min(offsets), max(offsets)
+
+
+class Convolutions(Part):
+    """A block of convolutions one after the other: what they remember, cost and reach together.
+
+    `projection` leads around them where the widths differ.
+    """
+
+    def __init__(self, convolutions: list[Convolution], projection: Convolution | None) -> None:
+        super().__init__()
+        self.convolutions = nn.ModuleList(convolutions)
+        self.projection = projection
+
+    def around(self, x: Tensor, context: Context) -> Tensor:
+        """What the residual connection adds: x, or its projection."""
+        return x if self.projection is None else self.projection(x, context)[0]
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """One entry a convolution."""
+        return tuple(each.start(rows, like) for each in self._owned())
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass."""
+        projection = 0 if self.projection is None else self.projection.flops_per_token(length)
+        return projection + sum(each.flops_per_token(length) for each in self._owned())
+
+    def reach(self) -> tuple[float, float]:
+        """The convolutions' added up."""
+        reaches = [each.reach() for each in self._owned()]
+        return sum(left for left, _ in reaches), sum(right for _, right in reaches)
+
+    def each_with(self, state: State) -> list[tuple[Convolution, State]]:
+        """The convolutions, each with its own entry of the block's state."""
+        states = (None,) * len(self.convolutions) if state is None else cast(tuple[State, ...], state)
+        return list(zip(self._owned(), states, strict=True))
+
+    def _owned(self) -> list[Convolution]:
+        return cast(list[Convolution], list(self.convolutions))
+
+
+def refuse_source(kind: str, place: Place) -> None:
+    """Raises UserError where there is an encoder that the layers would have to attend to."""
+    if place.source is not None:
+        raise UserError(
+            f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"
+        )

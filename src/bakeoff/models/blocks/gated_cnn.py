@@ -1,0 +1,100 @@
+"""Gated convolutional network: residual blocks of convolutions with a gated linear unit each."""
+
+import math
+from functools import partial
+from typing import Literal
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.blocks.convolution import Convolution, Convolutions, refuse_source
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+from bakeoff.ops.dropout import dropout
+
+Residual = Literal["sum", "scaled", "none"]
+
+
+class GatedConvolutionConfig(Config):
+    """One convolution of a block, [k, n] in the paper's tables."""
+
+    kernel: int = Field(gt=0)
+    """K, the kernel size."""
+    width: int = Field(gt=0)
+    """Width of what comes out; each of it has a gate of its own."""
+
+
+class GatedCnnBlockConfig(Config):
+    """A residual block of Dauphin et al. 2017 (arXiv:1612.08083, section 2); a bottleneck has kernels 1, k and 1."""
+
+    kind: Literal["gated_cnn"] = "gated_cnn"
+    """The block's name."""
+    repeat: int | None = Field(default=None, gt=0)
+    """How many layers in a row have this block, where `block` is a list."""
+    convolutions: list[GatedConvolutionConfig] = Field(min_length=1)
+    """The block's convolutions in the order of their application."""
+    residual: Residual = "sum"
+    """What is added to the block's output: its input (sum), the same with the sum times sqrt(1/2) (scaled, as in the
+    published code), or nothing (none). An input of another width goes through a 1x1 convolution."""
+
+    @property
+    def needs_final_norm(self) -> bool:
+        """There are no norms."""
+        return False
+
+    @property
+    def mixer_config(self) -> None:
+        """The block mixes tokens itself."""
+        return
+
+    def output_width(self, width: int, layer: int) -> int:
+        """The width of the last convolution."""
+        return self.convolutions[-1].width
+
+    def build(self, place: Place) -> dict[str, Part]:
+        """The one part of a layer.
+
+        Raises:
+            UserError: there is an encoder to attend to.
+        """
+        refuse_source(self.kind, place)
+        return {"mixer": GatedConvolutions(self, place)}
+
+
+class GatedConvolutions(Convolutions):
+    """y = x + h_n(... h_1(x)) with h(x) = (W * x + b) sigmoid(V * x + c), where * is a convolution (equation 1).
+
+    Dropout before each convolution, and initial weights of variance 2 / (K D) for the convolutions of either branch
+    (He et al. 2015, arXiv:1502.01852).
+    """
+
+    def __init__(self, config: GatedCnnBlockConfig, place: Place) -> None:
+        width, convolutions = place.width, []
+        for each in config.convolutions:
+            convolution = Convolution(
+                width, 2 * each.width, each.kernel, causal=place.causal, initial=nn.init.kaiming_normal_
+            )
+            convolutions.append(convolution)
+            width = each.width
+        projection = None
+        if config.residual != "none" and width != place.width:
+            linear = partial(nn.init.kaiming_normal_, nonlinearity="linear")
+            projection = Convolution(place.width, width, 1, causal=place.causal, initial=linear)
+        super().__init__(convolutions, projection)
+        self.residual = config.residual
+        self.dropout = place.dropout
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D'); the state has one entry a convolution."""
+        y, after = x, []
+        for convolution, own in self.each_with(state):
+            y, new = convolution(dropout(y, self.dropout, self.training), context, own)
+            y = F.glu(y)
+            after.append(new)
+        if self.residual != "none":
+            y = y + self.around(x, context)
+        if self.residual == "scaled":
+            y = y * math.sqrt(0.5)
+        return y, None if state is None else tuple(after)

@@ -1,0 +1,94 @@
+"""Temporal convolutional network: residual blocks of two dilated convolutions."""
+
+import math
+from functools import partial
+from typing import Literal
+
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.blocks.convolution import Convolution, Convolutions, refuse_source
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.short_convolution import of_layer
+from bakeoff.models.part import Part, State
+from bakeoff.ops.dropout import channel_dropout, dropout
+
+
+class TcnBlockConfig(Config):
+    """The residual block of Bai et al. 2018 (arXiv:1803.01271, section 3); in an encoder its taps are centred."""
+
+    kind: Literal["tcn"] = "tcn"
+    """The block's name."""
+    repeat: int | None = Field(default=None, gt=0)
+    """How many layers in a row have this block, where `block` is a list."""
+    kernel: int | list[int]
+    """K, the kernel size of both convolutions, or one for each layer."""
+    width: int | None = Field(default=None, gt=0)
+    """Width of what comes out; that of what comes in where absent."""
+    dilation: int | list[int] | None = None
+    """Distance between the taps, or one for each layer; 2^l in layer l, counted from 0, where absent."""
+    dropout_of: Literal["channels", "elements"] = "channels"
+    """What is dropped behind each convolution: channels of a whole row (the paper), or elements (its code)."""
+
+    @property
+    def needs_final_norm(self) -> bool:
+        """There are no norms."""
+        return False
+
+    @property
+    def mixer_config(self) -> None:
+        """The block mixes tokens itself."""
+        return
+
+    def output_width(self, width: int, layer: int) -> int:
+        """The block's own width, or that of what comes in."""
+        return self.width or width
+
+    def build(self, place: Place) -> dict[str, Part]:
+        """The one part of a layer.
+
+        Raises:
+            UserError: a list of sizes is too short for the layer, or there is an encoder to attend to.
+        """
+        refuse_source(self.kind, place)
+        return {"mixer": TemporalConvolutions(self, place)}
+
+
+class TemporalConvolutions(Convolutions):
+    """y = relu(x + h_2(h_1(x))) with h(x) = dropout(relu(F x)), F_t = b + sum_i W_i x[t - d (K - 1 - i)].
+
+    Sections 3.2 to 3.4 and figure 1. Initial weights are those that the published code ends up with: torch's own for
+    the convolutions, where weight normalisation undoes its normal distribution, and that for the 1x1 convolution.
+    """
+
+    def __init__(self, config: TcnBlockConfig, place: Place) -> None:
+        kernel = of_layer(config.kernel, place.layer, "block.kernel")
+        dilation = 2**place.layer
+        if config.dilation is not None:
+            dilation = of_layer(config.dilation, place.layer, "block.dilation")
+        output_width = config.output_width(place.width, place.layer)
+        torchs = partial(nn.init.kaiming_uniform_, a=math.sqrt(5))
+        convolutions = [
+            Convolution(width, output_width, kernel, causal=place.causal, initial=torchs, dilation=dilation)
+            for width in (place.width, output_width)
+        ]
+        projection = None
+        if output_width != place.width:
+            normal = partial(nn.init.normal_, std=0.01)
+            projection = Convolution(
+                place.width, output_width, 1, causal=place.causal, initial=normal, weight_norm=False
+            )
+        super().__init__(convolutions, projection)
+        self.dropout = place.dropout
+        self.drop = channel_dropout if config.dropout_of == "channels" else dropout
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D'); the state has one entry a convolution."""
+        y, after = x, []
+        for convolution, own in self.each_with(state):
+            y, new = convolution(y, context, own)
+            y = self.drop(F.relu(y), self.dropout, self.training)
+            after.append(new)
+        return F.relu(y + self.around(x, context)), None if state is None else tuple(after)

@@ -1,0 +1,101 @@
+import pytest
+import torch
+from tests.conftest import shrink
+from torch import nn
+
+from bakeoff.errors import UserError
+from bakeoff.objectives.heads import AdaptiveTokenHead, TokenHead, UntiedTokenHead
+from bakeoff.recipe import load_recipe
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+def adaptive(width=32, vocabulary=50, cutoffs=(10, 25), bias=False):
+    torch.manual_seed(0)
+    head = AdaptiveTokenHead(width, vocabulary, list(cutoffs), bias)
+    for parameter in head.parameters():
+        nn.init.normal_(parameter)
+    return head
+
+
+def test_adaptive_softmax_equals_torchs_and_its_gradients():
+    head = adaptive(bias=True)
+    labels = torch.tensor([0, 9, 10, 24, 25, 49, 3])
+    rows = torch.randn(7, 32)
+    table = torch.empty(0)
+    ours = head.loss(rows, labels, table)
+    theirs = head.softmax(rows, labels).loss * 7
+    torch.testing.assert_close(ours, theirs)
+    parameters = list(head.parameters())
+    found = torch.autograd.grad(ours, parameters)
+    expected = torch.autograd.grad(theirs, parameters)
+    torch.testing.assert_close(found, expected)
+    probabilities = head.log_probabilities(rows, table)
+    assert probabilities.shape == (7, 50)
+    torch.testing.assert_close(probabilities.exp().sum(-1), torch.ones(7))
+    torch.testing.assert_close(-probabilities[torch.arange(7), labels].sum(), ours)
+
+
+def test_clusters_without_a_label_get_gradients_of_zero():
+    head = adaptive()
+    head.loss(torch.randn(2, 32), torch.tensor([0, 12]), torch.empty(0)).backward()
+    assert all(parameter.grad is not None for parameter in head.parameters())
+    assert float(head.softmax.tail[0][1].weight.grad.abs().sum()) > 0
+    assert float(head.softmax.tail[1][1].weight.grad.abs().sum()) == 0
+
+
+def test_adaptive_softmax_costs_what_its_labels_need():
+    """Operations of rows whose labels follow Zipf's law, counted cluster by cluster."""
+    head = adaptive()
+    weights = torch.arange(1, 51, dtype=torch.float64).reciprocal()
+    share = weights / weights.sum()
+    expected = 2 * 32 * 12 + float(share[10:25].sum()) * 2 * 8 * (32 + 15) + float(share[25:].sum()) * 2 * 2 * (32 + 25)
+    assert head.flops_per_row == pytest.approx(expected, rel=1e-3)
+
+
+def test_loss_of_an_adaptive_softmax_under_autocast():
+    head = adaptive()
+    rows, labels = torch.randn(4, 32), torch.tensor([0, 12, 30, 49])
+    exact = head.loss(rows, labels, torch.empty(0))
+    with torch.autocast("cpu", torch.bfloat16):
+        rounded = head.loss(rows.bfloat16(), labels, torch.empty(0))
+        assert head.log_probabilities(rows.bfloat16(), torch.empty(0)).dtype == torch.float32
+    torch.testing.assert_close(rounded, exact, atol=1.0, rtol=0.02)
+
+
+def test_cutoffs_that_the_vocabulary_does_not_reach_are_left_out():
+    recipe = shrink("gcnn-tiny")
+    head = PretrainingModel(recipe, 101).heads["clm"]
+    assert head.clusters == [(40, 100), (100, 101)]
+    assert PretrainingModel(recipe, 100).heads["clm"].clusters == [(40, 100)]
+    assert isinstance(PretrainingModel(recipe, 40).heads["clm"], UntiedTokenHead)
+
+
+def test_too_many_clusters_for_the_width_are_refused():
+    with pytest.raises(UserError, match="a width of 32 leaves no channel to the last of 3 clusters"):
+        AdaptiveTokenHead(32, 100, [10, 20, 30], bias=False)
+
+
+@pytest.mark.parametrize(
+    ("objective", "message"),
+    [
+        ({"head": "adaptive"}, "head: adaptive needs 'cutoffs'"),
+        ({"cutoffs": [10]}, "'cutoffs' belong to head: adaptive, and head is tied"),
+        ({"head": "adaptive", "cutoffs": [20, 10]}, r"\[20, 10\] are not positive and rising"),
+        ({"head": "adaptive", "cutoffs": [0, 10]}, r"\[0, 10\] are not positive and rising"),
+        ({"head": "adaptive", "cutoffs": []}, "at least 1 item"),
+    ],
+)
+def test_cutoffs_that_make_no_sense_are_refused(objective, message):
+    with pytest.raises(UserError, match=message):
+        load_recipe("gpt-tiny", {"objective": [{"kind": "clm", **objective}]})
+
+
+def test_heads_share_the_table_or_have_their_own():
+    rows, table = torch.randn(3, 8), torch.randn(20, 5)
+    tied = TokenHead(8, 5, 20, False, "gelu", 1e-5, bias=True)
+    torch.testing.assert_close(tied.scores(rows, table), tied.transform(rows) @ table.T)
+    nn.init.ones_(tied.bias)
+    torch.testing.assert_close(tied.scores(rows, table), tied.transform(rows) @ table.T + 1)
+    untied = UntiedTokenHead(8, 20, bias=False)
+    torch.testing.assert_close(untied.scores(rows, table), rows @ untied.output.weight.T)
+    assert untied.output.bias is None
