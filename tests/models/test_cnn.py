@@ -153,6 +153,15 @@ def test_outputs_and_gradients_equal_the_equations(parts):
     assert_same_with_gradients(parts, run(parts, x)[0], expected, x)
 
 
+@pytest.mark.parametrize(
+    ("variant", "sizes"),
+    [("plain", [[3]]), ("com", [[3], [5]]), ("mlpconv", [[3, 1]]), ("multilayer", [[3, 1, 3, 1]])],
+)
+def test_each_variant_has_its_convolutions(variant, sizes):
+    columns = build(**VARIANTS[variant])["mixer"].columns
+    assert [[each.weight.shape[0] for each in column.convolutions] for column in columns] == sizes
+
+
 def test_a_window_ends_at_its_document(parts):
     documents = torch.tensor([[1, 1, 1, 2, 2, 2, 2, 3]])
     x = torch.randn(1, 8, WIDTH, dtype=torch.float64)

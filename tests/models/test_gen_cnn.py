@@ -95,6 +95,14 @@ def test_outputs_and_gradients_equal_the_equations(part):
         torch.testing.assert_close(one, other, atol=1e-9, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("gate", "counts"), [("shared", [1, 1]), ("per_position", [4, 1])])
+def test_gates_are_shared_by_the_pairs_of_a_layer_or_not(gate, counts):
+    sizes = {"window": 9, "time_flow": [4, 4]}
+    block = GenCnnBlockConfig(width=5, gate=gate, alpha=sizes, beta=sizes)
+    layers = block.build(Place(width=3, causal=True, dropout=0.0))["mixer"].alpha.layers
+    assert [len(layer.gate) for layer in layers] == counts  # 10 slots: 8 positions, 4 pairs, then 2 positions, 1 pair
+
+
 @pytest.mark.parametrize("length", [1, 5])
 def test_a_text_that_alpha_holds_has_no_summary(part, length):
     x = torch.randn(1, length, WIDTH, dtype=torch.float64)
