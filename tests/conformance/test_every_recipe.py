@@ -48,9 +48,9 @@ def assert_equal(found, expected):
     torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
-def test_shape_and_type(module):
+def test_shape_and_type(recipe, module):
     hidden = read(module, random_ids())
-    assert hidden.shape == (3, LENGTH, 32)
+    assert hidden.shape == (3, LENGTH, recipe.model.stack.output_width)
     assert hidden.dtype == torch.float32
     assert hidden.isfinite().all()
 
@@ -100,13 +100,14 @@ def test_chunks_give_what_the_whole_gives(recipe, module, sizes):
 
 
 def test_an_output_depends_on_as_much_as_is_declared(recipe, module):
-    stack = module.model.stack
+    stack = module.model.stack.double()  # a recursion's gradient can be smaller than float32 can hold
     left, right = stack.reach()
     length = int(min(left, 300) + min(right, 300)) + 5
     place = int(min(left, 300)) + 2
     torch.manual_seed(1)
-    x = torch.randn(1, length, recipe.model.stack.width, requires_grad=True)
-    source = torch.randn(1, 5, recipe.model.stack.width) if recipe.model.sequence_to_sequence else None
+    width, dtype = recipe.model.stack.width, torch.float64
+    x = torch.randn(1, length, width, dtype=dtype, requires_grad=True)
+    source = torch.randn(1, 5, width, dtype=dtype) if recipe.model.sequence_to_sequence else None
     y, _ = stack(x, Context(source=source))
     (y[0, place] * torch.randn_like(y[0, place])).sum().backward()
     seen = x.grad[0].abs().sum(-1).nonzero()[:, 0]
@@ -173,6 +174,8 @@ def test_accumulation_changes_nothing(recipe, corpus):
         torch.manual_seed(0)
         cut = recipe.changed({"training.micro_batch": micro_batch})
         module = PretrainingModel(cut, corpus.tokenizer.size).train()
+        if not all(stack.independent_rows for stack in module.model.stacks().values()):
+            pytest.skip("the recipe declares that rows depend on each other in training")
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         parts = make_batches(cut, module, corpus, seed=0).step(0)
         assert len(parts) == -(-8 // micro_batch)

@@ -1,6 +1,6 @@
 """What layers are made of: functions of hidden states that can go on from where they stopped."""
 
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from torch import Tensor, nn
 
@@ -17,6 +17,9 @@ class Part(nn.Module):
     state behind them, so that a text gives the same in any chunks as in one piece. Without a state (in training) it
     remembers nothing. States are values: a part never changes or keeps one.
     """
+
+    independent_rows: ClassVar[bool] = True
+    """In training, too, no row of a batch depends on another; false where there is a batch norm."""
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token."""

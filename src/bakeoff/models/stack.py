@@ -156,6 +156,11 @@ class Stack(nn.Module):
         """The distinct parts of that name."""
         return [cast(Part, part) for part in cast(nn.ModuleList, self.parts[name])] if name in self.parts else []
 
+    @property
+    def independent_rows(self) -> bool:
+        """In training, too, no row of a batch depends on another, so that a batch can be cut into parts."""
+        return all(part.independent_rows for layer in self.layers for part in layer)
+
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own an output depends on at most."""
         reaches = [part.reach() for layer in self.layers for part in layer]

@@ -1,0 +1,182 @@
+"""Pham's convolutional language model: a window of fixed size, convolved, and reduced without pooling."""
+
+from typing import Literal, cast
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.models.blocks.batch_norm import BatchNorm
+from bakeoff.models.blocks.highway import CARRY_BIAS, Highway
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+from bakeoff.ops.dropout import dropout
+from bakeoff.ops.windows import document_ages, last_tokens
+
+WORD_SHARE = 0.9
+"""What the word has in a slot's vector; its place in the window has the rest."""
+
+
+class CnnBlockConfig(Config):
+    """The whole network of Pham et al. 2016 (EMNLP, Convolutional Neural Network Language Models) as one block.
+
+    A convolution for each kernel size side by side (COM), each of several layers (ML-CNN), each layer followed by
+    another of kernel size 1 (MLPConv), and a highway layer.
+    """
+
+    kind: Literal["cnn"] = "cnn"
+    """The block's name."""
+    repeat: int | None = Field(default=None, gt=0)
+    """How many layers in a row have this block, where `block` is a list."""
+    window: int = Field(default=16, gt=0)
+    """How many tokens an output depends on, its own and those before it."""
+    kernels: list[int] = Field(default=[3], min_length=1)
+    """Kernel sizes of the convolutions that stand side by side; odd, because they are centred within the window."""
+    convolutions: int = Field(default=1, gt=0)
+    """How many convolutions of the same kernel size follow each other."""
+    mlp: bool = False
+    """Each convolution is followed by one of kernel size 1."""
+    reduce: Literal["dense", "max_pool"] = "dense"
+    """What leads from a window to one vector: a linear map of all of it, or each channel's largest values in their
+    order."""
+    keep: int = Field(default=2, gt=0)
+    """How many times the width each convolution is reduced to; for max_pool the number of largest values."""
+    window_dropout: float = Field(default=0.1, ge=0, lt=1)
+    """Dropout of what each convolution reads."""
+
+    @property
+    def needs_final_norm(self) -> bool:
+        """The highway layer carries what has been normalised."""
+        return False
+
+    @property
+    def mixer_config(self) -> None:
+        """The block is no mixer with something around it."""
+        return
+
+    def output_width(self, width: int, layer: int) -> int:
+        """The reduced widths of all convolutions, one behind the other."""
+        return len(self.kernels) * self.keep * width
+
+    def build(self, place: Place) -> dict[str, Part]:
+        """The convolutions, and the highway layer.
+
+        Raises:
+            UserError: an even kernel, more values to keep than there are, or a model that is not causal.
+        """
+        even = [kernel for kernel in self.kernels if kernel < 1 or kernel % 2 == 0]
+        if even:
+            raise UserError(f"block.kernels: {even[0]} is not an odd number; the kernels are centred, such as 3 or 5")
+        if self.reduce == "max_pool" and self.keep > self.window:
+            raise UserError(f"block.keep: {self.keep} values are more than the {self.window} slots of the window")
+        if not place.causal or place.source is not None:
+            raise UserError("block: cnn predicts the next token from a window alone; use 'decoder' without 'encoder'")
+        return {"mixer": WindowConvolution(self, place), "ffn": Highway(self.output_width(place.width, 0), place)}
+
+
+class WindowConvolution(Part):
+    """Every position's window, its convolutions, and what they are reduced to.
+
+    Slot s of a window of S holds 0.9 x[t - S + 1 + s] + 0.1 p[s], with x = 0 before the document's beginning and p a
+    learned table, which makes the convolution depend on the place. All positions' windows are convolved at once: B * T
+    windows of S * D values. (The first convolution is linear in the tokens, so that their products with the taps could
+    be shared by the windows that they are in; but masking and adding those takes as long as the products do.)
+
+    Shapes: B batch, T length, D width, S slots of a window, N = B * T windows.
+    """
+
+    independent_rows = False
+
+    def __init__(self, config: CnnBlockConfig, place: Place) -> None:
+        super().__init__()
+        self.window = config.window
+        self.places = nn.Embedding(config.window, place.width)
+        self.columns = nn.ModuleList(Column(config, kernel, place) for kernel in config.kernels)
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D'); the state is the last inputs, one fewer than the window has slots."""
+        left = cast(Tensor | None, state)
+        documents = context.real if context.documents is None else context.documents
+        ages = None if documents is None else document_ages(documents)
+        words = last_tokens(x, self.window, ages, left).flatten(1, 2)  # (S, N, D)
+        image = torch.lerp(self.places.weight[:, None].to(words.dtype), words, WORD_SHARE)
+        real = None if documents is None else (documents > 0).flatten()
+        y = torch.cat([column(image, real) for column in self.columns], dim=-1)
+        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+        return y.unflatten(0, x.shape[:2]), after
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Zeros, as there are left of the first token."""
+        return like.new_zeros(rows, self.window - 1, self.places.embedding_dim)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass; the row's length does not matter."""
+        return sum(cast(Column, column).flops_per_window() for column in self.columns)
+
+    def reach(self) -> tuple[float, float]:
+        """The window."""
+        return self.window - 1, 0
+
+
+class Column(nn.Module):
+    """The convolutions of one kernel size, the highway around them, and their reduction.
+
+    As in the paper's code, with e the window's vectors, c the last convolution behind its batch norm and BN over every
+    slot and channel: g = sigmoid(c - 2), h = BN(relu(g relu(c) + (1 - g) e)), y = relu(W h + b); or the largest values
+    of h over the slots.
+    """
+
+    def __init__(self, config: CnnBlockConfig, kernel: int, place: Place) -> None:
+        super().__init__()
+        width, kernels = place.width, [kernel, 1] if config.mlp else [kernel]
+        self.window, self.keep = config.window, config.keep
+        self.window_dropout, self.dropout = config.window_dropout, place.dropout
+        self.convolutions = nn.ModuleList(SlotConvolution(size, width) for size in kernels * config.convolutions)
+        self.norm = BatchNorm(config.window, width)
+        dense = config.reduce == "dense"
+        self.output = nn.Linear(config.window * width, config.keep * width) if dense else None
+
+    def forward(self, image: Tensor, real: Tensor | None) -> Tensor:
+        """(S, N, D) windows to (N, D')."""
+        x = convolved = image
+        for convolution in self.convolutions:
+            convolved = convolution(dropout(x, self.window_dropout, self.training), real)
+            x = F.relu(convolved)
+        x = F.relu(torch.lerp(image.to(x.dtype), x, torch.sigmoid(convolved + CARRY_BIAS)))
+        x = self.norm(x, real)
+        if self.output is None:
+            largest = x.topk(self.keep, dim=0).indices.sort(dim=0).values
+            return x.gather(0, largest).transpose(0, 1).flatten(1)
+        x = dropout(x.transpose(0, 1).flatten(1), self.dropout, self.training)  # (N, S * D)
+        return F.relu(self.output(x))
+
+    def flops_per_window(self) -> int:
+        """Floating-point operations of one window's forward pass."""
+        weights = sum(cast(SlotConvolution, each).weight.numel() for each in self.convolutions)
+        dense = 0 if self.output is None else self.output.in_features * self.output.out_features
+        return 2 * (self.window * weights + dense)
+
+
+class SlotConvolution(nn.Module):
+    """A convolution over the slots of a window, zeros outside of it, and its batch norm, which has the bias."""
+
+    def __init__(self, kernel: int, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(kernel, width, width))  # (K, D in, D out)
+        self.norm = BatchNorm(1, width)
+
+    def initialise(self) -> None:
+        """Normal, as in the paper's code; the norm makes its scale matter little."""
+        nn.init.normal_(self.weight, std=max((2 / self.weight.numel()) ** 0.5, 0.01))
+
+    def forward(self, x: Tensor, real: Tensor | None) -> Tensor:
+        """(S, N, D) to (S, N, D)."""
+        slots, (kernel, width, _) = x.shape[0], self.weight.shape
+        padded = F.pad(x, (0, 0, 0, 0, kernel // 2, kernel // 2))
+        y = padded[:slots].reshape(-1, width) @ self.weight[0]
+        for tap in range(1, kernel):
+            y = torch.addmm(y, padded[tap : tap + slots].reshape(-1, width), self.weight[tap])
+        return self.norm(y.view_as(x), real)

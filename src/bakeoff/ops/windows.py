@@ -1,0 +1,51 @@
+"""The last tokens before every position at once, for models that read a window of fixed size.
+
+Shapes: B batch, T length, D width, S slots of a window.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def document_ages(documents: Tensor) -> Tensor:
+    """(B, T) how many tokens of its own document stand before each token, from the (B, T) documents."""
+    positions = torch.arange(documents.shape[1], device=documents.device)
+    begins = F.pad(documents[:, 1:] != documents[:, :-1], (1, 0))
+    return positions - torch.where(begins, positions, 0).cummax(dim=1).values
+
+
+def last_tokens(x: Tensor, slots: int, ages: Tensor | None = None, left: Tensor | None = None) -> Tensor:
+    """The window that ends at each position: slot s of position t holds x[t - S + 1 + s].
+
+    The slots come first, so that a convolution over them adds up products of slices that lie in one piece in memory.
+
+    Args:
+        x: (B, T, D).
+        slots: S, the size of the windows.
+        ages: (B, T) how many tokens each position may look back at most; what lies further back counts as zero.
+        left: (B, S - 1, D) what stands before x; zeros where absent.
+
+    Returns:
+        (S, B, T, D).
+    """
+    padded = F.pad(x, (0, 0, slots - 1, 0)) if left is None else torch.cat([left, x], dim=1)
+    windows = padded.unfold(1, slots, 1).permute(3, 0, 1, 2)
+    if ages is None:
+        return windows.contiguous()
+    distances = torch.arange(slots - 1, -1, -1, device=x.device)
+    return torch.where((distances[:, None, None] <= ages)[..., None], windows, 0.0)
+
+
+def last_tokens_naive(x: Tensor, slots: int, ages: Tensor | None = None) -> Tensor:
+    """The same function written as its definition: loops over slot, row and position."""
+    batch, length, _ = x.shape
+    zero = torch.zeros_like(x[0, 0])
+    windows = []
+    for slot in range(slots):
+        back = slots - 1 - slot
+        for b in range(batch):
+            for t in range(length):
+                seen = back <= t and (ages is None or back <= int(ages[b, t]))
+                windows.append(x[b, t - back] if seen else zero)
+    return torch.stack(windows).view(slots, batch, length, -1)
