@@ -57,8 +57,13 @@ def test_a_kernel_for_each_layer():
 
 
 def test_a_list_of_blocks_makes_a_hybrid():
-    conv = {"repeat": 2, "mixer": {"kind": "light_conv", "kernel": 3, "heads": 2}, "ffn": {"width": 64}}
-    last = {"mixer": {"kind": "attention", "heads": 2}, "ffn": {"width": 64}}
+    conv = {
+        "kind": "transformer",
+        "repeat": 2,
+        "mixer": {"kind": "light_conv", "kernel": 3, "heads": 2},
+        "ffn": {"width": 64},
+    }
+    last = {"kind": "transformer", "mixer": {"kind": "attention", "heads": 2}, "ffn": {"width": 64}}
     values = load_recipe("bert-tiny").model_dump(mode="json")
     values["model"]["encoder"] |= {"width": 32, "layers": 3, "block": [conv, last]}
     recipe = type(load_recipe("bert-tiny")).parse(values, "hybrid")
