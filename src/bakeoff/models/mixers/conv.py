@@ -50,7 +50,7 @@ def _dense_convolution(
     for tap, offset in zip(taps, offsets, strict=True):
         taken = slice(before + offset, before + offset + length)
         seen = padded[:, taken]
-        if owners is not None:
+        if owners is not None and documents is not None:
             seen = seen * (owners[:, taken] == documents)[..., None]
         y = y + F.linear(seen, tap)
     return y
