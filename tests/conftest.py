@@ -120,3 +120,19 @@ def _shrunk(node):
 def _first_and_last(block):
     """Of a list of blocks two, each for one layer."""
     return [{**block[0], "repeat": 1}, {**block[-1], "repeat": 1}] if isinstance(block, list) else block
+
+
+def without_dropout(recipe):
+    """The recipe with every dropout of its model at zero, that of weights too."""
+    return recipe.changed({"model": _dropouts_off(recipe.model_dump(mode="json")["model"])})
+
+
+def _dropouts_off(node):
+    if isinstance(node, list):
+        return [_dropouts_off(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        key: 0.0 if key in ("dropout", "weight_dropout") and value is not None else _dropouts_off(value)
+        for key, value in node.items()
+    }

@@ -1,5 +1,9 @@
+from unittest.mock import patch
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bakeoff.ops.short_convolution import short_convolution, short_convolution_naive
 
@@ -11,22 +15,59 @@ def outputs_and_gradients(function, x, weight, **options):
     return y.detach(), x.grad, weight.grad
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (4, 1), (7, 1), (3, 2)])
-@pytest.mark.parametrize("packed", [False, True])
-def test_equals_its_definition(dynamic, causal, kernel, dilation, packed):
-    torch.manual_seed(0)
-    batch, length, heads, width = 2, 5, 3, 6
-    x = torch.randn(batch, length, width, dtype=torch.float64)
-    shape = (batch, length, heads, kernel) if dynamic else (heads, kernel)
-    weight = torch.randn(shape, dtype=torch.float64)
-    documents = torch.tensor([[1, 1, 2, 2, 0], [1, 2, 3, 3, 3]]) if packed else None
-    options = {"causal": causal, "dilation": dilation, "documents": documents}
-    found = outputs_and_gradients(short_convolution, x, weight, **options)
-    expected = outputs_and_gradients(short_convolution_naive, x, weight, **options)
+def assert_all_close(found, expected, tolerance=1e-12):
     for ours, theirs in zip(found, expected, strict=True):
-        torch.testing.assert_close(ours, theirs, atol=1e-12, rtol=1e-12)
+        torch.testing.assert_close(ours, theirs, atol=tolerance, rtol=tolerance)
+
+
+@st.composite
+def problems(draw):
+    batch, length, heads, channels = (draw(st.integers(1, most)) for most in (2, 5, 3, 2))
+    kernel, dilation = draw(st.integers(1, 5)), draw(st.integers(1, 2))
+    x = torch.randn(batch, length, heads * channels, dtype=torch.float64)
+    each = (batch, length) if draw(st.booleans()) else ()
+    weight = torch.randn(*each, heads, kernel, dtype=torch.float64)
+    owners = st.lists(st.lists(st.integers(0, 2), min_size=length, max_size=length), min_size=batch, max_size=batch)
+    documents = torch.tensor(draw(owners)) if draw(st.booleans()) else None
+    return x, weight, {"causal": draw(st.booleans()), "dilation": dilation, "documents": documents}
+
+
+@pytest.mark.parametrize("compiling", [False, True], ids=["eager", "as compiled"])
+@settings(max_examples=40, deadline=None, derandomize=True, database=None)
+@given(problem=problems())
+def test_equals_its_definition(compiling, problem):
+    x, weight, options = problem
+    expected = outputs_and_gradients(short_convolution_naive, x, weight, **options)
+    with patch("torch.compiler.is_compiling", return_value=compiling):
+        assert_all_close(outputs_and_gradients(short_convolution, x, weight, **options), expected)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_what_stands_before_is_seen(dynamic, dilation):
+    torch.manual_seed(0)
+    x = torch.randn(2, 9, 6, dtype=torch.float64)
+    weight = torch.randn(*((2, 9) if dynamic else ()), 3, 3, dtype=torch.float64)
+    whole = short_convolution(x, weight, causal=True, dilation=dilation)
+    first, rest = x[:, : 2 * dilation], x[:, 2 * dilation :]
+    for compiling in (False, True):
+        with patch("torch.compiler.is_compiling", return_value=compiling):
+            later = weight[:, 2 * dilation :] if dynamic else weight
+            found = short_convolution(rest, later, causal=True, dilation=dilation, left=first)
+        torch.testing.assert_close(found, whole[:, 2 * dilation :], atol=1e-12, rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("packed", [False, True])
+def test_compiled_equals_eager(dynamic, packed):
+    torch.manual_seed(0)
+    x = torch.randn(2, 40, 64)
+    weight = torch.randn(*((2, 40) if dynamic else ()), 4, 31).softmax(-1)
+    documents = torch.arange(40).div(13, rounding_mode="floor").expand(2, -1) if packed else None
+    options = {"causal": True, "documents": documents}
+    found = outputs_and_gradients(torch.compile(short_convolution), x, weight, **options)
+    assert_all_close(found, outputs_and_gradients(short_convolution, x, weight, **options), 1e-4)
 
 
 def test_heads_cover_contiguous_channels():

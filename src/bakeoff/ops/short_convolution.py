@@ -1,7 +1,10 @@
-"""Short convolution as shift-and-add, for kernels that are fixed (light) or differ by token (dynamic).
+"""Short convolution, for kernels that are fixed (light, depthwise) or differ by token (dynamic).
 
-Shapes: B batch, T length, D width, H heads, K kernel size.
+Shapes: B batch, T length, D width, H heads, R = D / H, K kernel size.
 """
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -25,8 +28,11 @@ def short_convolution(
 ) -> Tensor:
     """y[t] = sum_j weight[..., h, j] * x[t + offset_j], where head h covers a contiguous run of D / H channels.
 
-    The lightweight convolution of Wu et al. 2019 (arXiv:1901.10430, equation 4) after its softmax. A loop over taps
-    compiles into one pass over x, which a grouped convolution or an unfolded matrix product is not.
+    The lightweight convolution of Wu et al. 2019 (arXiv:1901.10430, equation 4) after its softmax. There are two ways
+    to the same result. Within compiled code it is one sum over windows, which becomes a loop over the taps around
+    vectors of channels: it reads x once, and takes a second to compile whatever the kernel size. Without the compiler,
+    which is never started from here, it is torch's depthwise convolution for fixed kernels, and a loop over the taps of
+    one row at a time, which stays in the cache, for all else.
 
     Args:
         x: (B, T, D).
@@ -39,38 +45,145 @@ def short_convolution(
     Returns:
         (B, T, D).
     """
-    length = x.shape[1]
-    heads, kernel = weight.shape[-2:]
+    kernel = weight.shape[-1]
     offsets = tap_offsets(kernel, causal, dilation)
-    before, after = max(0, -offsets[0]), max(0, offsets[-1])
-    if weight.dim() == 2 and documents is None and not torch.compiler.is_compiling():
-        return _as_convolution(x, weight, before, after, dilation, left)
-    padded = F.pad(x, (0, 0, before, after)) if left is None else torch.cat([left, x], dim=1)
-    padded = padded.unflatten(-1, (heads, -1))  # (B, before + T + after, H, D / H)
-    padded_documents = None if documents is None else F.pad(documents, (before, after), value=-1)
-    total = None
-    for tap, offset in enumerate(offsets):
-        taken = slice(before + offset, before + offset + length)
-        tap_weight = weight[..., tap]  # (H) or (B, T, H)
-        if padded_documents is not None and documents is not None and offset != 0:
-            same = padded_documents[:, taken] == documents  # (B, T)
-            tap_weight = torch.where(same[..., None], tap_weight, 0.0)  # the weight is masked, not x: it is narrower
-        term = tap_weight[..., None] * padded[:, taken]
-        total = term if total is None else total + term
-    assert total is not None
-    return total.flatten(-2)
-
-
-def _as_convolution(x: Tensor, weight: Tensor, before: int, after: int, dilation: int, left: Tensor | None) -> Tensor:
-    """Fixed kernels without the compiler: (B, T, D) already lies in memory as a channels-last image of height 1."""
-    kernels = weight.repeat_interleave(x.shape[-1] // weight.shape[0], dim=0)[:, None, None]  # (D, 1, 1, K)
+    before, after = -offsets[0], offsets[-1]
+    same = None
+    if documents is not None:
+        neighbours = _windows(F.pad(documents, (before, after), value=-1), kernel, dilation)
+        same = (neighbours == documents[..., None]).to(x.dtype)  # (B, T, K)
     if left is not None:
         x, before = torch.cat([left, x], dim=1), 0
-    elif before != after:
-        x, before = F.pad(x, (0, 0, before, after)), 0
-    image = x.transpose(1, 2)[:, :, None]  # (B, D, 1, T)
-    mixed = F.conv2d(image, kernels, padding=(0, before), dilation=(1, dilation), groups=x.shape[-1])
-    return mixed[:, :, 0].transpose(1, 2)
+    result: Tensor = _ShortConvolution.apply(x, weight.to(x.dtype), same, _Taps(before, after, dilation))
+    return result
+
+
+class _Taps(NamedTuple):
+    """Which places the taps of an output take: those of the input with so many zeros before and after it."""
+
+    before: int
+    after: int
+    dilation: int
+
+    def pad(self, x: Tensor) -> Tensor:
+        return F.pad(x, (0, 0, self.before, self.after))
+
+    def reversed(self, kernel: int) -> "_Taps":
+        """From the outputs back to the inputs."""
+        reach = (kernel - 1) * self.dilation
+        return _Taps(reach - self.before, reach - self.after, self.dilation)
+
+
+class _ShortConvolution(torch.autograd.Function):
+    """(B, N, D) to (B, T, D), T = N + before + after - (K - 1) * dilation; `same` (B, T, K) is multiplied in."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, same: Tensor | None, taps: _Taps) -> Tensor:
+        ctx.save_for_backward(x, weight, same)
+        ctx.taps = taps
+        if torch.compiler.is_compiling():
+            return _sum_over_windows(x, weight if same is None else weight * same[:, :, None], taps)
+        if weight.dim() == 2 and same is None:
+            return _depthwise(x, weight, taps)
+        return _sum_by_tap(x, weight, same, taps)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        x, weight, same = ctx.saved_tensors
+        gradients = _gradients_over_windows if torch.compiler.is_compiling() else _gradients_by_tap
+        of_x, of_weight = gradients(x, weight, same, ctx.taps, upstream[0])
+        return of_x, of_weight, None, None
+
+
+def _windows(padded: Tensor, kernel: int, dilation: int) -> Tensor:
+    """(B, P, ...) to (B, T, ..., K), a view: what the taps of each position take."""
+    padded = padded.contiguous()
+    shape = (len(padded), padded.shape[1] - (kernel - 1) * dilation, *padded.shape[2:], kernel)
+    return padded.as_strided(shape, (*padded.stride(), padded.stride(1) * dilation))
+
+
+def _sum_over_windows(x: Tensor, weight: Tensor, taps: _Taps) -> Tensor:
+    heads, kernel = weight.shape[-2:]
+    windows = _windows(taps.pad(x).unflatten(-1, (heads, -1)), kernel, taps.dilation)  # (B, T, H, R, K)
+    return (windows * weight[..., None, :]).sum(-1).flatten(-2)
+
+
+def _gradients_over_windows(
+    x: Tensor, weight: Tensor, same: Tensor | None, taps: _Taps, upstream: Tensor
+) -> tuple[Tensor, Tensor]:
+    heads, kernel = weight.shape[-2:]
+    masked = weight if same is None else weight * same[:, :, None]
+    back = taps.reversed(kernel)
+    if masked.dim() == 2:
+        flipped = masked.flip(-1)
+    else:
+        # flipped[t, h, j] = padded[t + j * dilation, h, K - 1 - j]: in memory these lie at equal distances.
+        padded = F.pad(masked, (0, 0, 0, 0, back.before, back.after)).contiguous()
+        stride = taps.dilation * heads * kernel - 1
+        flipped = padded.as_strided((*x.shape[:2], heads, kernel), (*padded.stride()[:3], stride), kernel - 1)
+    windows = _windows(taps.pad(x).unflatten(-1, (heads, -1)), kernel, taps.dilation)  # (B, T, H, R, K)
+    # Over the channels of a head first: what remains of it is small.
+    of_weight = (windows * upstream.unflatten(-1, (heads, -1))[..., None]).sum(-2)  # (B, T, H, K)
+    if same is not None:
+        of_weight = of_weight * same[:, :, None]
+    return _sum_over_windows(upstream, flipped, back), of_weight if weight.dim() > 2 else of_weight.sum((0, 1))
+
+
+def _depthwise(x: Tensor, weight: Tensor, taps: _Taps) -> Tensor:
+    """Fixed kernels: (B, T, D) already lies in memory as a channels-last image of height 1."""
+    width = x.shape[-1]
+    kernels = weight.repeat_interleave(width // len(weight), dim=0)[:, None, None]  # (D, 1, 1, K)
+    image = taps.pad(x).transpose(1, 2)[:, :, None]  # (B, D, 1, P)
+    return F.conv2d(image, kernels, dilation=(1, taps.dilation), groups=width)[:, :, 0].transpose(1, 2)
+
+
+def _sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: _Taps) -> Tensor:
+    heads, kernel = weight.shape[-2:]
+    padded = taps.pad(x)
+    y = x.new_zeros(len(x), padded.shape[1] - (kernel - 1) * taps.dilation, x.shape[-1])
+    for tap, rows, taken in _taps_of_rows(y, kernel, taps.dilation):
+        term = padded[rows, taken].unflatten(-1, (heads, -1))  # (B, T, H, R)
+        y[rows].view_as(term).addcmul_(_weights_of_tap(weight, same, rows, tap), term)
+    return y
+
+
+def _gradients_by_tap(
+    x: Tensor, weight: Tensor, same: Tensor | None, taps: _Taps, upstream: Tensor
+) -> tuple[Tensor, Tensor]:
+    heads, kernel = weight.shape[-2:]
+    fixed = weight.dim() == 2
+    padded = taps.pad(x)
+    scattered = None if fixed and same is None else torch.zeros_like(padded)
+    of_weight = torch.zeros_like(weight)
+    for tap, rows, taken in _taps_of_rows(upstream, kernel, taps.dilation):
+        above = upstream[rows]
+        if scattered is not None:
+            by_head = above.unflatten(-1, (heads, -1))
+            scattered[rows, taken].view_as(by_head).addcmul_(_weights_of_tap(weight, same, rows, tap), by_head)
+        product = padded[rows, taken] * above
+        if same is not None:
+            product *= same[rows, :, tap, None]
+        if fixed:
+            of_weight[:, tap] += product.sum((0, 1)).unflatten(0, (heads, -1)).sum(-1)
+        else:
+            of_weight[rows, ..., tap] = product.unflatten(-1, (heads, -1)).sum(-1)
+    if scattered is None:
+        return _depthwise(upstream, weight.flip(-1), taps.reversed(kernel)), of_weight
+    return scattered[:, taps.before : taps.before + x.shape[1]], of_weight
+
+
+def _taps_of_rows(y: Tensor, kernel: int, dilation: int) -> Iterator[tuple[int, slice, slice]]:
+    """Each tap, the rows to work on, and the places that it takes; on a CPU row by row, which stay in the cache."""
+    size = 1 if y.device.type == "cpu" else len(y)
+    for row in range(0, len(y), size):
+        for tap in range(kernel):
+            yield tap, slice(row, row + size), slice(tap * dilation, tap * dilation + y.shape[1])
+
+
+def _weights_of_tap(weight: Tensor, same: Tensor | None, rows: slice, tap: int) -> Tensor:
+    """(H, 1), or (B, T, H, 1) where the weights differ by token or taps fall into other documents."""
+    of_tap = weight[..., tap, None] if weight.dim() == 2 else weight[rows, ..., tap, None]
+    return of_tap if same is None else of_tap * same[rows, :, tap, None, None]
 
 
 def short_convolution_naive(

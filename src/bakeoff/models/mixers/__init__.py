@@ -5,12 +5,26 @@ from typing import Annotated
 from pydantic import Field
 
 from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.models.mixers.average import AverageConfig
+from bakeoff.models.mixers.conv import ConvConfig
 from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
+from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
+from bakeoff.models.mixers.lstm import LstmConfig
+from bakeoff.models.mixers.none import NoMixingConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 
 MixerConfig = Annotated[
-    AttentionConfig | RelativeAttentionConfig | DepthwiseConvConfig | LightConvConfig | DynamicConvConfig,
+    AttentionConfig
+    | RelativeAttentionConfig
+    | ConvConfig
+    | DepthwiseConvConfig
+    | LightConvConfig
+    | DynamicConvConfig
+    | LstmConfig
+    | GruConfig
+    | AverageConfig
+    | NoMixingConfig,
     Field(discriminator="kind"),
 ]

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.models.context import Place
-from bakeoff.models.mixers.short_convolution import ShortConvolution, ShortConvolutionConfig
+from bakeoff.models.mixers.short_convolution import ConvolutionConfig, ShortConvolution
 
 
-class DepthwiseConvConfig(ShortConvolutionConfig):
+class DepthwiseConvConfig(ConvolutionConfig):
     """Depthwise convolution; with a dilation the dilated convolution of Tay et al. 2021 (arXiv:2105.03322, 3.1)."""
 
     kind: Literal["depthwise_conv"] = "depthwise_conv"

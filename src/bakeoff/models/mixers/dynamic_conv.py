@@ -35,6 +35,6 @@ class DynamicConv(ShortConvolution):
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
         return dropout(taps.softmax(-1), self.weight_dropout, self.training)
 
-    def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass, the prediction of its kernels included."""
-        return super().flops_per_token(length) + 2 * self.prediction.in_features * self.prediction.out_features
+    def convolution_flops(self) -> int:
+        """Floating-point operations of the convolution at one place, the prediction of its kernels included."""
+        return super().convolution_flops() + 2 * self.prediction.in_features * self.prediction.out_features

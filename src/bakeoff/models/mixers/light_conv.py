@@ -29,7 +29,7 @@ class LightConv(ShortConvolution):
         super().__init__(config, place)
         self.weight_dropout = config.weight_dropout
         self.taps = nn.Parameter(torch.empty(config.heads, self.kernel))  # (H, K) before the softmax
-        nn.init.xavier_uniform_(self.taps)
+        nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has
 
     def weight(self, x: Tensor) -> Tensor:
         """(H, K)."""

@@ -1,4 +1,4 @@
-"""What the mixers with a short kernel have in common: a gated projection, the convolution, and a projection."""
+"""What the convolutional mixers have in common: a gated projection, the convolution, and a projection."""
 
 from typing import cast
 
@@ -14,8 +14,8 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
 
 
-class ShortConvolutionConfig(Config):
-    """The fields of every mixer with a short kernel."""
+class ConvolutionConfig(Config):
+    """The fields of every convolutional mixer."""
 
     kernel: int | list[int]
     """Kernel size, or one for each layer."""
@@ -33,7 +33,7 @@ class ShortConvolutionConfig(Config):
         return of_layer(self.dilation, place.layer, "mixer.dilation")
 
 
-class HeadsConfig(ShortConvolutionConfig):
+class HeadsConfig(ConvolutionConfig):
     """The fields of mixers whose kernels are shared by channels and normalised over their taps."""
 
     heads: int = Field(gt=0)
@@ -64,14 +64,14 @@ def of_layer(value: int | list[int], layer: int, key: str) -> int:
     return size
 
 
-class ShortConvolution(Part):
+class GatedConvolution(Part):
     """W_O Conv(W_I x * sigmoid(W_S x)); B batch, T length, D width, H heads, K kernel size.
 
     The block of Tay et al. 2021 (arXiv:2105.03322, section 3.2) and of Wu et al. 2019 (arXiv:1901.10430); a subclass
-    gives the kernels.
+    gives the convolution.
     """
 
-    def __init__(self, config: ShortConvolutionConfig, place: Place) -> None:
+    def __init__(self, config: ConvolutionConfig, place: Place) -> None:
         super().__init__()
         self.causal = place.causal
         self.gate = config.gate
@@ -80,9 +80,13 @@ class ShortConvolution(Part):
         self.input = nn.Linear(place.width, 2 * place.width if config.gate else place.width, bias=place.bias)
         self.output = nn.Linear(place.width, place.width, bias=place.bias)
 
-    def weight(self, x: Tensor) -> Tensor:
-        """(H, K), or (B, T, H, K) where it depends on the (B, T, D) states that are convolved."""
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
+        """(B, T, D) to (B, T, D), behind `left`, the (B, (K - 1) * dilation, D) inputs before the first."""
         raise NotImplementedError
+
+    def convolution_flops(self) -> int:
+        """Floating-point operations of the convolution at one place."""
+        return 2 * self.kernel * self.output.in_features
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the last inputs of the convolution, as many as it looks back."""
@@ -92,14 +96,7 @@ class ShortConvolution(Part):
         if context.real is not None:
             x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
         left = cast(Tensor | None, state)
-        mixed = short_convolution(
-            x,
-            self.weight(x),
-            causal=self.causal,
-            dilation=self.dilation,
-            documents=context.documents,
-            left=left,
-        )
+        mixed = self.convolve(x, context.documents, left)
         after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
         return self.output(mixed), after
 
@@ -110,9 +107,23 @@ class ShortConvolution(Part):
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass; the row's length does not matter."""
         width = self.output.in_features
-        return 2 * width * (self.input.out_features + width) + 2 * self.kernel * width
+        return 2 * width * (self.input.out_features + width) + self.convolution_flops()
 
     def reach(self) -> tuple[float, float]:
         """The outermost taps."""
         offsets = tap_offsets(self.kernel, self.causal, self.dilation)
-        return -min(offsets), max(offsets)
+        return -offsets[0], offsets[-1]
+
+
+class ShortConvolution(GatedConvolution):
+    """One number a tap for every channel, or for a run of channels; a subclass gives the kernels."""
+
+    def weight(self, x: Tensor) -> Tensor:
+        """(H, K), or (B, T, H, K) where it depends on the (B, T, D) states that are convolved."""
+        raise NotImplementedError
+
+    def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
+        """(B, T, D) to (B, T, D)."""
+        return short_convolution(
+            x, self.weight(x), causal=self.causal, dilation=self.dilation, documents=documents, left=left
+        )

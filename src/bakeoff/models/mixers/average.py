@@ -1,0 +1,66 @@
+"""Uniform attention: the control that says what a model can do without choosing what to look at."""
+
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+
+
+class AverageConfig(Config):
+    """The average of the tokens that attention would see (Zhang et al. 2018, arXiv:1805.00631, equation 1)."""
+
+    kind: Literal["average"] = "average"
+    """The mixer's name."""
+
+    def build(self, place: Place) -> "Average":
+        """The mixer for one layer."""
+        return Average(place)
+
+
+class Average(Part):
+    """W_O mean(W_V x), over all tokens of the document, or over those up to the present one; D width."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.causal = place.causal
+        self.value = nn.Linear(place.width, place.width, bias=place.bias)
+        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); the state is the sum of the values so far and their number."""
+        value = self.value(x)
+        if state is None:
+            return self.output(self._weights(x, context) @ value), None
+        total, count = cast(tuple[Tensor, Tensor], state)  # (B, D), (B, 1)
+        totals = total[:, None] + value.cumsum(1)
+        counts = count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]  # (B, T, 1)
+        return self.output(totals / counts), (totals[:, -1], counts[:, -1])
+
+    def _weights(self, x: Tensor, context: Context) -> Tensor:
+        """(B or 1, T, T) the share of each token in each average; sums of a whole row would leak by rounding."""
+        length = x.shape[1]
+        seen = torch.ones(1, length, length, dtype=torch.bool, device=x.device)
+        if context.documents is not None:
+            seen = context.documents[:, :, None] == context.documents[:, None]
+        elif context.real is not None:
+            seen = context.real[:, None].expand(-1, length, -1)
+        if self.causal:
+            seen = seen.tril()
+        return seen.to(x.dtype) / seen.sum(-1, keepdim=True).clamp(min=1)
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """The sum and the number of no tokens."""
+        return like.new_zeros(rows, self.output.in_features), like.new_zeros(rows, 1)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
+        width = self.output.in_features
+        return 2 * 2 * width**2 + 2 * length * width
+
+    def reach(self) -> tuple[float, float]:
+        """Everything, or everything before."""
+        return float("inf"), 0 if self.causal else float("inf")

@@ -1,0 +1,37 @@
+"""Gated recurrent units, torch's own."""
+
+from typing import Literal, cast
+
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.context import Place
+from bakeoff.models.mixers.recurrent import Recurrent
+from bakeoff.models.part import State
+
+
+class GruConfig(Config):
+    """Cho et al. 2014 (arXiv:1406.1078), with torch's reset gate behind the map of the state."""
+
+    kind: Literal["gru"] = "gru"
+    """The mixer's name."""
+
+    def build(self, place: Place) -> "Gru":
+        """The mixer for one layer."""
+        return Gru(place)
+
+
+class Gru(Recurrent):
+    """h[t] = (1 - z) * n + z * h[t-1], n = tanh(W x[t] + r * U h[t-1]); z, r = sigmoid of maps of x[t] and h[t-1]."""
+
+    network = nn.GRU
+    gates = 3
+
+    def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """The state is h of the last token, (B, D)."""
+        y, hidden = self.cells(x, cast(Tensor, state)[None])
+        return y, hidden[0]
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Zeros."""
+        return like.new_zeros(rows, self.cells.hidden_size)

@@ -1,0 +1,37 @@
+"""No mixing at all: the control that says what a model can do without seeing any other token."""
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+from bakeoff.config import Config
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+
+
+class NoMixingConfig(Config):
+    """Every token sees itself only, through the maps that attention has for its values and its output."""
+
+    kind: Literal["none"] = "none"
+    """The mixer's name."""
+
+    def build(self, place: Place) -> "NoMixing":
+        """The mixer for one layer."""
+        return NoMixing(place)
+
+
+class NoMixing(Part):
+    """W_O W_V x; B batch, T length, D width."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.value = nn.Linear(place.width, place.width, bias=place.bias)
+        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); there is nothing to remember."""
+        return self.output(self.value(x)), None
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass."""
+        return 2 * 2 * self.output.in_features**2

@@ -1,0 +1,77 @@
+"""What recurrent mixers have in common: torch's networks, run over each document as a sequence of its own."""
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context, Place
+from bakeoff.models.part import Part, State
+
+
+class Recurrent(Part):
+    """One layer of a recurrent network; B batch, T length, D width, N sequences, S length of the longest.
+
+    Causal models have one direction, bidirectional ones two of half the width each, side by side. A subclass names
+    torch's network and the form of its state.
+    """
+
+    network: ClassVar[type[nn.LSTM | nn.GRU]]
+    gates: ClassVar[int]
+    """Linear maps of input and state in each step."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        if not place.causal and place.width % 2:
+            raise UserError(f"mixer: two directions cannot share the odd width {place.width}; make the width even")
+        self.causal = place.causal
+        hidden = place.width if place.causal else place.width // 2
+        self.cells = self.network(
+            place.width, hidden, batch_first=True, bidirectional=not place.causal, bias=place.bias
+        )
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); the state is that of the cells."""
+        if state is not None:
+            return self.go_on(x, state)
+        owners = context.documents if context.documents is not None else context.real
+        if owners is None:
+            return self.cells(x)[0], None
+        return self._by_document(x, owners), None
+
+    def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """The outputs behind a state of the cells, and the state behind them."""
+        raise NotImplementedError
+
+    @torch.compiler.disable
+    def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
+        """Gather the documents into rows, and put their outputs back; (B, T) owners, 0 or False for padding.
+
+        Not for the compiler, because the shapes depend on where the documents end.
+        """
+        starts = torch.ones_like(owners, dtype=torch.bool)
+        starts[:, 1:] = owners[:, 1:] != owners[:, :-1]
+        places = owners.flatten().nonzero()[:, 0]  # of real tokens, in the batch laid out as one row
+        sequences = starts.flatten().cumsum(0)[places]
+        sequences, lengths = sequences.unique_consecutive(return_inverse=True, return_counts=True)[1:]
+        ends = lengths.cumsum(0)
+        steps = torch.arange(len(places), device=x.device) - (ends - lengths)[sequences]
+        cells = sequences * int(lengths.max()) + steps  # of real tokens, in rows of one document each
+        rows = x.new_zeros(len(lengths) * int(lengths.max()), x.shape[-1])
+        rows = rows.index_copy(0, cells, x.flatten(0, 1)[places]).unflatten(0, (len(lengths), -1))  # (N, S, D)
+        packed = pack_padded_sequence(rows, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, _ = pad_packed_sequence(self.cells(packed)[0], batch_first=True)
+        y = outputs.new_zeros(x.shape[0] * x.shape[1], outputs.shape[-1])
+        return y.index_copy(0, places, outputs.flatten(0, 1)[cells]).view(x.shape)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass; the row's length does not matter."""
+        directions = 1 if self.causal else 2
+        hidden = self.cells.hidden_size
+        return 2 * directions * self.gates * hidden * (self.cells.input_size + hidden)
+
+    def reach(self) -> tuple[float, float]:
+        """Everything, or everything before."""
+        return float("inf"), 0 if self.causal else float("inf")
