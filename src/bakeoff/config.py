@@ -1,6 +1,7 @@
 """The base of every config: a pydantic model that refuses unknown keys and says which key was probably meant."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -39,7 +40,14 @@ class Config(BaseModel):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise UserError(f"{where}: {'; '.join(_describe(item, values) for item in error.errors())}") from None
+            raise UserError(f"{where}: {'; '.join(_describe(item, values) for item in _relevant(error))}") from None
+
+
+def _relevant(error: ValidationError) -> list[Any]:
+    """The errors without those of a union's alternatives that want a list where keys are given, or keys for a list."""
+    items = error.errors()
+    shapes = {"list_type": Mapping, "model_type": list, "model_attributes_type": list, "dict_type": list}
+    return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
 
 
 def _describe(item: Any, values: Any) -> str:
@@ -56,6 +64,11 @@ def _describe(item: Any, values: Any) -> str:
     message = item["msg"].removeprefix("Value error, ")
     if item["type"] == "missing":
         message = "this key is required"
+    elif item["type"] == "union_tag_invalid":
+        context = item["ctx"]
+        path.append("kind" if "kind" in context["discriminator"] else "format")
+        known = re.findall("'([^']+)'", context["expected_tags"])
+        message = f"there is no '{context['tag']}'{nearest(context['tag'], known)}"
     elif item["type"] not in ("unknown_key", "value_error", "union_tag_not_found"):
         message = f"{message[0].lower()}{message[1:]}, not {node!r}"
     return f"{'.'.join(path)}: {message}" if path else message

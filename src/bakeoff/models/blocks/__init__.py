@@ -1,8 +1,9 @@
 """Blocks: what surrounds a mixer; the registry is the union of their configs, told apart by `kind`."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Discriminator, Tag
 
 from bakeoff.models.blocks.cnn import CnnBlockConfig
 from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
@@ -11,12 +12,19 @@ from bakeoff.models.blocks.plain import PlainBlockConfig
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 
+
+def _kind(value: Any) -> str:
+    """The kind of a block that is given; a block without one is a transformer's."""
+    kind = value.get("kind", "transformer") if isinstance(value, Mapping) else getattr(value, "kind", "transformer")
+    return str(kind)
+
+
 BlockConfig = Annotated[
-    TransformerBlockConfig
-    | PlainBlockConfig
-    | GatedCnnBlockConfig
-    | TcnBlockConfig
-    | CnnBlockConfig
-    | GenCnnBlockConfig,
-    Field(discriminator="kind"),
+    Annotated[TransformerBlockConfig, Tag("transformer")]
+    | Annotated[PlainBlockConfig, Tag("plain")]
+    | Annotated[GatedCnnBlockConfig, Tag("gated_cnn")]
+    | Annotated[TcnBlockConfig, Tag("tcn")]
+    | Annotated[CnnBlockConfig, Tag("cnn")]
+    | Annotated[GenCnnBlockConfig, Tag("gen_cnn")],
+    Discriminator(_kind),
 ]
