@@ -213,6 +213,8 @@ PUBLISHED_MILLIONS = {
     "gpt2-medium": (354.8, 50257),
     "bart-base": (139, 50265),
     "t5-base": (222.9, 32000),
+    "transformer-big": (213, 37000),
+    "dynamic-wmt": (213, 32000),
 }
 
 
