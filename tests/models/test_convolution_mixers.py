@@ -72,7 +72,7 @@ def row_by_equation(config, mixer, x, causal, real, documents):
                 if not 0 <= source < LENGTH or documents[source] != documents[t]:
                     continue
                 if config.kind == "conv":
-                    row = mixer.taps[j - 1, c].tolist()
+                    row = mixer.taps[c, j - 1].tolist()
                     total += sum(w * v for w, v in zip(row, hidden[source], strict=True))
                 else:
                     total += kernel[j - 1] * hidden[source][c]
