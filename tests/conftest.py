@@ -86,7 +86,7 @@ SMALL = {
 }
 
 
-SIZES = {"width": 32, "heads": 2, "layers": 2, "window": 8}
+SIZES = {"width": 32, "heads": 2, "layers": 2, "window": 8, "units": 40}
 """What `shrink` makes of a recipe's numbers, wherever they stand in the model; smaller ones stay."""
 
 

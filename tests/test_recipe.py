@@ -63,6 +63,14 @@ def test_overrides_from_the_command_line():
         ("conv-light-encoder-base", ["objective.0={kind: sop}"], "sop needs two segments, but input.format is blocks"),
         ("bert-base", ["objective.0={kind: sop}"], "sop and nsp both arrange the segments"),
         ("bert-base", ["objective.1.kind=mlm"], "mlm is listed twice"),
+        (
+            "elmo",
+            ["objective.0={kind: clm}"],
+            "clm reads in one direction.*use bilm",
+        ),
+        ("elmo", ["objective.0={kind: mlm}"], "mlm needs layers that see both sides.*use bilm"),
+        ("gpt-base", ["objective.0.kind=bilm"], "bilm predicts from either side alone.*'directions: 2'"),
+        ("bert-base", ["model.directions=2"], "directions: 2 is for a model with 'decoder' alone"),
         ("bert-base", ["model.decoder.width=4"], "model"),
     ],
 )

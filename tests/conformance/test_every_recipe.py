@@ -50,7 +50,7 @@ def assert_equal(found, expected):
 
 def test_shape_and_type(recipe, module):
     hidden = read(module, random_ids())
-    assert hidden.shape == (3, LENGTH, recipe.model.stack.output_width)
+    assert hidden.shape == (3, LENGTH, recipe.model.output_width)
     assert hidden.dtype == torch.float32
     assert hidden.isfinite().all()
 
@@ -76,7 +76,7 @@ def test_a_causal_model_does_not_see_what_comes_after(recipe, module):
 @pytest.mark.parametrize("recipe", [shrink(name) for name in BIDIRECTIONAL], ids=BIDIRECTIONAL)
 def test_a_bidirectional_model_sees_both_sides(recipe, module):
     ids = random_ids()
-    for others, reach in zip((slice(0, 12), slice(13, None)), module.model.stack.reach(), strict=True):
+    for others, reach in zip((slice(0, 12), slice(13, None)), module.model.reach(), strict=True):
         changed = ids.clone()
         changed[:, others] = (changed[:, others] - 5 + 1) % (VOCABULARY - 5) + 5
         unseen = torch.allclose(read(module, changed)[:, 12], read(module, ids)[:, 12])
@@ -162,9 +162,9 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, tmp_path):
     ids = random_ids()
     table = loaded.model.embedding.table
     for name, head in module.heads.items():
-        rows = read(module, ids).flatten(0, 1)
+        rows = module.rows(read(module, ids))
         expected = head.scores(rows, module.model.embedding.table)
-        assert torch.equal(loaded.heads[name].scores(read(loaded, ids).flatten(0, 1), table), expected)
+        assert torch.equal(loaded.heads[name].scores(loaded.rows(read(loaded, ids)), table), expected)
 
 
 def test_accumulation_changes_nothing(recipe, corpus):
@@ -195,7 +195,7 @@ def test_accumulation_changes_nothing(recipe, corpus):
 def test_compiled_equals_eager(recipe, module, corpus):
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
     expected = module(batch)
-    module.model.stack.compiled = True
+    module.model.compile_layers()
     for name, total in module(batch).items():
         torch.testing.assert_close(total, expected[name], atol=1e-4, rtol=1e-5)
 

@@ -12,7 +12,11 @@ from bakeoff.models.mixers.lstm import LstmConfig
 WIDTH, LENGTH = 6, 7
 REAL = [[1, 1, 1, 1, 1, 1, 1], [0, 1, 1, 1, 0, 0, 0]]
 DOCUMENTS = [[1, 1, 2, 2, 2, 3, 3], [1, 2, 2, 2, 2, 0, 0]]
-KINDS = {"lstm": (LstmConfig(), nn.LSTMCell), "gru": (GruConfig(), nn.GRUCell)}
+KINDS = {
+    "lstm": (LstmConfig(), nn.LSTMCell),
+    "projected": (LstmConfig(units=8), None),
+    "gru": (GruConfig(), nn.GRUCell),
+}
 
 
 def built(kind, causal):
@@ -22,12 +26,27 @@ def built(kind, causal):
 
 def stepped(kind, mixer, tokens, suffix):
     """The outputs for (S, D) tokens, one at a time."""
+    if kind == "projected":
+        return stepped_and_projected(mixer, tokens, suffix)
     cell = KINDS[kind][1](WIDTH, mixer.cells.hidden_size).double()
     cell.load_state_dict({name: getattr(mixer.cells, f"{name}_l0{suffix}") for name in cell.state_dict()})
     state, outputs = None, []
     for token in tokens:
         state = cell(token[None], state)
         outputs.append((state[0] if kind == "lstm" else state)[0])
+    return torch.stack(outputs)
+
+
+def stepped_and_projected(mixer, tokens, suffix):
+    """Sak et al. 2014: c = f * c + i * g, h = W_h (o * tanh(c)), where the gates see the projected h."""
+    names = ("weight_ih", "weight_hh", "weight_hr", "bias_ih", "bias_hh")
+    of_input, of_state, projection, *biases = (getattr(mixer.cells, f"{name}_l0{suffix}") for name in names)
+    h, c, outputs = torch.zeros_like(projection[:, 0]), torch.zeros_like(projection[0]), []
+    for token in tokens:
+        i, f, g, o = (of_input @ token + of_state @ h + sum(biases)).chunk(4)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = projection @ (o.sigmoid() * c.tanh())
+        outputs.append(h)
     return torch.stack(outputs)
 
 
@@ -78,3 +97,8 @@ def test_operations_are_those_of_the_matrix_products(kind):
 def test_two_directions_need_an_even_width():
     with pytest.raises(UserError, match="odd width 5"):
         LstmConfig().build(Place(width=5, causal=False, dropout=0.0))
+
+
+def test_a_projection_leads_to_fewer_outputs_than_there_are_units():
+    with pytest.raises(UserError, match=r"mixer.units: 6 units cannot be projected down to 6 outputs"):
+        LstmConfig(units=6).build(Place(width=6, causal=True, dropout=0.0))

@@ -1,12 +1,15 @@
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.conftest import shrink
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.recipe import load_recipe
 from bakeoff.tasks.batches import InputBatch
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
+from bakeoff.tasks.finetune import settle
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -17,6 +20,19 @@ def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
     assert natural_pooling(load_recipe("albert-tiny")) == "cls"
     assert natural_pooling(causal_recipe) == "last"
     assert natural_pooling(convolution_recipe) == "mean"
+    assert natural_pooling(load_recipe("elmo-tiny")) == "mean"
+
+
+def test_both_directions_reach_the_classes():
+    recipe = shrink("elmo-tiny")
+    classifier = Classifier(recipe, 50, "max", 3, 0.0)
+    assert classifier.output.in_features == 64
+    ids = torch.randint(5, 50, (2, 6))
+    classifier(InputBatch(ids, None, None)).sum().backward()
+    assert (classifier.output.weight.grad.abs().sum(0) > 0).all()
+    for pooling, reason in (("cls", "one of the two directions has seen nothing"), ("last", "sees both sides")):
+        with pytest.raises(UserError, match=reason):
+            settle(FinetuneConfig(pooling=pooling), recipe)
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])

@@ -21,6 +21,7 @@ DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
 OBJECTIVES = {
     "mlm": "Masked tokens (mlm)",
     "clm": "Next token (clm)",
+    "bilm": "Next token, from both ends (bilm)",
     "nsp": "Next sentence (nsp)",
     "sop": "Sentence order (sop)",
 }

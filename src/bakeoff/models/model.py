@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -28,6 +28,9 @@ class ModelConfig(Config):
     """The layers of a bidirectional model."""
     decoder: StackConfig | None = None
     """The layers of a causal model; with an encoder the model is sequence-to-sequence."""
+    directions: Literal[1, 2] = 1
+    """2: a second decoder of the same shape reads each document from its end, and the hidden states of both stand side
+    by side (ELMo: Peters et al. 2018, arXiv:1802.05365, section 3.1)."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of embeddings, of every sublayer's output, and of attention weights unless the mixer says otherwise."""
     norm: NormKind = "layer"
@@ -43,6 +46,8 @@ class ModelConfig(Config):
     def _some_stack(self) -> "ModelConfig":
         if self.encoder is None and self.decoder is None:
             raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
+        if self.directions == 2 and (self.decoder is None or self.encoder is not None):
+            raise ValueError("directions: 2 is for a model with 'decoder' alone, which then reads from both ends")
         blocks = [block for stack in (self.encoder, self.decoder) if stack is not None for block in stack.distinct()]
         if self.scaled_residuals and any(block.kind != "transformer" for block in blocks):
             raise ValueError("scaled_residuals: only blocks of kind transformer have it")
@@ -51,7 +56,7 @@ class ModelConfig(Config):
     @property
     def causal(self) -> bool:
         """No position of the hidden states sees a later one."""
-        return self.decoder is not None
+        return self.decoder is not None and self.directions == 1
 
     @property
     def sequence_to_sequence(self) -> bool:
@@ -64,6 +69,11 @@ class ModelConfig(Config):
         stack = self.decoder or self.encoder
         assert stack is not None
         return stack
+
+    @property
+    def output_width(self) -> int:
+        """The width of the hidden states: that of all directions together."""
+        return self.directions * self.stack.output_width
 
     @property
     def two_streams(self) -> bool:
@@ -141,6 +151,7 @@ class Model(nn.Module):
                 place = replace(place, width=config.decoder.width, causal=True, source=config.encoder.output_width)
                 self.target_embedding = config.embedding.build(None, place)
             self.decoder = config.decoder.build(place)
+        self.backward_decoder = self.config.stack.build(place) if config.directions == 2 else None
         stacks = [stack for stack in (config.encoder, config.decoder) if stack is not None]
         mixers = [block.mixer_config for stack in stacks for block in stack.layer_blocks()]
         self._attends = any(getattr(mixer, "attends", False) for mixer in mixers)
@@ -160,8 +171,8 @@ class Model(nn.Module):
         return stack
 
     def stacks(self) -> dict[str, Stack]:
-        """The encoder and the decoder, as far as there are such."""
-        found = {"encoder": self.encoder, "decoder": self.decoder}
+        """The encoder, the decoder and the decoder that reads backwards, as far as there are such."""
+        found = {"encoder": self.encoder, "decoder": self.decoder, "backward_decoder": self.backward_decoder}
         return {name: stack for name, stack in found.items() if stack is not None}
 
     def compile_layers(self) -> None:
@@ -190,21 +201,31 @@ class Model(nn.Module):
             queries: N rows of the second stream, for models whose mixers have two.
 
         Returns:
-            (B, T, D), or (B, T + N, D) with a second stream; what stands at padding is meaningless.
+            (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
+            behind the token and all before it, then those behind the token and all after it. What stands at padding is
+            meaningless.
         """
         encoded, source_mask = (None, None) if source is None else self.encode(source)
         x = self._embed(ids, segments, 0)
-        context = Context(
-            real=real if documents is None else None,
-            documents=documents,
-            attention_mask=self._mask(real, documents, causal=self.config.causal),
-            segments=segments,
-            source=encoded,
-            source_mask=source_mask,
-        )
+        context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
         if queries is not None:
             x, context = self._with_queries(x, context, queries, real)
-        return self.stack(x, context)[0]
+        hidden = self.stack(x, context)[0]
+        if self.backward_decoder is None:
+            return hidden
+        # Reversed after the embedding, so that a token's absolute position stays what it is.
+        turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
+        backward = self.backward_decoder(x.flip(1), self._context(*turned))[0].flip(1)
+        return torch.cat([hidden, backward], dim=-1)
+
+    def _context(self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None) -> Context:
+        """What the layers are told of (B, T) rows."""
+        return Context(
+            real=real if documents is None else None,
+            documents=documents,
+            attention_mask=self._mask(real, documents, causal=self.decoder is not None),
+            segments=segments,
+        )
 
     def _with_queries(
         self, x: Tensor, context: Context, queries: Queries, real: Tensor | None
@@ -243,7 +264,7 @@ class Model(nn.Module):
         return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask)
 
     def extend(self, ids: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
-        """Read the next tokens of a text; for causal models.
+        """Read the next tokens of a text; for causal models, which those of two directions are not.
 
         Args:
             ids: (B, T) the tokens that follow those which the state remembers; any number of them, no padding.
@@ -281,11 +302,17 @@ class Model(nn.Module):
     def row_flops(self, length: int, source_length: int = 0) -> int:
         """Floating-point operations of a row's forward pass, and of its source's where the model has an encoder."""
         embedding = self.target_embedding or self.embedding
-        total = length * (embedding.flops_per_token(length) + self.stack.flops_per_token(length, source_length))
+        layers = self.config.directions * self.stack.flops_per_token(length, source_length)
+        total = length * (embedding.flops_per_token(length) + layers)
         if self.encoder is not None and self.decoder is not None:
             once = self.embedding.flops_per_token(source_length) + self.decoder.flops_per_source_token()
             total += source_length * (once + self.encoder.flops_per_token(source_length))
         return total
+
+    def reach(self) -> tuple[float, float]:
+        """How many tokens to the left and to the right of its own a hidden state depends on at most."""
+        left, right = self.stack.reach()
+        return (left, left) if self.config.directions == 2 else (left, right)
 
 
 def initialise(module: nn.Module) -> None:

@@ -42,7 +42,7 @@ class Batch:
     documents: Tensor | None
     """(B, T) document of each token, 0 for padding; None where every row is one document."""
     targets: dict[str, tuple[Tensor, Tensor]]
-    """For each objective (n,) rows of the hidden states flattened to (B * T, D), and (n,) labels."""
+    """For each objective (n,) rows of the hidden states flattened to (B * T * directions, D), and (n,) labels."""
     tokens: int
     """Number of tokens, those of the source included, padding not counted."""
     source: Source | None = None
@@ -159,9 +159,10 @@ class Batches:
                 queries = Queries(*(torch.from_numpy(part) for part in own))
             within = {}
             for name, target in targets.items():
-                low, high = np.searchsorted(target.rows, [begin * length, end * length])
+                places = length * target.directions  # of one example
+                low, high = np.searchsorted(target.rows, [begin * places, end * places])
                 within[name] = (
-                    torch.from_numpy(target.rows[low:high] - begin * length),
+                    torch.from_numpy(target.rows[low:high] - begin * places),
                     torch.from_numpy(target.labels[low:high]),
                 )
             parts.append(

@@ -1,6 +1,6 @@
 """Causal language modelling: each token is predicted from those before it."""
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -14,11 +14,9 @@ from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedT
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 
-class CausalLanguageModelConfig(ObjectiveConfig):
-    """Next-token prediction at every position (Radford et al. 2018)."""
+class LanguageModelConfig(ObjectiveConfig):
+    """What the objectives have in common that predict a token from those on one side of it."""
 
-    kind: Literal["clm"] = "clm"
-    """The objective's name."""
     head: Literal["tied", "untied", "adaptive"] = "tied"
     """The last map: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""
     cutoffs: list[int] | None = Field(default=None, min_length=1)
@@ -29,7 +27,7 @@ class CausalLanguageModelConfig(ObjectiveConfig):
     running: ClassVar[bool] = True
 
     @model_validator(mode="after")
-    def _cutoffs_of_an_adaptive_softmax(self) -> "CausalLanguageModelConfig":
+    def _cutoffs_of_an_adaptive_softmax(self) -> Self:
         if self.head == "adaptive" and self.cutoffs is None:
             raise ValueError("head: adaptive needs 'cutoffs', such as [2000, 10000]")
         if self.head != "adaptive" and self.cutoffs is not None:
@@ -38,8 +36,25 @@ class CausalLanguageModelConfig(ObjectiveConfig):
             raise ValueError(f"cutoffs: {self.cutoffs} are not positive and rising")
         return self
 
+    def _head(self, model: ModelConfig, vocabulary: int) -> Head:
+        width = model.stack.output_width
+        if self.head == "tied":
+            return TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, self.bias)
+        if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
+            return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
+        return UntiedTokenHead(width, vocabulary, self.bias)
+
+
+class CausalLanguageModelConfig(LanguageModelConfig):
+    """Next-token prediction at every position (Radford et al. 2018)."""
+
+    kind: Literal["clm"] = "clm"
+    """The objective's name."""
+
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
+        if model.directions == 2:
+            return "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set it to 1"
         if not model.causal:
             return "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'"
         if format != "blocks":
@@ -49,14 +64,6 @@ class CausalLanguageModelConfig(ObjectiveConfig):
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
         """The objective with a fresh head."""
         return CausalLanguageModel(self._head(model, vocabulary))
-
-    def _head(self, model: ModelConfig, vocabulary: int) -> Head:
-        width = model.stack.output_width
-        if self.head == "tied":
-            return TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, self.bias)
-        if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
-            return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
-        return UntiedTokenHead(width, vocabulary, self.bias)
 
 
 class CausalLanguageModel:

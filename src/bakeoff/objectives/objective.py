@@ -21,9 +21,11 @@ class Targets:
     """The places of a batch that an objective predicts something at."""
 
     rows: NDArray[np.int64]
-    """(n,) places in the batch's hidden states flattened to (N * T, D), in rising order."""
+    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order."""
     labels: NDArray[np.int64]
     """(n,) what is to be predicted at each."""
+    directions: int = 1
+    """Hidden states of each position: 2 where the model reads in two directions."""
 
 
 class ObjectiveConfig(Config):
@@ -97,6 +99,8 @@ class TwoStream(Protocol):
 
 def refuse_unless_bidirectional(name: str, model: ModelConfig) -> str | None:
     """Why an objective that predicts from both sides cannot train this model, or None."""
+    if model.directions == 2:
+        return f"{name} needs layers that see both sides, and 'directions: 2' has two that never meet; use bilm"
     if model.causal:
         return f"{name} predicts from both sides, but a model with 'decoder' sees only what comes before; use 'encoder'"
     return None

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from bakeoff.objectives.bilm import BidirectionalLanguageModelConfig
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.denoising import DenoisingConfig
@@ -17,6 +18,7 @@ InputConfig = Annotated[BlocksConfig | SegmentPairConfig, Field(discriminator="f
 AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
     | CausalLanguageModelConfig
+    | BidirectionalLanguageModelConfig
     | NextSentenceConfig
     | SentenceOrderConfig
     | SpanCorruptionConfig

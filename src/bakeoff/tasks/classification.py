@@ -39,7 +39,7 @@ class Classifier(nn.Module):
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
         self.pooling = pooling
         self.dropout = dropout
-        width = recipe.model.stack.output_width
+        width = recipe.model.output_width
         self.pooler = nn.Linear(width, width) if pooling == "cls" else None
         self.output = nn.Linear(width, classes)
         for part in (self.pooler, self.output):

@@ -169,6 +169,8 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
         raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
     if config.pooling == "cls" and recipe.model.causal:
         raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
+    if config.pooling == "cls" and recipe.model.directions == 2:
+        raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
     return config.model_copy(
         update={
             "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,

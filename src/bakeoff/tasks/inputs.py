@@ -64,7 +64,7 @@ class InputFormat:
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
         self.segments = model.embedding.segments >= 2
         start, separator = [tokenizer.start], [tokenizer.separator]
-        decoder_only = model.causal and not model.sequence_to_sequence
+        decoder_only = model.encoder is None
         self._around = (separator, separator, []) if decoder_only else (start, separator, separator)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Encoded:

@@ -38,7 +38,7 @@ def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
     if module.model.query is not None:
         counts["embedding"] += module.model.query.numel()
     parameters = module.parameter_count()
-    reach = module.model.stack.reach()
+    reach = module.model.reach()
     return Costs(
         vocabulary=vocabulary,
         parameters=parameters,

@@ -31,11 +31,15 @@ class PretrainingModel(nn.Module):
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
         hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source, batch.queries)
-        hidden = hidden.flatten(0, 1)  # (B * T, D)
+        hidden = self.rows(hidden)
         return {
             name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
             for name, (rows, labels) in batch.targets.items()
         }
+
+    def rows(self, hidden: Tensor) -> Tensor:
+        """(B, T, directions * D) hidden states to (B * T * directions, D): what each direction has read is a row."""
+        return hidden.flatten(0, 1).view(-1, self.model.config.stack.output_width)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """For each objective the loss summed over its targets, in nats."""

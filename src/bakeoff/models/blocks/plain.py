@@ -14,17 +14,22 @@ from bakeoff.ops.dropout import dropout
 
 
 class Plain(Part):
-    """dropout(f(x)): with the embedding's dropout, that of Zaremba et al. 2014 (arXiv:1409.2329, section 3.1)."""
+    """dropout(f(x)): with the embedding's dropout, that of Zaremba et al. 2014 (arXiv:1409.2329, section 3.1).
 
-    def __init__(self, function: Part, place: Place) -> None:
+    With a residual connection x + dropout(f(x)), between the layers of ELMo (Peters et al. 2018, section 3.4).
+    """
+
+    def __init__(self, function: Part, residual: bool, place: Place) -> None:
         super().__init__()
         self.function = function
+        self.residual = residual
         self.dropout = place.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
         y, state = self.function(x, context, state)
-        return dropout(y, self.dropout, self.training), state
+        y = dropout(y, self.dropout, self.training)
+        return x + y if self.residual else y, state
 
     def start(self, rows: int, like: Tensor) -> State:
         """The function's."""
@@ -40,7 +45,7 @@ class Plain(Part):
 
 
 class PlainBlockConfig(Config):
-    """A mixer without residual connection, norm or feed-forward network."""
+    """A mixer without norm or feed-forward network."""
 
     kind: Literal["plain"] = "plain"
     """The block's name."""
@@ -48,6 +53,8 @@ class PlainBlockConfig(Config):
     """How many layers in a row have this block, where `block` is a list."""
     mixer: MixerConfig
     """What mixes tokens."""
+    residual: bool = False
+    """The block's input is added to its output."""
 
     @property
     def needs_final_norm(self) -> bool:
@@ -71,4 +78,4 @@ class PlainBlockConfig(Config):
         """
         if place.source is not None:
             raise UserError("decoder.block: plain cannot attend to the encoder; use transformer with 'cross'")
-        return {"mixer": Plain(self.mixer.build(place), place)}
+        return {"mixer": Plain(self.mixer.build(place), self.residual, place)}

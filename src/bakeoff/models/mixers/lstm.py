@@ -1,7 +1,10 @@
 """Long short-term memory, torch's own."""
 
-from typing import Literal, cast
+import warnings
+from typing import Any, Literal, cast
 
+import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
@@ -15,10 +18,16 @@ class LstmConfig(Config):
 
     kind: Literal["lstm"] = "lstm"
     """The mixer's name."""
+    units: int | None = Field(default=None, gt=0)
+    """Units of each direction's cells, more than its outputs, to which they are projected; absent: as many."""
 
     def build(self, place: Place) -> "Lstm":
-        """The mixer for one layer."""
-        return Lstm(place)
+        """The mixer for one layer.
+
+        Raises:
+            UserError: the width is odd where two directions share it, or the units are too few to be projected.
+        """
+        return Lstm(place) if self.units is None else ProjectedLstm(place, self.units)
 
 
 class Lstm(Recurrent):
@@ -28,12 +37,33 @@ class Lstm(Recurrent):
     gates = 4
 
     def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The state is h and c of the last token, (B, D) each."""
+        """The state is h and c of the last token, (B, D) and (B, units)."""
         hidden, cell = cast(tuple[Tensor, Tensor], state)
         y, (hidden, cell) = self.cells(x, (hidden[None], cell[None]))
         return y, (hidden[0], cell[0])
 
     def start(self, rows: int, like: Tensor) -> State:
         """Zeros."""
-        zeros = like.new_zeros(rows, self.cells.hidden_size)
-        return zeros, zeros
+        units = self.cells.hidden_size
+        return like.new_zeros(rows, self.cells.proj_size or units), like.new_zeros(rows, units)
+
+
+class Projecting(nn.LSTM):
+    """Torch's LSTM with a projection, without its warning that oneDNN has no code for it."""
+
+    @torch.compiler.disable
+    def forward(self, *args: Any) -> Any:
+        """What torch's gives."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
+            return super().forward(*args)
+
+
+class ProjectedLstm(Lstm):
+    """An LSTM with h[t] = W_h (o * tanh(c[t])), narrower than c.
+
+    That of Sak et al. 2014 (arXiv:1402.1128, section 2.2) without peepholes and without the second, non-recurrent
+    projection.
+    """
+
+    network = Projecting

@@ -22,14 +22,29 @@ class Recurrent(Part):
     gates: ClassVar[int]
     """Linear maps of input and state in each step."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, units: int | None = None) -> None:
+        """One layer, whose cells have so many units if they are not as many as its outputs.
+
+        Raises:
+            UserError: the width is odd where two directions share it, or the units are too few to be projected.
+        """
         super().__init__()
         if not place.causal and place.width % 2:
             raise UserError(f"mixer: two directions cannot share the odd width {place.width}; make the width even")
         self.causal = place.causal
-        hidden = place.width if place.causal else place.width // 2
+        outputs = place.width if place.causal else place.width // 2
+        if units is not None and units <= outputs:
+            raise UserError(
+                f"mixer.units: {units} units cannot be projected down to {outputs} outputs; give more, or leave it out"
+            )
+        projection = {} if units is None else {"proj_size": outputs}  # torch's GRU refuses the argument
         self.cells = self.network(
-            place.width, hidden, batch_first=True, bidirectional=not place.causal, bias=place.bias
+            place.width,
+            units or outputs,
+            batch_first=True,
+            bidirectional=not place.causal,
+            bias=place.bias,
+            **projection,
         )
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -69,8 +84,9 @@ class Recurrent(Part):
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass; the row's length does not matter."""
         directions = 1 if self.causal else 2
-        hidden = self.cells.hidden_size
-        return 2 * directions * self.gates * hidden * (self.cells.input_size + hidden)
+        units, projected = self.cells.hidden_size, self.cells.proj_size
+        gates = self.gates * units * (self.cells.input_size + (projected or units))
+        return 2 * directions * (gates + units * projected)
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
