@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.predict import predict
+    from bakeoff.throughput.measure import speed
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.training.run import Run
@@ -34,6 +35,7 @@ _HOMES = {
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
     "pretrain": "bakeoff.training.pretrain",
+    "speed": "bakeoff.throughput.measure",
 }
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "predict",
     "prepare",
     "pretrain",
+    "speed",
 ]
 
 

@@ -80,12 +80,23 @@ def test_help_needs_no_torch():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for verb in ("demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare"):
+    for verb in (
+        "demo",
+        "recipes",
+        "show",
+        "prepare",
+        "pretrain",
+        "finetune",
+        "evaluate",
+        "predict",
+        "compare",
+        "speed",
+    ):
         assert verb in done.stdout
 
 
 @pytest.mark.parametrize(
-    "verb", ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare"]
+    "verb", ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare", "speed"]
 )
 def test_every_verb_has_help_with_an_example(capsys, verb):
     status, out, _ = call(capsys, verb, "--help")

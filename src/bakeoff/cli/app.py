@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import comparison, corpus, demo, inference, models, tasks
+from bakeoff.cli import comparison, corpus, demo, inference, models, speed, tasks
 
 app = typer.Typer(
     name="bakeoff",
@@ -42,3 +42,4 @@ app.command()(tasks.evaluate)
 app.command()(tasks.predict)
 app.command()(inference.generate)
 app.command()(comparison.compare)
+app.command()(speed.speed)

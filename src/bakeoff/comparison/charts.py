@@ -3,7 +3,7 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import altair
@@ -57,12 +57,16 @@ class Panel(NamedTuple):
         return losses.get(self.objective)
 
 
+def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
+    """Colour and dash of each line."""
+    return {
+        label: (PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)]) for i, label in enumerate(labels)
+    }
+
+
 def colours(results: Results) -> dict[str, tuple[str, list[int]]]:
     """Colour and dash of each recipe, the same in every chart."""
-    return {
-        entry.label: (PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)])
-        for i, entry in enumerate(results.recipes)
-    }
+    return styles([entry.label for entry in results.recipes])
 
 
 def panels(results: Results) -> list[Panel]:

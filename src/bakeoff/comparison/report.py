@@ -1,9 +1,6 @@
 """The report: one HTML file that needs no network, and its figures as PNG and SVG."""
 
-import json
-import string
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 
 import altair
@@ -13,6 +10,7 @@ import yaml
 from bakeoff.comparison import tables
 from bakeoff.comparison.charts import Figure, colours, curves, dots, specification
 from bakeoff.comparison.findings import cautions, findings
+from bakeoff.comparison.page import figure_element, html_page, legend
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.wording import budget, counted, listed, quantity
@@ -36,34 +34,18 @@ def write_report(results: Results, path: Path) -> None:
         )
         for figure in [*losses, *scores]
     }
-    page = string.Template(_asset("report.html")).substitute(
-        title=escape(results.title),
-        style=_asset("report.css"),
-        body="\n".join(
-            [
-                _answer(results),
-                _scores(results, scores),
-                _costs(results),
-                _losses(results, losses),
-                _method(results),
-                _recipes(results),
-            ]
-        ),
-        specifications=_inside_script(json.dumps(drawn, ensure_ascii=False, separators=(",", ":"))),
-        bundle=_inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-    )
+    body = [
+        _answer(results),
+        _scores(results, scores),
+        _costs(results),
+        _losses(results, losses),
+        _method(results),
+        _recipes(results),
+    ]
+    page = html_page(results.title, "\n".join(body), drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
     _write_figures(results, [*losses, *scores], path.parent / "figures")
-
-
-def _asset(name: str) -> str:
-    return files("bakeoff.comparison").joinpath(name).read_text(encoding="utf-8")
-
-
-def _inside_script(text: str) -> str:
-    """Text that cannot end the script element it stands in; the escape means the same in a string of JavaScript."""
-    return text.replace("</script", "<\\/script").replace("<!--", "\\u003c!--")
 
 
 def _height(figure: Figure, results: Results) -> int:
@@ -111,22 +93,6 @@ def _items(texts: list[str]) -> str:
     return "".join(f"<li>{escape(text)}</li>" for text in texts)
 
 
-def _legend(results: Results) -> str:
-    styles = ("solid", "dashed", "dotted", "dashed")
-    marks = []
-    for i, (label, (colour, _)) in enumerate(colours(results).items()):
-        line = styles[i // 8 % len(styles)]
-        marks.append(f'<li><span class="swatch" style="border-top: 3px {line} {colour}"></span>{escape(label)}</li>')
-    return f'<ul class="legend">{"".join(marks)}</ul>'
-
-
-def _figure(figure: Figure) -> str:
-    return (
-        f'<figure><figcaption>{escape(figure.caption)}</figcaption><div class="chart" id="{figure.name}" role="img" '
-        f'aria-label="{escape(f"{figure.title}, {figure.caption}")}"></div></figure>'
-    )
-
-
 def _scores(results: Results, figures: list[Figure]) -> str:
     """The table, the dots, and which differences are real."""
     claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
@@ -143,7 +109,7 @@ def _scores(results: Results, figures: list[Figure]) -> str:
         tables.scores(results),
         '<div class="panels">',
     ]
-    parts += [f"<div><h3>{escape(figure.title)}</h3>{_figure(figure)}</div>" for figure in figures]
+    parts += [f"<div><h3>{escape(figure.title)}</h3>{figure_element(figure)}</div>" for figure in figures]
     filled = "Filled: pre-trained; open: from scratch. " if any(a.scratch for a in results.analyses) else ""
     marks = "Tick: mean; bar: its 95 % interval" if claim else "Tick: mean"
     parts += ["</div>", f'<p class="note">Each dot is a seed. {filled}{marks}.</p>']
@@ -172,13 +138,13 @@ def _losses(results: Results, figures: list[Figure]) -> str:
         '<p class="note">Validation loss; a panel holds only losses that can be compared: the same objective and '
         "tokenizer, causal models in bits per byte. Thick: mean over seeds; thin: each seed. A curve that stays at the "
         "line “unigram entropy” has learned how frequent each token is, and nothing else.</p>",
-        _legend(results),
+        legend(colours(results)),
         '<div class="panels">',
     ]
     for before, figure in zip([None, *figures], figures, strict=False):
         if before is None or before.title != figure.title:
             parts.append(f"<h3>{escape(figure.title)}</h3>")
-        parts.append(_figure(figure))
+        parts.append(figure_element(figure))
     return "\n".join([*parts, "</div>"])
 
 

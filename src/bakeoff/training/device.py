@@ -62,14 +62,21 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any
     return contextlib.nullcontext()
 
 
-def reset_peak_memory(device: torch.device) -> None:
-    """Begin to measure the peak anew, as far as the system lets us: an earlier run in this process is not to count."""
+def reset_peak_memory(device: torch.device) -> bool:
+    """Begin to measure the peak anew: an earlier run in this process is not to count.
+
+    Returns:
+        Whether the system lets us; else the peak is that of the whole process so far.
+    """
     return_memory()
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
-        return
-    with contextlib.suppress(OSError):
+        return True
+    try:
         Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return device.type == "cpu"
 
 
 def peak_memory(device: torch.device) -> int:

@@ -41,20 +41,25 @@ def make_batches(
 def seconds_per_step(
     recipes: Sequence[Recipe], corpus: Corpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
 ) -> list[float]:
-    """Median time of an optimizer step of each recipe, without compilation.
-
-    The recipes take turns, so that whatever else the machine does hits all of them alike.
-    """
+    """Median time of an optimizer step of each recipe, without compilation; the recipes take turns."""
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     on = resolve_device(device)
     steps = [_stepper(recipe, opened, on) for recipe in recipes]
-    times: list[list[float]] = [[] for _ in recipes]
     for step in steps:
         step(0)
+    return medians_in_turns(steps, seconds)
+
+
+def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float) -> list[float]:
+    """The median of each measure, called in turns until so many seconds each have passed.
+
+    Turns, so that whatever else the machine does hits all of them alike. A measure is told its turn, counted from 1.
+    """
+    times: list[list[float]] = [[] for _ in measures]
     began, index = time.perf_counter(), 1
-    while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(recipes):
-        for step, own in zip(steps, times, strict=True):
-            own.append(step(index))
+    while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(measures):
+        for measure, own in zip(measures, times, strict=True):
+            own.append(measure(index))
         index += 1
     return [median(own) for own in times]
 

@@ -1,0 +1,54 @@
+"""`bakeoff speed`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bakeoff.cli.output import Device, Json, Set
+
+
+def speed(
+    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names of recipes, or files.")],
+    lengths: Annotated[str, typer.Option(help="Tokens of a row: 64,256,1024, or 64..4096 for doublings.")] = "64..4096",
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, help="Tokens of a step; it has this divided by the length rows, one at least.")
+    ] = 4096,
+    vocabulary: Annotated[int | None, typer.Option(min=6, help="Size of the vocabulary; each recipe's own.")] = None,
+    seconds: Annotated[float, typer.Option(min=0.0, help="Time for each measurement of a recipe at a length.")] = 1.0,
+    most_seconds: Annotated[
+        float, typer.Option(min=0.0, help="A recipe whose step takes longer is measured at no greater length.")
+    ] = 60.0,
+    out: Annotated[Path | None, typer.Option(help="Folder for speed.json, speed.csv and speed.html.")] = None,
+    set: Set = [],  # noqa: B006
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Measure how fast recipes train, read and write, and their memory, against the length of a row.
+
+    Example: bakeoff speed bert-mini conv-light-encoder-tiny --vocabulary 8192 --lengths 64..1024 --out speeds
+    """
+    import sys
+
+    from bakeoff.recipe import load_recipe
+    from bakeoff.throughput.measure import parse_lengths
+    from bakeoff.throughput.measure import speed as measure
+    from bakeoff.throughput.terminal import print_speeds
+
+    results = measure(
+        [load_recipe(recipe, set) for recipe in recipes],
+        parse_lengths(lengths),
+        batch_tokens=batch_tokens,
+        vocabulary=vocabulary,
+        device=device,
+        seconds=seconds,
+        most_seconds=most_seconds,
+        out=out,
+        progress=lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    if json:
+        print(results.model_dump_json(indent=2))
+        return
+    print_speeds(results)
+    if out is not None:
+        print(f"page: {out / 'speed.html'}")

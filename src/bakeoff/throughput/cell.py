@@ -1,0 +1,194 @@
+"""One recipe at one length: a model of its own, and the time of a training step, of reading and of writing."""
+
+import contextlib
+import time
+from collections.abc import Callable
+
+import torch
+
+from bakeoff.errors import UserError
+from bakeoff.inference.generation import next_token_head
+from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.recipe import Recipe
+from bakeoff.throughput.results import Measurement
+from bakeoff.throughput.text import RandomText, numbered_tokenizer
+from bakeoff.training.device import autocast, peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel
+
+STEPS = 1_000_000
+"""The schedule's steps: all that are measured lie in its warm-up, where the weights hardly move."""
+
+KINDS = ("training", "inference", "latency", "generation")
+"""What is measured, in this order."""
+
+
+class Cell:
+    """What is measured of one recipe at one length.
+
+    Args:
+        recipe: the recipe.
+        length: T, tokens of a row.
+        rows: B, rows of a step.
+        vocabulary: V.
+        device: where it runs.
+        most_seconds: a step that takes longer is reported as too long, and not repeated.
+    """
+
+    def __init__(
+        self, recipe: Recipe, length: int, rows: int, vocabulary: int, device: torch.device, most_seconds: float
+    ) -> None:
+        self.recipe, self.length, self.rows, self.vocabulary = recipe, length, rows, vocabulary
+        self.device, self.most_seconds = device, most_seconds
+        self.precision = resolve_precision(recipe.training.precision, device)
+        self.problem: str | None = None
+        self.too_long = False
+        self.seconds: dict[str, float] = {}
+        self.calls: dict[str, Callable[[int], float]] = {}
+        self.tokens = 0
+        self.parameters: int | None = None
+        self.memory: int | None = None
+        longest = recipe.model.longest_input
+        needed = length + any(part.rewrites for part in recipe.objective)  # a target ends with a token more
+        self.position_table = needed if longest is not None and longest < needed else None
+
+    def prepare(self) -> None:
+        """Build the model and call everything once or twice; what goes wrong becomes the cell's `problem`."""
+        try:
+            self._prepare()
+        except UserError as error:
+            self._give_up(str(error))
+        except (RuntimeError, MemoryError) as error:
+            self._give_up_memory(error)
+
+    def time(self, kind: str, turn: int) -> float:
+        """Seconds of one call; not a number where the cell has a problem."""
+        if self.problem is None:
+            try:
+                return self.calls[kind](turn)
+            except (RuntimeError, MemoryError) as error:
+                self._give_up_memory(error)
+        return float("nan")
+
+    def result(self) -> Measurement:
+        """The figures from the median `seconds`."""
+        seconds = {} if self.problem else self.seconds
+
+        def rate(kind: str) -> float | None:
+            return self.tokens / seconds[kind] if kind in seconds else None
+
+        def milliseconds(kind: str) -> float | None:
+            return 1000 * seconds[kind] if kind in seconds else None
+
+        return Measurement(
+            recipe=self.recipe.name,
+            length=self.length,
+            rows=self.rows,
+            parameters=self.parameters,
+            position_table=self.position_table,
+            training_tokens_per_second=rate("training"),
+            inference_tokens_per_second=rate("inference"),
+            latency_ms=milliseconds("latency"),
+            generation_ms=milliseconds("generation"),
+            memory_bytes=None if self.problem else self.memory,
+            problem=self.problem,
+        )
+
+    def _give_up(self, problem: str) -> None:
+        self.problem = problem
+        self.calls.clear()  # and with them the model
+
+    def _give_up_memory(self, error: Exception) -> None:
+        """Torch's error for a device is a class of its own, the one for the CPU a text."""
+        if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "allocate memory" not in str(error):
+            raise error
+        self._give_up("out of memory")
+
+    def _prepare(self) -> None:
+        recipe = self._fitted()
+        measured = reset_peak_memory(self.device)
+        before = peak_memory(self.device)
+        module = PretrainingModel(recipe, self.vocabulary).to(self.device)
+        if recipe.training.compile is True:
+            module.model.compile_layers()
+        self.parameters = module.parameter_count()
+        whole, single = (self._batch(recipe, module, rows) for rows in (self.rows, 1))
+        self.tokens = whole.tokens
+        self.calls = {
+            "training": self._training(recipe, module, whole),
+            "inference": self._reading(module, whole),
+            "latency": self._reading(module, single),
+        }
+        self.calls["training"](0)
+        if self.calls["training"](0) > self.most_seconds:
+            self.too_long = True
+            self._give_up(f"a step takes more than {self.most_seconds:g} s")
+            return
+        if measured:  # in the second step the optimizer's moments are there beside the activations
+            self.memory = peak_memory(self.device) - before
+        if recipe.model.causal:
+            with contextlib.suppress(UserError):  # no objective that teaches the next token
+                self.calls["generation"] = self._writing(module, single)
+        for kind in KINDS[1:]:
+            if kind in self.calls:
+                self.calls[kind](0)
+
+    def _fitted(self) -> Recipe:
+        """The recipe with rows of this length, each a document of its own."""
+        changes = {"input.length": self.length, "training.batch": self.rows, "training.micro_batch": None}
+        if isinstance(self.recipe.input, BlocksConfig):
+            changes["input.isolate"] = False
+        if self.position_table is not None:
+            changes["model.embedding.length"] = self.position_table
+        return self.recipe.changed(changes).fitted(STEPS)
+
+    def _batch(self, recipe: Recipe, module: PretrainingModel, rows: int) -> Batch:
+        tokenizer = numbered_tokenizer(self.vocabulary)
+        text = RandomText(rows, self.length, self.vocabulary)
+        batches = Batches(text, tokenizer, recipe.input, recipe.objective, module.objectives, 0, rows, rows)
+        (batch,) = batches.fixed(rows)
+        return batch.to(self.device)
+
+    def _training(self, recipe: Recipe, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
+        """Forward, backward and optimizer."""
+        optimizer = recipe.training.optimizer.build(module)
+
+        def step(turn: int) -> float:
+            module.train()
+            began = time.perf_counter()
+            means = optimize(module, optimizer, [batch], recipe, 0, turn, self.device, self.precision)
+            float(means["gradient_norm"])  # waits for the device
+            return time.perf_counter() - began
+
+        return step
+
+    def _reading(self, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
+        """Ids to hidden states in evaluation mode, without a head and without a second stream."""
+
+        def read(turn: int) -> float:
+            module.eval()
+            began = time.perf_counter()
+            with torch.inference_mode(), autocast(self.device, self.precision):
+                hidden = module.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source)
+            float(hidden[-1, -1, -1])
+            return time.perf_counter() - began
+
+        return read
+
+    def _writing(self, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
+        """The last token of a row behind all others, and the scores of what follows, as `generate` computes them."""
+        head, table = next_token_head(module), module.model.embedding.table
+        module.eval()
+        with torch.inference_mode():
+            _, state = module.model.extend(batch.ids[:, :-1], module.model.start(1, batch.source))
+
+        def write(turn: int) -> float:
+            module.eval()
+            began = time.perf_counter()
+            with torch.inference_mode():
+                hidden, _ = module.model.extend(batch.ids[:, -1:], state)
+                float(head.log_probabilities(hidden[:, -1], table).max())
+            return time.perf_counter() - began
+
+        return write

@@ -1,0 +1,131 @@
+"""How fast recipes train, read and write, against the length of a row."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from bakeoff.corpus.tokenizer import SPECIAL_TOKENS
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.throughput.cell import KINDS, Cell
+from bakeoff.throughput.page import write_page
+from bakeoff.throughput.results import SpeedResults
+from bakeoff.training.device import environment, resolve_device, resolve_precision
+from bakeoff.training.speed import medians_in_turns
+
+LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+SHORTEST = 8
+
+
+def speed(
+    recipes: Sequence[str | Path | Recipe],
+    lengths: Sequence[int] = LENGTHS,
+    *,
+    batch_tokens: int = 4096,
+    vocabulary: int | None = None,
+    device: str = "auto",
+    seconds: float = 1.0,
+    most_seconds: float = 60.0,
+    out: str | Path | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> SpeedResults:
+    """Measure training steps, inference, latency, generation and memory on random text.
+
+    The recipes take turns at each length, and every figure is a median of three calls at least. Rows are full and
+    documents of their own, so that attention needs no mask.
+
+    Args:
+        recipes: names, files or recipes.
+        lengths: tokens of a row.
+        batch_tokens: tokens of a step; it has this number divided by the length rows, one at least.
+        vocabulary: size of every recipe's vocabulary; the recipe's own where absent.
+        device: auto, cpu, cuda or mps.
+        seconds: time for each of a recipe's measurements at a length.
+        most_seconds: a recipe whose step takes longer is measured at no greater length.
+        out: a folder for speed.json, speed.csv and speed.html.
+        progress: called with a line for each length.
+
+    Raises:
+        UserError: a mistake in the arguments.
+    """
+    loaded = [each if isinstance(each, Recipe) else load_recipe(each) for each in recipes]
+    names = [recipe.name for recipe in loaded]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{name}: given twice; give the copy that you have changed a 'name' of its own")
+    if not loaded or not lengths:
+        raise UserError("speed needs a recipe and a length at least")
+    for value, option, least in (
+        (min(lengths), "--lengths", SHORTEST),
+        (batch_tokens, "--batch-tokens", 1),
+        (vocabulary or len(SPECIAL_TOKENS) + 1, "--vocabulary", len(SPECIAL_TOKENS) + 1),
+    ):
+        if value < least:
+            raise UserError(f"{option} {value}: give at least {least}")
+    on = resolve_device(device)
+    if out is not None:
+        Path(out).mkdir(parents=True, exist_ok=True)
+    sizes = {recipe.name: vocabulary or recipe.tokenizer.size for recipe in loaded}
+    results = SpeedResults(
+        environment=environment(on, ", ".join(sorted({resolve_precision(r.training.precision, on) for r in loaded}))),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        batch_tokens=batch_tokens,
+        seconds=seconds,
+        vocabulary={recipe.name: vocabulary or recipe.tokenizer.size for recipe in loaded},
+        precision={recipe.name: resolve_precision(recipe.training.precision, on) for recipe in loaded},
+        measurements=[],
+    )
+    ended: dict[str, int] = {}  # recipes that were too slow, and at which length
+    with torch.random.fork_rng(devices=[]):
+        # The first model of a process also loads libraries, whose memory and time are not the first recipe's.
+        Cell(loaded[0], min(lengths), 1, results.vocabulary[names[0]], on, most_seconds).prepare()
+        for length in sorted(set(lengths)):
+            cells = []
+            for recipe in loaded:
+                rows = max(1, batch_tokens // length)
+                cell = Cell(recipe, length, rows, results.vocabulary[recipe.name], on, most_seconds)
+                if recipe.name in ended:
+                    cell.problem = f"not tried, too slow at length {ended[recipe.name]}"
+                else:
+                    cell.prepare()
+                if cell.too_long:
+                    ended[recipe.name] = length
+                cells.append(cell)
+            _measure(cells, seconds)
+            found = [*results.measurements, *(cell.result() for cell in cells)]
+            results = results.model_copy(update={"measurements": found})
+            if out is not None:  # at every length: whoever stops a long measurement keeps what there is
+                results.write(Path(out))
+            if progress is not None:
+                progress(f"length {length}: {sum(cell.problem is None for cell in cells)} of {len(cells)} recipes")
+    if out is not None:
+        write_page(results, Path(out) / "speed.html")
+    return results
+
+
+def _measure(cells: Sequence[Cell], seconds: float) -> None:
+    """Take the times of all cells of one length, in turns."""
+    for kind in KINDS:
+        ready = [cell for cell in cells if kind in cell.calls]
+        medians = medians_in_turns([partial(cell.time, kind) for cell in ready], seconds) if ready else []
+        for cell, found in zip(ready, medians, strict=True):
+            cell.seconds[kind] = found
+
+
+def parse_lengths(text: str) -> list[int]:
+    """`64,128,256`, or `64..4096` for all doublings from the first to the last.
+
+    Raises:
+        UserError: anything else.
+    """
+    if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
+        first, last = int(match[1]), int(match[2])
+        if 0 < first <= last:
+            return [first << i for i in range((last // first).bit_length())]
+    elif re.fullmatch(r"\d+(,\d+)*", text):
+        return [int(part) for part in text.split(",")]
+    raise UserError(f"--lengths {text}: expected lengths such as 64,128,256, or 64..4096 for doublings")

@@ -1,0 +1,43 @@
+"""Random text of which any objective makes rows without padding: what a model is fast or slow on is not the words."""
+
+import numpy as np
+from tokenizers import Tokenizer as Inner
+from tokenizers import models
+
+from bakeoff.corpus.store import Split, SplitCounts
+from bakeoff.corpus.tokenizer import SPECIAL_TOKENS, Tokenizer
+
+DOCUMENTS = 2
+"""Next-sentence prediction takes its negatives from another one."""
+
+FRAME = 3
+"""Special tokens of a segment pair; documents are a multiple of what they leave of a row, so that all rows are full."""
+
+
+class RandomText(Split):
+    """Ids drawn evenly, in memory; every token is a word and a sentence, so that segments end where a row does."""
+
+    def __init__(self, rows: int, length: int, vocabulary: int) -> None:
+        """Text for so many rows of `length` tokens and more, from a vocabulary with the special tokens first."""
+        each = 2 * (rows + 1) * (length - FRAME)
+        count = DOCUMENTS * each
+        self.tokens = np.random.default_rng(0).integers(len(SPECIAL_TOKENS), vocabulary, count, dtype=np.uint32)
+        self.sentences = np.arange(count + 1, dtype=np.int64)
+        self.documents = np.arange(DOCUMENTS + 1, dtype=np.int64) * each
+        self.originals = np.arange(DOCUMENTS, dtype=np.int64)
+        self._words = np.full((count + 7) // 8, 255, dtype=np.uint8)
+        self.bytes = count
+        self.counts = SplitCounts(
+            tokens=count,
+            sentences=count,
+            documents=DOCUMENTS,
+            words=count,
+            bytes=count,
+            unigram_entropy=float(np.log(vocabulary)),
+        )
+
+
+def numbered_tokenizer(size: int) -> Tokenizer:
+    """A tokenizer of that size whose words are numbers."""
+    words = {word: i for i, word in enumerate([*SPECIAL_TOKENS, *map(str, range(size - len(SPECIAL_TOKENS)))])}
+    return Tokenizer(Inner(models.WordLevel(words, unk_token="[UNK]")))
