@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import comparison, corpus, demo, inference, models, tasks
+from bakeoff.cli import comparison, corpus, demo, inference, inspection, models, tasks
 
 app = typer.Typer(
     name="bakeoff",
@@ -41,4 +41,5 @@ app.command()(tasks.finetune)
 app.command()(tasks.evaluate)
 app.command()(tasks.predict)
 app.command()(inference.generate)
+app.command()(inspection.inspect)
 app.command()(comparison.compare)

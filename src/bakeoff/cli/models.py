@@ -60,7 +60,7 @@ def show(
     rows = {
         "layers": _by_stack(
             {
-                name: f"{stack.layers}, of {stack.parts} parts that are applied {stack.applications} times"
+                name: f"{stack.layers}, with {stack.parts} distinct parts applied {stack.applications} times"
                 for name, stack in costs.stacks.items()
             }
         ),

@@ -36,25 +36,29 @@ def write_report(results: Results, path: Path) -> None:
         )
         for figure in [*losses, *scores]
     }
-    page = string.Template(_asset("report.html")).substitute(
-        title=escape(results.title),
-        style=_asset("report.css"),
-        body="\n".join(
-            [
-                _answer(results),
-                _scores(results, scores),
-                _costs(results),
-                _losses(results, losses),
-                _method(results),
-                _recipes(results),
-            ]
-        ),
-        specifications=_inside_script(json.dumps(drawn, ensure_ascii=False, separators=(",", ":"))),
-        bundle=_inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-    )
+    body = [
+        _answer(results),
+        _scores(results, scores),
+        _costs(results),
+        _losses(results, losses),
+        _method(results),
+        _recipes(results),
+    ]
+    page = html_page(results.title, "\n".join(body), drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
     _write_figures(results, [*losses, *scores], path.parent / "figures")
+
+
+def html_page(title: str, body: str, specifications: dict[str, dict]) -> str:
+    """A page that needs no network, with a chart in the element of each specification's name."""
+    return string.Template(_asset("report.html")).substitute(
+        title=escape(title),
+        style=_asset("report.css"),
+        body=body,
+        specifications=_inside_script(json.dumps(specifications, ensure_ascii=False, separators=(",", ":"))),
+        bundle=_inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
+    )
 
 
 def _asset(name: str) -> str:

@@ -192,6 +192,19 @@ class Model(nn.Module):
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream; what stands at padding is meaningless.
         """
+        x, context = self.inputs(ids, segments, real, documents, source, queries)
+        return self.stack(x, context)[0]
+
+    def inputs(
+        self,
+        ids: Tensor,
+        segments: Tensor | None = None,
+        real: Tensor | None = None,
+        documents: Tensor | None = None,
+        source: Source | None = None,
+        queries: Queries | None = None,
+    ) -> tuple[Tensor, Context]:
+        """What comes into the last stack, from the arguments of `forward`."""
         encoded, source_mask = (None, None) if source is None else self.encode(source)
         x = self._embed(ids, segments, 0)
         context = Context(
@@ -202,9 +215,7 @@ class Model(nn.Module):
             source=encoded,
             source_mask=source_mask,
         )
-        if queries is not None:
-            x, context = self._with_queries(x, context, queries, real)
-        return self.stack(x, context)[0]
+        return (x, context) if queries is None else self._with_queries(x, context, queries, real)
 
     def _with_queries(
         self, x: Tensor, context: Context, queries: Queries, real: Tensor | None
@@ -234,8 +245,12 @@ class Model(nn.Module):
         """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
         assert self.encoder is not None
         mask = None if source.real is None else source.real[:, None, None]
+        return self.encoder(*self.source_inputs(source))[0], mask
+
+    def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
+        """What comes into the encoder of a sequence-to-sequence model."""
         context = Context(real=source.real, attention_mask=self._mask(source.real, None, causal=False))
-        return self.encoder(self.embedding(source.ids), context)[0], mask
+        return self.embedding(source.ids), context
 
     def start(self, rows: int, source: Source | None = None) -> ModelState:
         """The state before the first token of so many rows, from which `extend` goes on."""
