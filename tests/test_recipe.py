@@ -145,3 +145,11 @@ def test_a_file_is_extended_relative_to_the_file_that_says_so(tmp_path, monkeypa
     path = write(tmp_path, extends="base.yaml", training={"batch": 4})
     monkeypatch.chdir("/")
     assert values["model"]["dropout"] == load_recipe(path).model.dropout == 0.25
+
+
+def test_a_changed_model_has_no_published_size():
+    assert load_recipe("bert-base", {"training.batch": 8}).published.parameters == 110_000_000
+    assert load_recipe("bert-base", {"model.encoder.layers": 6}).published is None
+    assert load_recipe("bert-base").changed({"model.encoder.layers": 6}).published is None
+    assert load_recipe("bert-mini").published is None
+    assert load_recipe("bert-large").published.parameters == 336_000_000

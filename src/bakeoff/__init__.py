@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from bakeoff.corpus.prepare import prepare
     from bakeoff.inference.generate import generate
     from bakeoff.inference.generation import GenerationConfig
+    from bakeoff.inspection.inspect import inspect
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
     from bakeoff.tasks.data import TaskConfig
@@ -31,6 +32,7 @@ _HOMES = {
     "evaluate": "bakeoff.tasks.evaluate",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
+    "inspect": "bakeoff.inspection.inspect",
     "load_recipe": "bakeoff.recipe",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
@@ -49,6 +51,7 @@ __all__ = [
     "evaluate",
     "finetune",
     "generate",
+    "inspect",
     "load_recipe",
     "predict",
     "prepare",

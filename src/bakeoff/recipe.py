@@ -47,6 +47,15 @@ class TrainingConfig(Config):
     """Time between checkpoints."""
 
 
+class Published(Config):
+    """What a paper says of a model's size."""
+
+    parameters: int = Field(gt=0)
+    """Number of parameters in the paper; where that is rounded much or wrong, in its released code or weights."""
+    vocabulary: int = Field(gt=0)
+    """Size of the vocabulary that they were counted with."""
+
+
 class Recipe(Config):
     """Everything that defines a pre-training but the text and the seed."""
 
@@ -54,6 +63,8 @@ class Recipe(Config):
     """The recipe's name: that of its file, where the file gives none."""
     paper: str = ""
     """Where the recipe comes from."""
+    published: Published | None = None
+    """The paper's size, to compare with; recipes that change the model do not take it over."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """The tokenizer that `prepare --recipe` trains; a run takes that of its corpus."""
     model: ModelConfig
@@ -106,6 +117,8 @@ class Recipe(Config):
         values = self.model_dump(mode="json")
         for key, value in changes.items():
             set_key(values, key, value, self.name)
+        if _change_the_model(changes):
+            values["published"] = None
         return Recipe.parse(values, self.name)
 
     def fitted(self, steps: int) -> "Recipe":
@@ -141,17 +154,26 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
                 f"{where}: it extends {base}, which itself extends another recipe; only one level is allowed"
             )
         base_values.pop("name", None)
+        if _change_the_model(values):
+            base_values.pop("published", None)
         written, values = values, _merge(base_values, values)
         if "budget" in written.get("training", {}):
             _share_of_budget(values, base_values)
     values.setdefault("name", Path(where).stem)
-    pairs = overrides.items() if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides]
+    pairs = dict(overrides if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides])
     before = copy.deepcopy(values)
-    for key, value in pairs:
+    for key, value in pairs.items():
         set_key(values, key, value, where)
+    if _change_the_model(pairs) and "published" not in pairs:
+        values.pop("published", None)
     if values.get("training", {}) != before.get("training", {}):
         _share_of_budget(values, before)
     return Recipe.parse(values, where)
+
+
+def _change_the_model(changes: Mapping[str, Any]) -> bool:
+    """Whether keys, dotted or not, lie in the model, whose published size then is another's."""
+    return any(key.partition(".")[0] == "model" for key in changes)
 
 
 def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:

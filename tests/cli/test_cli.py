@@ -31,6 +31,8 @@ def refused(capsys, *arguments):
     return last.removeprefix("bakeoff: ")
 
 
+VERBS = ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict"]
+VERBS += ["generate", "inspect", "compare", "speed"]
 SMALL = ["--set", "model.encoder.width=32", "--set", "model.encoder.block.ffn.width=32", "--set", "input.length=32"]
 SMALL += ["--set", "training.batch=8"]
 
@@ -89,15 +91,14 @@ def test_help_needs_no_torch():
         "finetune",
         "evaluate",
         "predict",
+        "inspect",
         "compare",
         "speed",
     ):
         assert verb in done.stdout
 
 
-@pytest.mark.parametrize(
-    "verb", ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict", "compare", "speed"]
-)
+@pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(capsys, verb):
     status, out, _ = call(capsys, verb, "--help")
     assert status == 0
@@ -170,8 +171,15 @@ def test_recipes_and_show(capsys):
     shown = json.loads(out)
     assert shown["parameters"] == sum(shown["parts"].values())
     assert shown["recipe"]["model"]["encoder"]["share"] == "all"
+    assert shown["stacks"]["encoder"] == {"layers": 12, "parts": 2, "applications": 24}
+    assert shown["receptive_field"] == {"encoder": None}
+    assert shown["published"]["counted"] == pytest.approx(shown["published"]["parameters"], rel=0.015)
+    memory = shown["memory"]
+    assert memory["total"] == sum(memory[name] for name in ("weights", "gradients", "optimizer", "activations"))
     status, out, _ = call(capsys, "show", "bert-tiny", "--set", "model.encoder.layers=3")
     assert "layers: 3" in out
+    assert "3, with 6 distinct parts applied 6 times" in out
+    assert "published" not in out
     assert "parameters" in out
 
 

@@ -122,4 +122,4 @@ def test_a_block_that_cannot_attend_refuses_an_encoder():
     ("name", "tokens"), [("gcnn-8", 25), ("gcnn-8b", 25), ("gcnn-13", 40), ("gcnn-14", 47), ("gcnn-14b", 57)]
 )
 def test_receptive_fields_are_the_papers(name, tokens):
-    assert costs_of(load_recipe(name), 300_000).receptive_field == tokens
+    assert costs_of(load_recipe(name), 300_000).receptive_field == {"decoder": tokens}

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import comparison, corpus, demo, inference, models, speed, tasks
+from bakeoff.cli import comparison, corpus, demo, inference, inspection, models, speed, tasks
 
 app = typer.Typer(
     name="bakeoff",
@@ -41,5 +41,6 @@ app.command()(tasks.finetune)
 app.command()(tasks.evaluate)
 app.command()(tasks.predict)
 app.command()(inference.generate)
+app.command()(inspection.inspect)
 app.command()(comparison.compare)
 app.command()(speed.speed)

@@ -27,32 +27,69 @@ def show(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     set: Set = [],  # noqa: B006
     vocabulary: Annotated[int | None, typer.Option(min=1, help="Size of the vocabulary; the recipe's.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Rows at once, for the memory; the recipe's.")] = None,
+    device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Print a complete recipe, its parameters and what it costs.
 
-    Example: bakeoff show albert-base --set model.encoder.layers=6
+    Example: bakeoff show albert-base --set model.encoder.layers=6 --batch 32
     """
     from bakeoff.recipe import load_recipe
     from bakeoff.training.costs import costs_of
+    from bakeoff.training.device import resolve_device
+    from bakeoff.training.memory_need import memory_need
 
     loaded = load_recipe(recipe, set)
-    costs = costs_of(loaded, vocabulary or loaded.tokenizer.size)
+    size = vocabulary or loaded.tokenizer.size
+    costs, memory = costs_of(loaded, size), memory_need(loaded, size, resolve_device(device), batch)
+    published = loaded.published
+    counted = costs if published is None or published.vocabulary == size else costs_of(loaded, published.vocabulary)
     if json:
-        print_json({"recipe": loaded.model_dump(mode="json"), **costs.model_dump()})
+        print_json(
+            {
+                "recipe": loaded.model_dump(mode="json"),
+                **costs.model_dump(),
+                "published": published and {**published.model_dump(), "counted": counted.parameters},
+                "memory": {**memory.model_dump(), "total": memory.total},
+            }
+        )
         return
     print(loaded.to_yaml())
     parts = ", ".join(f"{name} {count:,}" for name, count in costs.parts.items())
-    print_table(
+    rows = {
+        "layers": _by_stack(
+            {
+                name: f"{stack.layers}, with {stack.parts} distinct parts applied {stack.applications} times"
+                for name, stack in costs.stacks.items()
+            }
+        ),
+        "parameters": f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}",
+    }
+    if published is not None:
+        rows["published"] = (
+            f"{published.parameters:,} with a vocabulary of {published.vocabulary:,}; here {counted.parameters:,} "
+            f"with that vocabulary ({100 * (counted.parameters / published.parameters - 1):+.1f} %)"
+        )
+    rows["FLOPs a token"] = f"{costs.flops_per_token:,} in training, forward and backward"
+    rows["receptive field"] = _by_stack(
         {
-            "parameters": f"{costs.parameters:,} ({parts}) with a vocabulary of {costs.vocabulary:,}",
-            "FLOPs a token": f"{costs.flops_per_token:,} in training, forward and backward",
-            "receptive field": "the whole row"
-            if costs.receptive_field is None
-            else f"{costs.receptive_field:,} tokens, its own among them",
-            "memory": f"{costs.state_bytes / 1e6:,.1f} MB for weights, gradients and optimizer, without activations",
+            name: "the whole row" if field is None else f"{field:,} tokens, its own among them"
+            for name, field in costs.receptive_field.items()
         }
     )
+    needs = {"weights": memory.weights, "gradients": memory.gradients, "optimizer": memory.optimizer}
+    needs[f"activations of {memory.rows:,} rows"] = memory.activations
+    rows["memory"] = (
+        f"{memory.total / 1e9:,.2f} GB: {', '.join(f'{name} {size / 1e9:,.2f}' for name, size in needs.items())} "
+        f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once"
+    )
+    print_table(rows)
+
+
+def _by_stack(texts: dict[str, str]) -> str:
+    """One stack's text alone, or each behind its name."""
+    return "; ".join(f"{name} {text}" for name, text in texts.items()) if len(texts) > 1 else next(iter(texts.values()))
 
 
 def pretrain(

@@ -205,11 +205,7 @@ class Model(nn.Module):
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
             meaningless.
         """
-        encoded, source_mask = (None, None) if source is None else self.encode(source)
-        x = self._embed(ids, segments, 0)
-        context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
-        if queries is not None:
-            x, context = self._with_queries(x, context, queries, real)
+        x, context = self.inputs(ids, segments, real, documents, source, queries)
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
@@ -217,6 +213,21 @@ class Model(nn.Module):
         turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
         backward = self.backward_decoder(x.flip(1), self._context(*turned))[0].flip(1)
         return torch.cat([hidden, backward], dim=-1)
+
+    def inputs(
+        self,
+        ids: Tensor,
+        segments: Tensor | None = None,
+        real: Tensor | None = None,
+        documents: Tensor | None = None,
+        source: Source | None = None,
+        queries: Queries | None = None,
+    ) -> tuple[Tensor, Context]:
+        """What comes into the last stack, from the arguments of `forward`."""
+        encoded, source_mask = (None, None) if source is None else self.encode(source)
+        x = self._embed(ids, segments, 0)
+        context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
+        return (x, context) if queries is None else self._with_queries(x, context, queries, real)
 
     def _context(self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None) -> Context:
         """What the layers are told of (B, T) rows."""
@@ -255,8 +266,12 @@ class Model(nn.Module):
         """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
         assert self.encoder is not None
         mask = None if source.real is None else source.real[:, None, None]
+        return self.encoder(*self.source_inputs(source))[0], mask
+
+    def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
+        """What comes into the encoder of a sequence-to-sequence model."""
         context = Context(real=source.real, attention_mask=self._mask(source.real, None, causal=False))
-        return self.encoder(self.embedding(source.ids), context)[0], mask
+        return self.embedding(source.ids), context
 
     def start(self, rows: int, source: Source | None = None) -> ModelState:
         """The state before the first token of so many rows, from which `extend` goes on."""

@@ -40,6 +40,17 @@ class Part(nn.Module):
         """Floating-point operations on one token of the source, for parts that attend to one."""
         return 0
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """What a convolution weighs its taps with: (N, K), or (B, T, N, K) where every token has kernels of its own.
+
+        None where nothing is convolved.
+        """
+        return None
+
+    def offsets(self) -> list[int]:
+        """Where the taps of `kernels` look, relative to the output's position."""
+        return []
+
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own an output depends on at most."""
         return 0, 0

@@ -113,8 +113,7 @@ class Stack(nn.Module):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
-        if self.bias is not None:
-            context = context._replace(attention_bias=self.bias(context.start, x.shape[1]))
+        context = self._with_bias(x, context)
         if state is None:
             apply = _compiled_apply() if self.compiled else _apply
             for layer in self.layers:
@@ -128,6 +127,27 @@ class Stack(nn.Module):
                 new.append(after)
             states.append(tuple(new))
         return self.norm(x), tuple(states)
+
+    def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
+        """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.
+
+        The norm behind the last layer belongs to none of them and is left out. Also the context that the parts are
+        given.
+        """
+        context = self._with_bias(x, context)
+        steps: list[list[Tensor]] = []
+        for layer in self.layers:
+            states = [x]
+            for part in layer:
+                x, _ = part(x, context)
+                states.append(x)
+            steps.append(states)
+        return steps, context
+
+    def _with_bias(self, x: Tensor, context: Context) -> Context:
+        if self.bias is None:
+            return context
+        return context._replace(attention_bias=self.bias(context.start, x.shape[1]))
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token: one entry a layer, of one entry a part."""

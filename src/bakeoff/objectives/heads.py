@@ -43,6 +43,10 @@ class Head(nn.Module):
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
         return cross_entropy(self.scores(rows, table).float(), labels)
 
+    def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
+        """The loss of rows whose labels are not known, to count the memory that it takes."""
+        return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), table)
+
 
 class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
@@ -116,9 +120,9 @@ class AdaptiveTokenHead(Head):
         self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, vocabulary, cutoffs, div_value=NARROWING, head_bias=bias)
         self.clusters = list(pairwise([*cutoffs, vocabulary]))
         # Of training, where a row goes through no cluster but its label's; the label's rank follows Zipf's law.
+        self.shares = [(_harmonic(high) - _harmonic(low)) / _harmonic(vocabulary) for low, high in self.clusters]
         flops = 2.0 * width * (cutoffs[0] + len(cutoffs))
-        for i, (low, high) in enumerate(self.clusters, start=1):
-            share = (_harmonic(high) - _harmonic(low)) / _harmonic(vocabulary)
+        for i, ((low, high), share) in enumerate(zip(self.clusters, self.shares, strict=True), start=1):
             flops += share * 2 * (width // NARROWING**i) * (width + high - low)
         self.flops_per_row = round(flops)
         initialise(self)
@@ -142,6 +146,16 @@ class AdaptiveTokenHead(Head):
             first = torch.where(inside, self.clusters[0][0] + i, first)  # the cluster, among the frequent tokens
             total = total + cross_entropy(self.softmax.tail[i](rows[inside]).float(), labels[inside] - low)
         return total + cross_entropy(self.softmax.head(rows).float(), first)
+
+    def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
+        """The loss where each cluster has its share of the rows."""
+        labels = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
+        total = cross_entropy(self.softmax.head(rows).float(), labels)
+        for tail, share in zip(self.softmax.tail, self.shares, strict=True):
+            count = round(share * len(rows))
+            index = torch.arange(count, device=rows.device)
+            total = total + cross_entropy(tail(rows.index_select(0, index)).float(), labels[:count])
+        return total
 
 
 NARROWING = 4

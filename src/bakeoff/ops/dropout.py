@@ -43,8 +43,10 @@ def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
 
 
 def _draw(x: Tensor, rate: float) -> Tensor:
-    """A mask shaped and typed as x, whether the compiler looks on or not."""
-    return (_opaque_mask if torch.compiler.is_compiling() else _mask)(x.detach(), rate)
+    """A mask shaped and typed as x, whether the compiler looks on or x only stands for a tensor (a fake one) or not."""
+    x = x.detach()
+    opaque = torch.compiler.is_compiling() or type(x) is not Tensor
+    return (_opaque_mask if opaque else _mask)(x, rate)
 
 
 def _mask(x: Tensor, rate: float) -> Tensor:

@@ -3,11 +3,20 @@
 import math
 
 from bakeoff.config import Config
+from bakeoff.models.stack import Stack
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import build_on_meta
 
-BYTES_PER_NUMBER = 4
-"""Weights, gradients and the optimizer's moments are float32."""
+
+class StackSize(Config):
+    """How a stack is made up; with shared parts it has fewer than it applies."""
+
+    layers: int
+    """Number of layers."""
+    parts: int
+    """Number of distinct parts, such as a mixer or a feed-forward network with its norm."""
+    applications: int
+    """How many times one of them is applied to a text."""
 
 
 class Costs(Config):
@@ -19,12 +28,13 @@ class Costs(Config):
     """Number of parameters with the pre-training heads, tied and shared ones once."""
     parts: dict[str, int]
     """Parameters of the embedding, the encoder, the decoder and each objective's head."""
+    stacks: dict[str, StackSize]
+    """Layers and parts of encoder and decoder."""
     flops_per_token: int
     """Floating-point operations of one token in training, forward and backward."""
-    receptive_field: int | None
-    """Tokens on both sides and its own that an output of the last layer can depend on; None for all of the row."""
-    state_bytes: int
-    """Memory of weights, gradients and optimizer."""
+    receptive_field: dict[str, int | None]
+    """Tokens on both sides and its own that an output of the encoder or the decoder can depend on; None for all of the
+    row. What a decoder sees of its encoder's output, which is all of it, does not count."""
 
 
 def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
@@ -37,13 +47,24 @@ def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
     counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
     if module.model.query is not None:
         counts["embedding"] += module.model.query.numel()
-    parameters = module.parameter_count()
-    reach = module.model.reach()
     return Costs(
         vocabulary=vocabulary,
-        parameters=parameters,
+        parameters=module.parameter_count(),
         parts=counts,
+        stacks={name: _size(stack) for name, stack in module.model.stacks().items()},
         flops_per_token=module.flops_per_token(),
-        receptive_field=None if math.isinf(sum(reach)) else round(sum(reach)) + 1,
-        state_bytes=parameters * (2 + recipe.training.optimizer.moments) * BYTES_PER_NUMBER,
+        receptive_field={name: _receptive_field(stack) for name, stack in module.model.stacks().items()},
     )
+
+
+def _size(stack: Stack) -> StackSize:
+    return StackSize(
+        layers=len(stack.layers),
+        parts=sum(len(stack.parts_named(name)) for name in stack.parts),
+        applications=sum(len(layer) for layer in stack.layers),
+    )
+
+
+def _receptive_field(stack: Stack) -> int | None:
+    reach = sum(stack.reach())
+    return None if math.isinf(reach) else round(reach) + 1

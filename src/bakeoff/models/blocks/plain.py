@@ -39,6 +39,14 @@ class Plain(Part):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         return self.function.flops_per_token(length)
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """The function's."""
+        return self.function.kernels(x, context)
+
+    def offsets(self) -> list[int]:
+        """The function's."""
+        return self.function.offsets()
+
     def reach(self) -> tuple[float, float]:
         """The function's."""
         return self.function.reach()

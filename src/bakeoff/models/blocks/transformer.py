@@ -51,6 +51,14 @@ class Sublayer(Part):
         """The function's."""
         return self.function.flops_per_source_token()
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """The function's."""
+        return self.function.kernels(self.norm(x) if self.placement == "pre" else x, context)
+
+    def offsets(self) -> list[int]:
+        """The function's."""
+        return self.function.offsets()
+
     def reach(self) -> tuple[float, float]:
         """The function's."""
         return self.function.reach()

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.short_convolution import ConvolutionConfig, GatedConvolution
 from bakeoff.ops.convolution import convolution
 
@@ -32,6 +32,10 @@ class Conv(GatedConvolution):
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
         """(B, T, D) to (B, T, D)."""
         return convolution(x, self.taps, causal=self.causal, dilation=self.dilation, documents=documents, left=left)
+
+    def kernels(self, x: Tensor, context: Context) -> Tensor:
+        """(D, K) for each output the length of every tap's vector of weights."""
+        return torch.linalg.vector_norm(self.taps, dim=-1)
 
     def convolution_flops(self) -> int:
         """Floating-point operations of the convolution at one place."""

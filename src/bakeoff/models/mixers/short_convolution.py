@@ -90,15 +90,24 @@ class GatedConvolution(Part):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the last inputs of the convolution, as many as it looks back."""
+        x = self.convolved(x, context)
+        left = cast(Tensor | None, state)
+        mixed = self.convolve(x, context.documents, left)
+        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+        return self.output(mixed), after
+
+    def convolved(self, x: Tensor, context: Context) -> Tensor:
+        """(B, T, D) what the convolution reads."""
         x = self.input(x)
         if self.gate:
             x = F.glu(x)
         if context.real is not None:
             x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
-        left = cast(Tensor | None, state)
-        mixed = self.convolve(x, context.documents, left)
-        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
-        return self.output(mixed), after
+        return x
+
+    def offsets(self) -> list[int]:
+        """Where the taps look, relative to the output's position."""
+        return tap_offsets(self.kernel, self.causal, self.dilation)
 
     def start(self, rows: int, like: Tensor) -> State:
         """Zeros, as there are left of the first token."""
@@ -111,7 +120,7 @@ class GatedConvolution(Part):
 
     def reach(self) -> tuple[float, float]:
         """The outermost taps."""
-        offsets = tap_offsets(self.kernel, self.causal, self.dilation)
+        offsets = self.offsets()
         return -offsets[0], offsets[-1]
 
 
@@ -121,6 +130,10 @@ class ShortConvolution(GatedConvolution):
     def weight(self, x: Tensor) -> Tensor:
         """(H, K), or (B, T, H, K) where it depends on the (B, T, D) states that are convolved."""
         raise NotImplementedError
+
+    def kernels(self, x: Tensor, context: Context) -> Tensor:
+        """The weights of the taps."""
+        return self.weight(self.convolved(x, context))
 
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
         """(B, T, D) to (B, T, D)."""

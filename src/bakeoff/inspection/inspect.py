@@ -1,0 +1,96 @@
+"""Layer analysis of a finished run on held-out text."""
+
+import json
+from pathlib import Path
+
+from bakeoff.config import Config
+from bakeoff.corpus.store import Corpus
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+from bakeoff.inspection.layers import Layer, layers_of
+from bakeoff.inspection.page import write_page
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.training.device import resolve_device
+from bakeoff.training.run import Run
+from bakeoff.training.speed import make_batches
+
+EXAMPLES = 64
+"""Rows of held-out text; the means over their tokens hardly change with more."""
+
+
+class Inspection(Config):
+    """What was measured, and on what."""
+
+    run: str
+    """The run."""
+    recipe: str
+    """Its recipe's name."""
+    corpus: str
+    """The corpus whose held-out text was read."""
+    corpus_fingerprint: str
+    """The corpus's fingerprint."""
+    examples: int
+    """Rows of it."""
+    layers: list[Layer]
+    """The layers, those of the encoder first."""
+
+
+def inspect(
+    run: str | Path,
+    *,
+    corpus: str | Path | None = None,
+    out: str | Path | None = None,
+    examples: int = EXAMPLES,
+    device: str = "auto",
+) -> Inspection:
+    """Measure what each layer does: L2 distance and cosine similarity of its input and output, and its kernels.
+
+    As in figure 1 of Lan et al. 2020 (arXiv:1909.11942). Writes inspect.json and inspect.html.
+
+    Args:
+        run: a pre-trained run; it must have finished.
+        corpus: a directory that `prepare` made with the run's tokenizer; absent: the one that it was trained on.
+        out: folder for the two files; absent: `inspect` in the run's.
+        examples: rows of held-out text, the first of those that the held-out loss is measured on, masks and all.
+        device: auto, cpu, cuda or mps.
+
+    Raises:
+        UserError: a fine-tuned or unfinished run, or a corpus that is not there or has another tokenizer.
+    """
+    if FinetunedRun.at(run):
+        raise UserError(f"{run}: inspect reads a pre-trained run; give the one that this was fine-tuned from")
+    opened = Run.open_finished(run)
+    text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
+    opened.require_tokenizer_of(text)
+    folder = opened.path / "inspect" if out is None else Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{folder}: cannot be made: {error.strerror}; choose another --out") from None
+    on = resolve_device(device)
+    module = opened.load(on)
+    batches = make_batches(opened.recipe, module, text, seed=0, held_out=True).fixed(examples)
+    found = Inspection(
+        run=str(opened.path),
+        recipe=opened.recipe.name,
+        corpus=str(text.path),
+        corpus_fingerprint=text.fingerprint,
+        examples=sum(len(batch.ids) for batch in batches),
+        layers=layers_of(module, batches, on),
+    )
+    about = f"{found.examples} rows of held-out text of {found.corpus}, fingerprint {found.corpus_fingerprint}"
+    write_page(folder / "inspect.html", f"{found.recipe}: {found.run}", about, found.layers)
+    write_atomically(folder / "inspect.json", json.dumps(found.model_dump(), indent=1) + "\n")
+    return found
+
+
+def _corpus_of(run: Run) -> Path:
+    """The corpus that a run was trained on.
+
+    Raises:
+        UserError: it is not where it was.
+    """
+    path = Path(run.environment["corpus"]["path"])
+    if not path.is_dir():
+        raise UserError(f"{run.path}: its corpus {path} is not there any more; give one with --corpus")
+    return path

@@ -1,0 +1,113 @@
+"""The page of an inspection: one HTML file that needs no network."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import altair
+import torch
+
+from bakeoff.comparison.charts import PALETTE, specification
+from bakeoff.comparison.page import html_page
+from bakeoff.durable import write_atomically
+from bakeoff.inspection.layers import Kernels, Layer
+
+MOST_KERNELS = 64
+"""Drawn of each layer; more lines than that are not told apart."""
+
+FIGURES = {
+    "l2_distance": "L2 distance",
+    "cosine_similarity": "cosine similarity",
+    "degrees": "angle in degrees",
+}
+
+
+def write_page(path: Path, title: str, about: str, layers: Sequence[Layer]) -> None:
+    """Write the figures of all layers."""
+    drawn, parts = {}, [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
+    parts += ["<h2>Input and output of each layer</h2>"]
+    parts.append(
+        '<p class="note">Means over real tokens, between the states that come into a layer and those that leave it, '
+        "as in figure 1 of the ALBERT paper. A layer that changes the width has none.</p>"
+    )
+    parts.append('<div class="panels">')
+    for name, text in FIGURES.items():
+        drawn[name] = specification(_curve(layers, name, text), width="container", height=240, **_LOOK)
+        parts.append(_figure(name, text))
+    parts.append("</div>")
+    kernels = [(layer, each) for layer in layers for each in layer.kernels]
+    if kernels:
+        parts.append("<h2>Kernels</h2>")
+        parts.append(
+            '<p class="note">Weight of each tap, by distance in tokens from the output (negative: before it). Rows are '
+            "heads or channels; dynamic kernels are means over the text; of dense ones the length of each tap's vector "
+            f"of weights. Of more than {MOST_KERNELS} rows so many are drawn, spread evenly over all in the order of "
+            'where their weight lies.</p><div class="panels">'
+        )
+        for layer, each in kernels:
+            name = f"kernels-{layer.stack}-{layer.layer}-{each.part}"
+            drawn[name] = specification(_heat_map(each), width="container", height=220, **_LOOK)
+            parts.append(_figure(name, f"{layer.stack} layer {layer.layer}, {each.kind}"))
+        parts.append("</div>")
+    write_atomically(path, html_page(title, "\n".join(parts), drawn))
+
+
+_LOOK: dict[str, Any] = {"ink": "currentColor", "legend": True}
+
+
+def _figure(name: str, text: str) -> str:
+    label = escape(text)
+    return (
+        f'<figure><figcaption>{label}</figcaption><div class="chart" id="{name}" role="img" aria-label="{label}">'
+        "</div></figure>"
+    )
+
+
+def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:
+    rows = [
+        {"stack": layer.stack, "layer": layer.layer, "y": value}
+        for layer in layers
+        if (value := getattr(layer, name)) is not None
+    ]
+    stacks = list(dict.fromkeys(layer.stack for layer in layers))
+    colour = altair.Color("stack:N", title=None, scale=altair.Scale(domain=stacks, range=list(PALETTE[: len(stacks)])))
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_line(point=True)
+        .encode(
+            x=altair.X("layer:Q", axis=altair.Axis(tickMinStep=1, format="d"), scale=altair.Scale(nice=False)),
+            y=altair.Y("y:Q", title=text, scale=altair.Scale(zero=False)),
+            color=colour,
+            tooltip=["stack:N", "layer:Q", altair.Tooltip("y:Q", title=text, format=".4f")],
+        )
+    )
+
+
+def _heat_map(kernels: Kernels) -> Any:
+    """Taps across, kernels down; blue is positive, orange negative."""
+    rows = list(_cells(kernels))
+    largest = max((abs(row["weight"]) for row in rows), default=1.0) or 1.0
+    scale = altair.Scale(domain=[-largest, 0, largest], range=[PALETTE[1], "#ffffff", PALETTE[0]])
+    return (
+        altair.Chart(altair.Data(values=rows))
+        .mark_rect()
+        .encode(
+            x=altair.X("tap:O", title="tokens from the output", axis=altair.Axis(labelAngle=0)),
+            y=altair.Y("kernel:O", title="kernel", sort=None, axis=altair.Axis(labels=False, ticks=False)),
+            color=altair.Color("weight:Q", scale=scale, title=None, legend=altair.Legend(symbolType="square")),
+            tooltip=["kernel:O", "tap:O", altair.Tooltip("weight:Q", format=".4f")],
+        )
+    )
+
+
+def _cells(kernels: Kernels) -> Iterator[dict[str, Any]]:
+    weights = torch.tensor(kernels.weights)
+    order = torch.arange(len(weights))
+    if len(weights) > MOST_KERNELS:
+        sizes = weights.abs()
+        centre = sizes @ torch.tensor(kernels.offsets, dtype=sizes.dtype) / sizes.sum(-1).clamp(min=1e-30)
+        order = centre.argsort()[torch.linspace(0, len(weights) - 1, MOST_KERNELS).long()]
+    for kernel in order.tolist():
+        for tap, weight in zip(kernels.offsets, kernels.weights[kernel], strict=True):
+            yield {"kernel": kernel + 1, "tap": tap, "weight": float(f"{weight:.4g}")}

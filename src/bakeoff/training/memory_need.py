@@ -1,0 +1,146 @@
+"""How much memory a training takes, counted with tensors that have shapes and no content."""
+
+import gc
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from bakeoff.config import Config
+from bakeoff.models.model import Queries, Source
+from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.objective import TwoStream
+from bakeoff.recipe import Recipe
+from bakeoff.training.device import autocast, resolve_precision
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+
+BYTES_PER_NUMBER = 4
+"""Weights, gradients and the optimizer's moments are float32."""
+
+
+class MemoryNeed(Config):
+    """Bytes that a training holds at its fullest, between a forward pass and its backward pass."""
+
+    rows: int
+    """Rows that go through the model at once."""
+    device: str
+    """Where: on a CPU, other operations run than on a GPU, and keep more."""
+    precision: str
+    """float32 or bfloat16, of the activations."""
+    weights: int
+    """The parameters."""
+    gradients: int
+    """As many numbers."""
+    optimizer: int
+    """What the optimizer remembers."""
+    activations: int
+    """What the backward pass needs of the forward pass, of full rows without padding, without compilation.
+
+    What oneDNN, on a CPU, keeps within an LSTM cannot be seen from here: of these it is a half to a third.
+    """
+
+    @property
+    def total(self) -> int:
+        """All of it; what single operations need for a moment comes on top."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+
+def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
+    """Count the memory of a training with that many rows at once; absent: as many as the recipe has."""
+    rows = rows or recipe.training.micro_batch or recipe.training.batch
+    precision = resolve_precision(recipe.training.precision, device)
+    module = build_on_meta(recipe, vocabulary).train()
+    weights = module.parameter_count() * BYTES_PER_NUMBER
+    return MemoryNeed(
+        rows=rows,
+        device=device.type,
+        precision=precision,
+        weights=weights,
+        gradients=weights,
+        optimizer=weights * recipe.training.optimizer.moments,
+        activations=_activations(recipe, module, rows, device, precision),
+    )
+
+
+def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
+    """Bytes that are held behind the forward pass of so many rows.
+
+    Two and three rows are passed: some operations loop over rows, and what does not grow with them is not to be scaled.
+    """
+    # Parameters come from elsewhere, and a text's positions are made as plain tensors.
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        module = module.to_empty(device=device)
+        two, three = (_held(recipe, module, count, device, precision) for count in (2, 3))
+    return two + (rows - 2) * (three - two)
+
+
+def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
+    with _Storages() as made:
+        batch = full_batch(recipe, module, rows, device)
+        with autocast(device, precision):
+            gathered = module.gather(batch)
+            table = module.model.embedding.table
+            # Kept, because what the backward pass needs hangs on them.
+            losses = [each.head.usual_loss(gathered[each.name][0], table) for each in module.objectives]
+        del gathered
+        held = made.bytes()
+    del losses
+    return held
+
+
+def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device) -> Batch:
+    """A batch as large as the recipe's become: full rows, each one document, and as many targets as are expected."""
+    source_length, length = module.row_lengths
+
+    def zeros(*shape: int) -> Tensor:
+        return torch.zeros(shape, dtype=torch.int64, device=device)
+
+    targets = {each.name: round(rows * length * each.targets_per_token) for each in module.objectives}
+    stream = sum(round(length * each.queries_per_token) for each in module.objectives if isinstance(each, TwoStream))
+    queries = None
+    if stream:
+        visible = torch.ones(rows, length + stream, length, dtype=torch.bool, device=device)
+        queries = Queries(zeros(rows, stream), visible)
+    return Batch(
+        ids=zeros(rows, length),
+        segments=None if isinstance(recipe.input, BlocksConfig) else zeros(rows, length),
+        real=None,
+        documents=None,
+        targets={name: (zeros(count), zeros(count)) for name, count in targets.items()},
+        tokens=rows * (source_length + length),
+        source=Source(zeros(rows, source_length)) if source_length else None,
+        queries=queries,
+    )
+
+
+class _Storages(TorchDispatchMode):
+    """Remembers the memory that operations take, without keeping it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made: dict[int, tuple[StorageWeakRef, int]] = {}
+        self.given: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in tree_leaves((args, kwargs)):
+            if isinstance(tensor, Tensor):
+                key = StorageWeakRef(tensor.untyped_storage()).cdata
+                if key not in self.made:
+                    self.given.add(key)
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, Tensor):
+                reference = StorageWeakRef(tensor.untyped_storage())
+                if reference.cdata not in self.given:
+                    self.made[reference.cdata] = reference, tensor.untyped_storage().nbytes()
+        return result
+
+    def bytes(self) -> int:
+        """What of it is still held."""
+        gc.collect()
+        return sum(size for reference, size in self.made.values() if not reference.expired())

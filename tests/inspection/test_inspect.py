@@ -1,0 +1,101 @@
+import json
+import math
+
+import pytest
+import torch
+from tests.conftest import shrink
+
+import bakeoff
+from bakeoff.errors import UserError
+from bakeoff.inspection.layers import layers_of
+from bakeoff.models.context import Context
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+CPU = torch.device("cpu")
+
+
+def measured(name, corpus, **changes):
+    torch.manual_seed(0)
+    recipe = shrink(name, **changes)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    batches = make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(8)
+    return module, batches, layers_of(module, batches, CPU)
+
+
+@pytest.mark.parametrize("name", ["albert-tiny", "gpt-tiny", "t5-tiny", "xlnet-tiny"])
+def test_distances_are_those_of_states_that_hooks_see(name, corpus):
+    """Pre- and post-norm, with padding, packed documents, a source and a second stream; a loop over tokens."""
+    module, batches, layers = measured(name, corpus)
+    assert [layer.layer for layer in layers] == [1, 2] * len(module.model.stacks())
+    for side, stack in module.model.stacks().items():
+        before, after = [], []
+        stack.layers[0][0].register_forward_pre_hook(lambda part, args, kept=before: kept.append(args[0].detach()))
+        stack.layers[0][-1].register_forward_hook(lambda part, args, out, kept=after: kept.append(out[0].detach()))
+        distances, cosines = [], []
+        for batch in batches:
+            before.clear()
+            after.clear()
+            module(batch)
+            encodes = side == "encoder" and batch.source is not None
+            ids = batch.source.ids if encodes else batch.ids
+            real = batch.source.real if encodes else batch.real if batch.documents is None else batch.documents > 0
+            for row in range(len(ids)):
+                for place in range(ids.shape[1]):
+                    if real is None or real[row, place]:
+                        # With shared layers the first part's first call, and the last part's first one.
+                        x, y = before[0][row, place].double(), after[0][row, place].double()
+                        distances.append(math.sqrt(sum((y - x) ** 2)))
+                        cosines.append(float(x @ y / (x.norm() * y.norm())))
+        layer = next(each for each in layers if each.stack == side)
+        assert layer.l2_distance == pytest.approx(sum(distances) / len(distances), rel=1e-5)
+        assert layer.cosine_similarity == pytest.approx(sum(cosines) / len(cosines), rel=1e-4)
+        degrees = [math.degrees(math.acos(cosine)) for cosine in cosines]
+        assert layer.degrees == pytest.approx(sum(degrees) / len(degrees), rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["conv-light-encoder-tiny", "conv-dynamic-lm-tiny", "conv-dense-encoder-tiny"])
+def test_kernels_are_what_the_layer_answers_an_impulse_with(name, corpus):
+    module, _, layers = measured(name, corpus)
+    mixer = module.model.stack.layers[0][0].function
+    (kernels,) = layers[0].kernels
+    assert len(kernels.offsets) == mixer.kernel
+    weights = torch.tensor(kernels.weights)
+    if "dense" not in name:
+        torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)))
+    if "dynamic" in name:  # without a token's own say all taps are alike
+        mixer.prediction.weight.data.zero_()
+        even = mixer.kernels(torch.randn(1, 5, 32), Context())
+        torch.testing.assert_close(even, torch.full_like(even, 1 / mixer.kernel))
+        return
+    impulse = torch.zeros(1, 41, 32)
+    impulse[0, 20, 0] = 1.0
+    answer = mixer.convolve(impulse, None, None)[0]
+    for tap, offset in enumerate(kernels.offsets):
+        found = answer[20 - offset].norm() if "dense" in name else answer[20 - offset, 0]
+        expected = mixer.taps[:, tap, 0].norm() if "dense" in name else weights[0, tap]
+        torch.testing.assert_close(found, expected)
+
+
+def test_layers_that_change_the_width_have_no_distance(corpus):
+    _, _, layers = measured("com-lm-tiny", corpus)
+    assert layers[0].l2_distance is None
+
+
+def test_a_run_is_inspected_into_two_files(corpus, tmp_path):
+    run = bakeoff.pretrain(shrink("conv-light-encoder-tiny"), corpus.path, tmp_path / "run", progress=False)
+    found = bakeoff.inspect(run.path, examples=8)
+    assert found.examples == 8
+    written = json.loads((run.path / "inspect" / "inspect.json").read_text())
+    assert written == json.loads(json.dumps(found.model_dump()))
+    page = (run.path / "inspect" / "inspect.html").read_text()
+    assert 'id="kernels-encoder-2-mixer"' in page
+    assert "src=" not in page.partition("<script")[0]
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UserError, match="choose another --out"):
+        bakeoff.inspect(run.path, out=tmp_path / "file")
+    environment = run.environment
+    environment["corpus"]["path"] = str(tmp_path / "gone")
+    (run.path / "environment.json").write_text(json.dumps(environment))
+    with pytest.raises(UserError, match="is not there any more; give one with --corpus"):
+        bakeoff.inspect(run.path)
