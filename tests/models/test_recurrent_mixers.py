@@ -100,5 +100,7 @@ def test_two_directions_need_an_even_width():
 
 
 def test_a_projection_leads_to_fewer_outputs_than_there_are_units():
+    cells = LstmConfig(units=8).build(Place(width=6, causal=False, dropout=0.0)).cells
+    assert (cells.hidden_size, cells.proj_size) == (8, 3)  # of each direction
     with pytest.raises(UserError, match=r"mixer.units: 6 units cannot be projected down to 6 outputs"):
         LstmConfig(units=6).build(Place(width=6, causal=True, dropout=0.0))
