@@ -69,7 +69,6 @@ def speed(
     on = resolve_device(device)
     if out is not None:
         Path(out).mkdir(parents=True, exist_ok=True)
-    sizes = {recipe.name: vocabulary or recipe.tokenizer.size for recipe in loaded}
     results = SpeedResults(
         environment=environment(on, ", ".join(sorted({resolve_precision(r.training.precision, on) for r in loaded}))),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
