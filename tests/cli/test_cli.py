@@ -179,7 +179,7 @@ def test_recipes_and_show(capsys):
     status, out, _ = call(capsys, "show", "bert-tiny", "--set", "model.encoder.layers=3")
     assert "layers: 3" in out
     assert "3, with 6 distinct parts applied 6 times" in out
-    assert "published" not in out
+    assert "with that vocabulary" not in out
     assert "parameters" in out
 
 

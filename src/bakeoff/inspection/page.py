@@ -70,13 +70,14 @@ def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:
         for layer in layers
         if (value := getattr(layer, name)) is not None
     ]
+    ticks = list(range(1, max(layer.layer for layer in layers) + 1))
     stacks = list(dict.fromkeys(layer.stack for layer in layers))
     colour = altair.Color("stack:N", title=None, scale=altair.Scale(domain=stacks, range=list(PALETTE[: len(stacks)])))
     return (
         altair.Chart(altair.Data(values=rows))
         .mark_line(point=True)
         .encode(
-            x=altair.X("layer:Q", axis=altair.Axis(tickMinStep=1, format="d"), scale=altair.Scale(nice=False)),
+            x=altair.X("layer:Q", axis=altair.Axis(values=ticks), scale=altair.Scale(nice=False)),
             y=altair.Y("y:Q", title=text, scale=altair.Scale(zero=False)),
             color=colour,
             tooltip=["stack:N", "layer:Q", altair.Tooltip("y:Q", title=text, format=".4f")],
@@ -88,7 +89,7 @@ def _heat_map(kernels: Kernels) -> Any:
     """Taps across, kernels down; blue is positive, orange negative."""
     rows = list(_cells(kernels))
     largest = max((abs(row["weight"]) for row in rows), default=1.0) or 1.0
-    scale = altair.Scale(domain=[-largest, 0, largest], range=[PALETTE[1], "#ffffff", PALETTE[0]])
+    scale = altair.Scale(domain=[-largest, 0, largest], range=[PALETTE[1], "#ffffff", PALETTE[0]], interpolate="rgb")
     return (
         altair.Chart(altair.Data(values=rows))
         .mark_rect()
