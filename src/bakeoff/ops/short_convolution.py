@@ -10,6 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+ROWS_BYTES = 1 << 19
+"""How much of the input the loop over the taps works on at once on a CPU, so that it stays in the cache."""
+
 
 def tap_offsets(kernel: int, causal: bool, dilation: int = 1) -> list[int]:
     """Where each tap looks, relative to the output position; a centred kernel of even size looks one further left."""
@@ -32,7 +35,7 @@ def short_convolution(
     to the same result. Within compiled code it is one sum over windows, which becomes a loop over the taps around
     vectors of channels: it reads x once, and takes a second to compile whatever the kernel size. Without the compiler,
     which is never started from here, it is torch's depthwise convolution for fixed kernels, and a loop over the taps of
-    one row at a time, which stays in the cache, for all else.
+    a few rows at a time, which stay in the cache, for all else.
 
     Args:
         x: (B, T, D).
@@ -54,7 +57,10 @@ def short_convolution(
         same = (neighbours == documents[..., None]).to(x.dtype)  # (B, T, K)
     if left is not None:
         x, before = torch.cat([left, x], dim=1), 0
-    result: Tensor = _ShortConvolution.apply(x, weight.to(x.dtype), same, _Taps(before, after, dilation))
+    weight, taps = weight.to(x.dtype), _Taps(before, after, dilation)
+    if weight.dim() == 2 and same is None and not torch.compiler.is_compiling():
+        return _depthwise(x, weight, taps)
+    result: Tensor = _ShortConvolution.apply(x, weight, same, taps)
     return result
 
 
@@ -83,8 +89,6 @@ class _ShortConvolution(torch.autograd.Function):
         ctx.taps = taps
         if torch.compiler.is_compiling():
             return _sum_over_windows(x, weight if same is None else weight * same[:, :, None], taps)
-        if weight.dim() == 2 and same is None:
-            return _depthwise(x, weight, taps)
         return _sum_by_tap(x, weight, same, taps)
 
     @staticmethod
@@ -133,8 +137,11 @@ def _depthwise(x: Tensor, weight: Tensor, taps: _Taps) -> Tensor:
     """Fixed kernels: (B, T, D) already lies in memory as a channels-last image of height 1."""
     width = x.shape[-1]
     kernels = weight.repeat_interleave(width // len(weight), dim=0)[:, None, None]  # (D, 1, 1, K)
-    image = taps.pad(x).transpose(1, 2)[:, :, None]  # (B, D, 1, P)
-    return F.conv2d(image, kernels, dilation=(1, taps.dilation), groups=width)[:, :, 0].transpose(1, 2)
+    even = taps.before == taps.after  # then torch pads without a copy
+    image = (x if even else taps.pad(x)).transpose(1, 2)[:, :, None]  # (B, D, 1, P)
+    padding = (0, taps.before if even else 0)
+    mixed = F.conv2d(image, kernels, padding=padding, dilation=(1, taps.dilation), groups=width)
+    return mixed[:, :, 0].transpose(1, 2)
 
 
 def _sum_by_tap(x: Tensor, weight: Tensor, same: Tensor | None, taps: _Taps) -> Tensor:
@@ -153,13 +160,12 @@ def _gradients_by_tap(
     heads, kernel = weight.shape[-2:]
     fixed = weight.dim() == 2
     padded = taps.pad(x)
-    scattered = None if fixed and same is None else torch.zeros_like(padded)
+    scattered = torch.zeros_like(padded)
     of_weight = torch.zeros_like(weight)
     for tap, rows, taken in _taps_of_rows(upstream, kernel, taps.dilation):
         above = upstream[rows]
-        if scattered is not None:
-            by_head = above.unflatten(-1, (heads, -1))
-            scattered[rows, taken].view_as(by_head).addcmul_(_weights_of_tap(weight, same, rows, tap), by_head)
+        by_head = above.unflatten(-1, (heads, -1))
+        scattered[rows, taken].view_as(by_head).addcmul_(_weights_of_tap(weight, same, rows, tap), by_head)
         product = padded[rows, taken] * above
         if same is not None:
             product *= same[rows, :, tap, None]
@@ -167,14 +173,12 @@ def _gradients_by_tap(
             of_weight[:, tap] += product.sum((0, 1)).unflatten(0, (heads, -1)).sum(-1)
         else:
             of_weight[rows, ..., tap] = product.unflatten(-1, (heads, -1)).sum(-1)
-    if scattered is None:
-        return _depthwise(upstream, weight.flip(-1), taps.reversed(kernel)), of_weight
     return scattered[:, taps.before : taps.before + x.shape[1]], of_weight
 
 
 def _taps_of_rows(y: Tensor, kernel: int, dilation: int) -> Iterator[tuple[int, slice, slice]]:
-    """Each tap, the rows to work on, and the places that it takes; on a CPU row by row, which stay in the cache."""
-    size = 1 if y.device.type == "cpu" else len(y)
+    """Each tap, the rows to work on, and the places that it takes; on a CPU a few rows at once."""
+    size = max(1, ROWS_BYTES // (y[0].numel() * y.element_size())) if y.device.type == "cpu" else len(y)
     for row in range(0, len(y), size):
         for tap in range(kernel):
             yield tap, slice(row, row + size), slice(tap * dilation, tap * dilation + y.shape[1])
