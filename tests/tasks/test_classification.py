@@ -25,7 +25,7 @@ def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
 
 def test_both_directions_reach_the_classes():
     recipe = shrink("elmo-tiny")
-    classifier = Classifier(recipe, 50, "max", 3, 0.0)
+    classifier = Classifier(recipe, 50, "max", 3, 0.0).eval()
     assert classifier.output.in_features == 64
     ids = torch.randint(5, 50, (2, 6))
     classifier(InputBatch(ids, None, None)).sum().backward()

@@ -12,8 +12,9 @@ from tests.conftest import shrink
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.models.model import ModelConfig, Source
+from bakeoff.models.model import Source
 from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
@@ -124,13 +125,13 @@ def test_a_resumed_training_does_not_need_the_run_it_came_from(bert, corpus, tmp
         train(whole.recipe, corpus, tmp_path / "later", resume=True)
 
 
-def sequence_to_sequence():
-    """A recipe whose stacks are those of shrunk bert-tiny and gpt-tiny; nothing trains it here."""
-    recipe = shrink("bert-tiny")
-    decoder = shrink("gpt-tiny").model_dump(mode="json")["model"]["decoder"]
-    decoder["block"] |= {"cross": {"heads": 2}}
-    model = ModelConfig.model_validate({**recipe.model.model_dump(mode="json"), "decoder": decoder})
-    return recipe.model_copy(update={"model": model, "objective": []})
+def sequence_to_sequence(objective="denoising"):
+    """A recipe whose stacks are those of shrunk bert-tiny and gpt-tiny."""
+    values = shrink("bert-tiny").model_dump(mode="json")
+    values["model"]["decoder"] = shrink("gpt-tiny").model_dump(mode="json")["model"]["decoder"]
+    values["model"]["decoder"]["block"] |= {"cross": {"heads": 2}}
+    values |= {"objective": [{"kind": objective}], "input": {"format": "blocks", "length": 32, "isolate": False}}
+    return Recipe.parse(values, "both")
 
 
 def test_encoder_and_decoder_start_from_runs_of_their_own(bert, gpt, corpus):
@@ -154,6 +155,23 @@ def test_encoder_and_decoder_start_from_runs_of_their_own(bert, gpt, corpus):
     assert counted == sum(name.startswith("model.decoder.") for name in there) + 1
     cross = "model.decoder.parts.cross.0.function.output.weight"
     assert torch.equal(found[cross], fresh[cross])
+
+
+def test_marks_of_the_objective_stay_fresh_in_the_table(bert, corpus):
+    module = PretrainingModel(sequence_to_sequence("span_corruption"), corpus.tokenizer.size)
+    before = module.model.embedding.table.detach().clone()
+    Start(encoder=bert.path).load(module, corpus)
+    table, size = module.model.embedding.table, corpus.tokenizer.size
+    assert torch.equal(table[:size], bert.load().model.embedding.table)
+    assert torch.equal(table[size:], before[size:])
+    assert len(table) == size + 100
+
+
+def test_a_sequence_to_sequence_run_that_starts_from_others_trains(bert, gpt, corpus, tmp_path):
+    start = Start(encoder=bert.path, decoder=gpt.path)
+    run = train(sequence_to_sequence("span_corruption"), corpus, tmp_path / "run", start=start)
+    assert run.finished
+    assert run.environment["initial_weights"]["tensors"] > 0
 
 
 def test_an_encoder_alone_leaves_the_decoder_fresh(bert, corpus):

@@ -16,6 +16,8 @@ from bakeoff.tensors import load_tensors
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.run import Run
 
+TOKEN_TABLE = "model.embedding.tokens.weight"
+
 
 class Start(Config):
     """Either one run, which may grow deeper, or one for the encoder and perhaps one for the decoder."""
@@ -138,6 +140,10 @@ class Source(NamedTuple):
             source = self.names.get(name, name)
             if name not in self.names or source not in file:
                 raise UserError(f"{self.run.path}: this model needs {name}, which the run's does not have")
+            if name == TOKEN_TABLE and file[source].shape[1:] == own[name].shape[1:]:
+                # The tokenizer's tokens come first in both; marks that an objective adds to them may be more or fewer.
+                common = file[source][: len(own[name])]
+                file[source] = torch.cat([common, own[name][len(common) :].cpu()])
             if file[source].shape != own[name].shape:
                 there, here = tuple(file[source].shape), tuple(own[name].shape)
                 other = "" if source == name else f" ({source})"
