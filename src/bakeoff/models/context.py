@@ -62,3 +62,8 @@ class Context(NamedTuple):
     """(B, U, D) output of the encoder, for cross-attention."""
     source_mask: Tensor | None = None
     """(B, 1, 1, U) True where the source is a token."""
+
+    @property
+    def owners(self) -> Tensor | None:
+        """(B, T) what tells documents and padding apart: the document's number or True, and 0 or False for padding."""
+        return self.real if self.documents is None else self.documents

@@ -2,6 +2,7 @@
 
 from typing import ClassVar, TypeAlias
 
+import torch
 from torch import Tensor, nn
 
 from bakeoff.models.context import Context
@@ -54,3 +55,47 @@ class Part(nn.Module):
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own an output depends on at most."""
         return 0, 0
+
+
+class Wrapper(Part):
+    """A part around another one, `function`, which alone remembers, mixes tokens and costs anything to speak of."""
+
+    def __init__(self, function: Part) -> None:
+        super().__init__()
+        self.function = function
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """The function's."""
+        return self.function.start(rows, like)
+
+    def flops_per_token(self, length: int) -> int:
+        """The function's."""
+        return self.function.flops_per_token(length)
+
+    def flops_per_source_token(self) -> int:
+        """The function's."""
+        return self.function.flops_per_source_token()
+
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """The function's, for what a subclass gives to the function."""
+        return self.function.kernels(self.given(x), context)
+
+    def given(self, x: Tensor) -> Tensor:
+        """What the function reads: x, or what a subclass makes of it before."""
+        return x
+
+    def offsets(self) -> list[int]:
+        """The function's."""
+        return self.function.offsets()
+
+    def reach(self) -> tuple[float, float]:
+        """The function's."""
+        return self.function.reach()
+
+
+def last_inputs(left: Tensor | None, x: Tensor) -> Tensor | None:
+    """The state of a part that looks back so many tokens: the last of `left`, (B, S, D), with (B, T, D) behind it.
+
+    None where nothing is remembered.
+    """
+    return None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]

@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.batch_norm import BatchNorm
+from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.highway import CARRY_BIAS, Highway
 from bakeoff.models.context import Context, Place
-from bakeoff.models.part import Part, State
+from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
 
@@ -20,7 +20,7 @@ WORD_SHARE = 0.9
 """What the word has in a slot's vector; its place in the window has the rest."""
 
 
-class CnnBlockConfig(Config):
+class CnnBlockConfig(BlockBaseConfig):
     """The whole network of Pham et al. 2016 (EMNLP, Convolutional Neural Network Language Models) as one block.
 
     A convolution for each kernel size side by side (COM), each of several layers (ML-CNN), each layer followed by
@@ -29,8 +29,6 @@ class CnnBlockConfig(Config):
 
     kind: Literal["cnn"] = "cnn"
     """The block's name."""
-    repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
     window: int = Field(default=16, gt=0)
     """How many tokens an output depends on, its own and those before it."""
     kernels: list[int] = Field(default=[3], min_length=1)
@@ -46,16 +44,6 @@ class CnnBlockConfig(Config):
     """How many times the width each convolution is reduced to; for max_pool the number of largest values."""
     window_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of what each convolution reads."""
-
-    @property
-    def needs_final_norm(self) -> bool:
-        """The highway layer carries what has been normalised."""
-        return False
-
-    @property
-    def mixer_config(self) -> None:
-        """The block is no mixer with something around it."""
-        return
 
     def output_width(self, width: int, layer: int) -> int:
         """The reduced widths of all convolutions, one behind the other."""
@@ -99,14 +87,13 @@ class WindowConvolution(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the last inputs, one fewer than the window has slots."""
         left = cast(Tensor | None, state)
-        documents = context.real if context.documents is None else context.documents
+        documents = context.owners
         ages = None if documents is None else document_ages(documents)
         words = last_tokens(x, self.window, ages, left).flatten(1, 2)  # (S, N, D)
         image = torch.lerp(self.places.weight[:, None].to(words.dtype), words, WORD_SHARE)
         real = None if documents is None else (documents > 0).flatten()
         y = torch.cat([column(image, real) for column in self.columns], dim=-1)
-        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
-        return y.unflatten(0, x.shape[:2]), after
+        return y.unflatten(0, x.shape[:2]), last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
         """Zeros, as there are left of the first token."""

@@ -6,9 +6,8 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
-from bakeoff.models.part import Part, State
+from bakeoff.models.context import Context
+from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.convolution import convolution
 from bakeoff.ops.short_convolution import tap_offsets
 
@@ -62,7 +61,7 @@ class Convolution(Part):
             documents=context.documents,
             left=left,
         )
-        return y, None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
+        return y, last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
         """Zeros, as there are left of the first token; nothing for a kernel of 1."""
@@ -115,11 +114,3 @@ class Convolutions(Part):
 
     def _owned(self) -> list[Convolution]:
         return cast(list[Convolution], list(self.convolutions))
-
-
-def refuse_source(kind: str, place: Place) -> None:
-    """Raises UserError where there is an encoder that the layers would have to attend to."""
-    if place.source is not None:
-        raise UserError(
-            f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"
-        )

@@ -9,7 +9,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
-from bakeoff.models.blocks.convolution import Convolution, Convolutions, refuse_source
+from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
+from bakeoff.models.blocks.convolution import Convolution, Convolutions
 from bakeoff.models.context import Context, Place
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
@@ -26,28 +27,16 @@ class GatedConvolutionConfig(Config):
     """Width of what comes out; each of it has a gate of its own."""
 
 
-class GatedCnnBlockConfig(Config):
+class GatedCnnBlockConfig(BlockBaseConfig):
     """A residual block of Dauphin et al. 2017 (arXiv:1612.08083, section 2); a bottleneck has kernels 1, k and 1."""
 
     kind: Literal["gated_cnn"] = "gated_cnn"
     """The block's name."""
-    repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
     convolutions: list[GatedConvolutionConfig] = Field(min_length=1)
     """The block's convolutions in the order of their application."""
     residual: Residual = "sum"
     """What is added to the block's output: its input (sum), the same with the sum times sqrt(1/2) (scaled, as in the
     published code), or nothing (none). An input of another width goes through a 1x1 convolution."""
-
-    @property
-    def needs_final_norm(self) -> bool:
-        """There are no norms."""
-        return False
-
-    @property
-    def mixer_config(self) -> None:
-        """The block mixes tokens itself."""
-        return
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of the last convolution."""

@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
+from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.gated_convolution import Gate, WindowConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.part import Part, State
@@ -17,13 +17,11 @@ from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
 
 
-class GenCnnBlockConfig(Config):
+class GenCnnBlockConfig(BlockBaseConfig):
     """The whole network of Wang et al. 2015 (arXiv:1503.05034) as one block."""
 
     kind: Literal["gen_cnn"] = "gen_cnn"
     """The block's name."""
-    repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
     width: int = Field(gt=0)
     """Width of alpha's fully connected layer, the block's output."""
     kernel: int = Field(default=3, gt=0)
@@ -34,16 +32,6 @@ class GenCnnBlockConfig(Config):
     """The network over the last words."""
     beta: WindowConfig
     """The network that summarises the words before them; the paper gives it time-flow maps alone."""
-
-    @property
-    def needs_final_norm(self) -> bool:
-        """The output is a sigmoid's."""
-        return False
-
-    @property
-    def mixer_config(self) -> None:
-        """The block is no mixer with something around it."""
-        return
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of alpha's fully connected layer."""
@@ -90,7 +78,7 @@ class GenCnn(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the words of both windows and the last summaries, as many as B."""
         recent, older, length = self.alpha.window, self.beta.window, x.shape[1]
-        documents = context.real if context.documents is None else context.documents
+        documents = context.owners
         if documents is None:
             ages = torch.arange(context.start, context.start + length, device=x.device)[None]
         else:

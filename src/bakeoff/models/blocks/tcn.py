@@ -8,21 +8,19 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.config import Config
-from bakeoff.models.blocks.convolution import Convolution, Convolutions, refuse_source
+from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
+from bakeoff.models.blocks.convolution import Convolution, Convolutions
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.short_convolution import of_layer
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import channel_dropout, dropout
 
 
-class TcnBlockConfig(Config):
+class TcnBlockConfig(BlockBaseConfig):
     """The residual block of Bai et al. 2018 (arXiv:1803.01271, section 3); in an encoder its taps are centred."""
 
     kind: Literal["tcn"] = "tcn"
     """The block's name."""
-    repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
     kernel: int | list[int]
     """K, the kernel size of both convolutions, or one for each layer."""
     width: int | None = Field(default=None, gt=0)
@@ -31,16 +29,6 @@ class TcnBlockConfig(Config):
     """Distance between the taps, or one for each layer; 2^l in layer l, counted from 0, where absent."""
     dropout_of: Literal["channels", "elements"] = "channels"
     """What is dropped behind each convolution: channels of a whole row (the paper), or elements (its code)."""
-
-    @property
-    def needs_final_norm(self) -> bool:
-        """There are no norms."""
-        return False
-
-    @property
-    def mixer_config(self) -> None:
-        """The block mixes tokens itself."""
-        return
 
     def output_width(self, width: int, layer: int) -> int:
         """The block's own width, or that of what comes in."""

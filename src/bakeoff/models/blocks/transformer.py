@@ -2,22 +2,21 @@
 
 from typing import Literal
 
-from pydantic import Field
 from torch import Tensor
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
+from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.attention import CrossAttentionConfig
-from bakeoff.models.part import Part, State
+from bakeoff.models.part import Part, State, Wrapper
 from bakeoff.ops.dropout import dropout
 
 Norm = Literal["post", "pre", "branch"]
 
 
-class Sublayer(Part):
+class Sublayer(Wrapper):
     """A function with its residual connection, dropout and norm, which is what layers share as one part.
 
     post: norm(x + f(x)), the Transformer and BERT; pre: x + f(norm(x)), GPT-2; branch: x + norm(f(x)), printed in
@@ -25,46 +24,25 @@ class Sublayer(Part):
     """
 
     def __init__(self, function: Part, norm: Norm, place: Place) -> None:
-        super().__init__()
-        self.function = function
+        super().__init__(function)
         self.norm = place.norm()
         self.placement = norm
         self.dropout = place.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
-        y, state = self.function(self.norm(x) if self.placement == "pre" else x, context, state)
+        y, state = self.function(self.given(x), context, state)
         y = dropout(y, self.dropout, self.training)
         if self.placement == "branch":
             return x + self.norm(y), state
         return self.norm(x + y) if self.placement == "post" else x + y, state
 
-    def start(self, rows: int, like: Tensor) -> State:
-        """The function's."""
-        return self.function.start(rows, like)
-
-    def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
-        return self.function.flops_per_token(length)
-
-    def flops_per_source_token(self) -> int:
-        """The function's."""
-        return self.function.flops_per_source_token()
-
-    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """The function's."""
-        return self.function.kernels(self.norm(x) if self.placement == "pre" else x, context)
-
-    def offsets(self) -> list[int]:
-        """The function's."""
-        return self.function.offsets()
-
-    def reach(self) -> tuple[float, float]:
-        """The function's."""
-        return self.function.reach()
+    def given(self, x: Tensor) -> Tensor:
+        """x, or its norm where that stands before the function."""
+        return self.norm(x) if self.placement == "pre" else x
 
 
-class TransformerBlockConfig(Config):
+class TransformerBlockConfig(BlockBaseConfig):
     """A block of mixer, attention to a source where there is one, and feed-forward network.
 
     These are its shareable parts, each with its norm.
@@ -72,8 +50,6 @@ class TransformerBlockConfig(Config):
 
     kind: Literal["transformer"] = "transformer"
     """The block's name."""
-    repeat: int | None = Field(default=None, gt=0)
-    """How many layers in a row have this block, where `block` is a list."""
     norm: Norm = "post"
     """Where the norm stands: behind the sum (post), before the function (pre), on its output (branch)."""
     mixer: MixerConfig
@@ -92,10 +68,6 @@ class TransformerBlockConfig(Config):
     def mixer_config(self) -> MixerConfig:
         """What mixes tokens."""
         return self.mixer
-
-    def output_width(self, width: int, layer: int) -> int:
-        """The width of what leaves the block: that of what comes in."""
-        return width
 
     def build(self, place: Place) -> dict[str, Part]:
         """The parts of one layer in the order in which they are applied.

@@ -51,10 +51,9 @@ class Recurrent(Part):
         """(B, T, D) to (B, T, D); the state is that of the cells."""
         if state is not None:
             return self.go_on(x, state)
-        owners = context.documents if context.documents is not None else context.real
-        if owners is None:
+        if context.owners is None:
             return self.cells(x)[0], None
-        return self._by_document(x, owners), None
+        return self._by_document(x, context.owners), None
 
     def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """The outputs behind a state of the cells, and the state behind them."""

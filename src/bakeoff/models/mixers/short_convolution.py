@@ -2,7 +2,6 @@
 
 from typing import cast
 
-import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
@@ -10,7 +9,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
-from bakeoff.models.part import Part, State
+from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
 
 
@@ -93,8 +92,7 @@ class GatedConvolution(Part):
         x = self.convolved(x, context)
         left = cast(Tensor | None, state)
         mixed = self.convolve(x, context.documents, left)
-        after = None if left is None else torch.cat([left, x], dim=1)[:, x.shape[1] :]
-        return self.output(mixed), after
+        return self.output(mixed), last_inputs(left, x)
 
     def convolved(self, x: Tensor, context: Context) -> Tensor:
         """(B, T, D) what the convolution reads."""

@@ -1,0 +1,42 @@
+"""What every block's config has: where it may be repeated, how wide it is, and the parts that it builds."""
+
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.models.context import Place
+from bakeoff.models.mixers import MixerConfig
+from bakeoff.models.part import Part
+
+
+class BlockBaseConfig(Config):
+    """A block that keeps the width and needs no norm behind it, unless it says otherwise."""
+
+    repeat: int | None = Field(default=None, gt=0)
+    """How many layers in a row have this block, where `block` is a list."""
+
+    @property
+    def needs_final_norm(self) -> bool:
+        """Nothing has normalised what leaves the last layer, though the block has norms."""
+        return False
+
+    @property
+    def mixer_config(self) -> MixerConfig | None:
+        """What mixes tokens; None where the block does so itself."""
+        return None
+
+    def output_width(self, width: int, layer: int) -> int:
+        """The width of what leaves the block, where states of that width come into that layer."""
+        return width
+
+    def build(self, place: Place) -> dict[str, Part]:
+        """The parts of one layer in the order in which they are applied."""
+        raise NotImplementedError
+
+
+def refuse_source(kind: str, place: Place) -> None:
+    """Raises UserError where there is an encoder that the layers would have to attend to."""
+    if place.source is not None:
+        raise UserError(
+            f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"
+        )
