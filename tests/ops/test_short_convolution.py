@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.ops import short_convolution_eager
 from bakeoff.ops.short_convolution import short_convolution, short_convolution_naive
 
 
@@ -34,11 +35,16 @@ def problems(draw):
 
 @pytest.mark.parametrize("compiling", [False, True], ids=["eager", "as compiled"])
 @settings(max_examples=40, deadline=None, derandomize=True, database=None)
-@given(problem=problems())
-def test_equals_its_definition(compiling, problem):
+@given(problem=problems(), tokens=st.integers(1, 12))
+def test_equals_its_definition(compiling, problem, tokens):
+    """Whatever the sizes of the pieces that it works on."""
     x, weight, options = problem
     expected = outputs_and_gradients(short_convolution_naive, x, weight, **options)
-    with patch("torch.compiler.is_compiling", return_value=compiling):
+    with (
+        patch("torch.compiler.is_compiling", return_value=compiling),
+        patch.object(short_convolution_eager, "PIECE_BYTES", tokens * x.shape[-1] * x.element_size()),
+        patch.object(short_convolution_eager, "PIECE_LENGTH", tokens),
+    ):
         assert_all_close(outputs_and_gradients(short_convolution, x, weight, **options), expected)
 
 

@@ -1,0 +1,81 @@
+"""Whether recipes can learn a few blocks by heart: the loss on 64 rows of a corpus, as a share of what it was at first.
+
+Every step sees all the rows, whose masks and other draws are fixed; dropout is off, all else is the recipe's own, with
+the learning rate's schedule fitted to 500 steps. A recipe is done as soon as the loss is under a tenth of that of the
+first step.
+
+    python benchmarks/overfit.py CORPUS [RECIPE ...] [--rows 64] [--length 64] [--steps 500]
+
+Without names, it is all recipes that end in -tiny.
+"""
+
+import argparse
+import time
+from typing import Any
+
+import torch
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.training.device import processor_name, resolve_device, resolve_precision
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+GOAL = 0.1
+
+
+def without_dropout(values: Any) -> Any:
+    """The same tree with zero for whatever is called a dropout."""
+    if isinstance(values, list):
+        return [without_dropout(value) for value in values]
+    if not isinstance(values, dict):
+        return values
+    return {
+        key: 0.0 if key.endswith("dropout") and value is not None else without_dropout(value)
+        for key, value in values.items()
+    }
+
+
+def overfit(recipe: Recipe, corpus: Corpus, rows: int, steps: int) -> tuple[int, float, float]:
+    """Steps made, the first loss and the last, in nats."""
+    device = resolve_device("cpu")
+    precision = resolve_precision(recipe.training.precision, device)
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    optimizer = recipe.training.optimizer.build(module)
+    parts = make_batches(recipe, module, corpus, seed=0).fixed(rows)
+    first = last = float("nan")
+    for step in range(steps):
+        means = optimize(module, optimizer, parts, recipe, 0, step, device, precision)
+        last = sum(weight * float(means[name]) for name, weight in module.weights.items())
+        first = last if step == 0 else first
+        if last < GOAL * first:
+            return step + 1, first, last
+    return steps, first, last
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus")
+    parser.add_argument("recipes", nargs="*")
+    parser.add_argument("--rows", type=int, default=64)
+    parser.add_argument("--length", type=int, default=64)
+    parser.add_argument("--steps", type=int, default=500)
+    options = parser.parse_args()
+    corpus = Corpus.open(options.corpus)
+    print(f"{processor_name()}, {torch.get_num_threads()} threads; {options.rows} rows of {options.length} tokens")
+    print("| recipe | first loss | last loss | share | steps | seconds |\n|---|---|---|---|---|---|")
+    for name in options.recipes or [name for name in recipe_names() if name.endswith("-tiny")]:
+        recipe = load_recipe(name, {"input.length": options.length, "training.batch": options.rows})
+        changed = {**recipe.model_dump(mode="json"), "model": without_dropout(recipe.model.model_dump(mode="json"))}
+        began = time.perf_counter()
+        steps, first, last = overfit(
+            Recipe.parse(changed, name).fitted(options.steps), corpus, options.rows, options.steps
+        )
+        seconds = time.perf_counter() - began
+        print(f"| {name} | {first:.2f} | {last:.2f} | {last / first:.1%} | {steps} | {seconds:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
