@@ -76,6 +76,32 @@ def test_a_target_does_not_know_itself_or_what_follows(corpus):
     assert not torch.allclose(found[:, step + 1], expected[:, step + 1])
 
 
+def test_a_target_does_not_know_other_documents_or_padding(corpus):
+    """Where a row holds several documents, the order goes over all of them, but nobody sees another one's."""
+    changes = {"input": {"format": "blocks", "length": 40, "isolate": True}}
+    recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, **changes})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    batch = next(
+        part
+        for step in range(100)
+        for part in make_batches(recipe, module, corpus, 0).step(step)[:1]
+        if part.documents is not None and (part.documents == 0).any()
+    )
+    documents, queries = batch.documents, batch.queries
+    expected = module.model(batch.ids, batch.segments, None, documents, queries=queries)
+    row = int((documents == 0).any(1).nonzero()[0])
+    beside = documents.gather(1, queries.positions) * queries.visible[:, documents.shape[1] :].any(-1)
+    owners = torch.cat([documents, beside], dim=1)[row]  # 0 for queries that are there to fill the row, too
+    for other in documents[row].unique().tolist():
+        changed = batch.ids.clone()
+        changed[row, documents[row] == other] = 5
+        found = module.model(changed, batch.segments, None, documents, queries=queries)
+        apart = (owners != other) & (owners > 0)
+        torch.testing.assert_close(found[row, apart], expected[row, apart], atol=1e-6, rtol=1e-5)
+    assert (owners[documents.shape[1] :] > 0).any()
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [

@@ -227,7 +227,7 @@ class Model(nn.Module):
         encoded, source_mask = (None, None) if source is None else self.encode(source)
         x = self._embed(ids, segments, 0)
         context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
-        return (x, context) if queries is None else self._with_queries(x, context, queries, real)
+        return (x, context) if queries is None else self._with_queries(x, context, queries)
 
     def _context(self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None) -> Context:
         """What the layers are told of (B, T) rows."""
@@ -238,19 +238,19 @@ class Model(nn.Module):
             segments=segments,
         )
 
-    def _with_queries(
-        self, x: Tensor, context: Context, queries: Queries, real: Tensor | None
-    ) -> tuple[Tensor, Context]:
+    def _with_queries(self, x: Tensor, context: Context, queries: Queries) -> tuple[Tensor, Context]:
         """Rows of the second stream behind those of the tokens."""
         assert self.query is not None
         rows, length = x.shape[:2]
         count = queries.positions.shape[1]
         start = dropout(self.query.expand(rows, count, -1), self.config.dropout, self.training)
-        mask = queries.visible
-        if real is not None:
-            mask = mask & real[:, None]
         itself = torch.eye(length, dtype=torch.bool, device=x.device)
-        mask = torch.cat([mask[:, :length] | itself, mask[:, length:]], dim=1)  # a token sees itself, a query does not
+        of_tokens, of_queries = queries.visible[:, :length] | itself, queries.visible[:, length:]
+        if context.attention_mask is not None:
+            allowed = context.attention_mask[:, 0].expand(rows, length, length)
+            of_tokens = of_tokens & (allowed | itself)  # so that padding has something to attend to
+            of_queries = of_queries & allowed.gather(1, queries.positions[..., None].expand(-1, -1, length))
+        mask = torch.cat([of_tokens, of_queries], dim=1)
         own = torch.arange(length, device=x.device).expand(rows, -1)
         segments = context.segments
         if segments is not None:
