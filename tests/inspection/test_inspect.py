@@ -23,9 +23,9 @@ def measured(name, corpus, **changes):
     return module, batches, layers_of(module, batches, CPU)
 
 
-@pytest.mark.parametrize("name", ["albert-tiny", "gpt-tiny", "t5-tiny", "xlnet-tiny"])
+@pytest.mark.parametrize("name", ["albert-tiny", "gpt-tiny", "t5-tiny", "xlnet-tiny", "elmo-tiny"])
 def test_distances_are_those_of_states_that_hooks_see(name, corpus):
-    """Pre- and post-norm, with padding, packed documents, a source and a second stream; a loop over tokens."""
+    """A loop over tokens, with padding, packed documents, a source, a second stream, and two directions."""
     module, batches, layers = measured(name, corpus)
     assert [layer.layer for layer in layers] == [1, 2] * len(module.model.stacks())
     for side, stack in module.model.stacks().items():
@@ -40,6 +40,8 @@ def test_distances_are_those_of_states_that_hooks_see(name, corpus):
             encodes = side == "encoder" and batch.source is not None
             ids = batch.source.ids if encodes else batch.ids
             real = batch.source.real if encodes else batch.real if batch.documents is None else batch.documents > 0
+            if side == "backward_decoder" and real is not None:
+                real = real.flip(1)
             for row in range(len(ids)):
                 for place in range(ids.shape[1]):
                     if real is None or real[row, place]:

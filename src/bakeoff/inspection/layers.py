@@ -39,7 +39,7 @@ class Layer(Config):
     """One layer."""
 
     stack: str
-    """encoder or decoder."""
+    """encoder, decoder, or backward_decoder."""
     layer: int
     """Its number, counted from 1."""
     l2_distance: float | None
@@ -74,6 +74,9 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
         inputs = model.inputs(moved.ids, moved.segments, moved.real, moved.documents, moved.source, moved.queries)
         real = moved.real if moved.documents is None else moved.documents > 0
         _add(sums[last], stacks[last], *inputs, _all(real, moved.ids))
+        if model.backward_decoder is not None:
+            backwards = model.reversed_inputs(inputs[0], moved.segments, moved.real, moved.documents)
+            _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(real, moved.ids).flip(1))
         if moved.source is not None:
             source = moved.source
             _add(sums["encoder"], stacks["encoder"], *model.source_inputs(source), _all(source.real, source.ids))

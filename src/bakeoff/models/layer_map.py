@@ -24,11 +24,9 @@ def source_layers(old: int, new: int, by: GrowBy) -> list[int]:
 
 def unshared(model: ModelConfig) -> dict[str, Any]:
     """The changes of a recipe whose layers then have parts of their own each."""
-    sides = {"encoder": model.encoder, "decoder": model.decoder}
     changes: dict[str, Any] = {}
-    for side, stack in sides.items():
-        if stack is not None:
-            changes |= {f"model.{side}.share": "none", f"model.{side}.groups": 1}
+    for side in model.stacks():
+        changes |= {f"model.{side}.share": "none", f"model.{side}.groups": 1}
     return changes
 
 
@@ -39,8 +37,8 @@ def grown(model: ModelConfig, layers: int, by: GrowBy) -> dict[str, Any]:
         UserError: a stack has more layers than that.
     """
     changes: dict[str, Any] = {}
-    for side, stack in {"encoder": model.encoder, "decoder": model.decoder}.items():
-        if stack is None or stack.layers == layers:
+    for side, stack in model.stacks().items():
+        if stack.layers == layers:
             continue
         if stack.layers > layers:
             raise UserError(f"--grow {layers}: the {side} has {stack.layers} layers already, and they only become more")

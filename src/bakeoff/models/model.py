@@ -1,8 +1,7 @@
 """A model: ids to hidden states. It knows nothing of losses and declares what it can do."""
 
-import math
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, cast
+from typing import Literal, NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -11,12 +10,10 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, NormKind, Place
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
+from bakeoff.models.initialisation import initialise, scale_residuals
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.ops.dropout import dropout
-
-INITIAL_STANDARD_DEVIATION = 0.02
-"""Of all linear maps and tables, as in GPT and BERT; larger tables make denormals and slow starts."""
 
 
 class ModelConfig(Config):
@@ -48,10 +45,15 @@ class ModelConfig(Config):
             raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
         if self.directions == 2 and (self.decoder is None or self.encoder is not None):
             raise ValueError("directions: 2 is for a model with 'decoder' alone, which then reads from both ends")
-        blocks = [block for stack in (self.encoder, self.decoder) if stack is not None for block in stack.distinct()]
+        blocks = [block for stack in self.stacks().values() for block in stack.distinct()]
         if self.scaled_residuals and any(block.kind != "transformer" for block in blocks):
             raise ValueError("scaled_residuals: only blocks of kind transformer have it")
         return self
+
+    def stacks(self) -> dict[str, StackConfig]:
+        """The encoder and the decoder, as far as there are such."""
+        found = {"encoder": self.encoder, "decoder": self.decoder}
+        return {name: stack for name, stack in found.items() if stack is not None}
 
     @property
     def causal(self) -> bool:
@@ -152,8 +154,7 @@ class Model(nn.Module):
                 self.target_embedding = config.embedding.build(None, place)
             self.decoder = config.decoder.build(place)
         self.backward_decoder = self.config.stack.build(place) if config.directions == 2 else None
-        stacks = [stack for stack in (config.encoder, config.decoder) if stack is not None]
-        mixers = [block.mixer_config for stack in stacks for block in stack.layer_blocks()]
+        mixers = [block.mixer_config for stack in config.stacks().values() for block in stack.layer_blocks()]
         self._attends = any(getattr(mixer, "attends", False) for mixer in mixers)
         self.query: nn.Parameter | None = None
         if config.two_streams:
@@ -161,7 +162,7 @@ class Model(nn.Module):
         initialise(self)
         if config.scaled_residuals:
             for stack in self.stacks().values():
-                _scale_residuals(stack)
+                scale_residuals(stack)
 
     @property
     def stack(self) -> Stack:
@@ -209,10 +210,8 @@ class Model(nn.Module):
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
-        # Reversed after the embedding, so that a token's absolute position stays what it is.
-        turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
-        backward = self.backward_decoder(x.flip(1), self._context(*turned))[0].flip(1)
-        return torch.cat([hidden, backward], dim=-1)
+        backward = self.backward_decoder(*self.reversed_inputs(x, segments, real, documents))[0]
+        return torch.cat([hidden, backward.flip(1)], dim=-1)
 
     def inputs(
         self,
@@ -228,6 +227,16 @@ class Model(nn.Module):
         x = self._embed(ids, segments, 0)
         context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
+
+    def reversed_inputs(
+        self, x: Tensor, segments: Tensor | None, real: Tensor | None, documents: Tensor | None
+    ) -> tuple[Tensor, Context]:
+        """What comes into the decoder that reads backwards, where (B, T, D) x comes into the other one.
+
+        Reversed after the embedding, so that a token's absolute position stays what it is.
+        """
+        turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
+        return x.flip(1), self._context(*turned)
 
     def _context(self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None) -> Context:
         """What the layers are told of (B, T) rows."""
@@ -328,29 +337,3 @@ class Model(nn.Module):
         """How many tokens to the left and to the right of its own a hidden state depends on at most."""
         left, right = self.stack.reach()
         return (left, left) if self.config.directions == 2 else (left, right)
-
-
-def initialise(module: nn.Module) -> None:
-    """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019).
-
-    A part that has a method of this name takes care of itself and of what is in it.
-    """
-    own = getattr(module, "initialise", None)
-    if own is not None:
-        own()
-        return
-    if isinstance(module, nn.Linear | nn.Embedding):
-        deviation = INITIAL_STANDARD_DEVIATION
-        nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
-        if isinstance(module, nn.Linear) and module.bias is not None:
-            nn.init.zeros_(module.bias)
-    for child in module.children():
-        initialise(child)
-
-
-@torch.no_grad()
-def _scale_residuals(stack: Stack) -> None:
-    """Divide by the root of N, the number of residual branches (Radford et al. 2019, section 2.3)."""
-    branches = sum(len(layer) for layer in stack.layers)
-    for part in {part for layer in stack.layers for part in layer}:
-        cast(Any, part).function.output.weight /= math.sqrt(branches)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
-from bakeoff.models.model import initialise
+from bakeoff.models.initialisation import initialise
 from bakeoff.ops.cross_entropy import cross_entropy
 
 
