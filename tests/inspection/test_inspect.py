@@ -79,6 +79,44 @@ def test_kernels_are_what_the_layer_answers_an_impulse_with(name, corpus):
         torch.testing.assert_close(found, expected)
 
 
+@pytest.mark.parametrize("name", ["gcnn-tiny", "tcn-encoder-tiny"])
+def test_dense_kernels_are_how_far_an_impulse_moves_the_convolution(name, corpus):
+    module, _, layers = measured(name, corpus)
+    convolution = module.model.stack.layers[1][0].convolutions[-1]
+    (kernels,) = layers[1].kernels
+    impulses = torch.zeros(32, 41, 32)
+    impulses[torch.arange(32), 20, torch.arange(32)] = 1.0  # a row for each input channel
+    answer = convolution(impulses, Context())[0] - convolution.bias
+    found = torch.stack([answer[:, 20 - offset].norm(dim=0) for offset in kernels.offsets], dim=1)
+    torch.testing.assert_close(torch.tensor(kernels.weights)[-len(found) :], found)
+
+
+def test_a_window_shows_how_much_each_place_weighs(corpus):
+    torch.manual_seed(0)
+    recipe = shrink("com-lm-tiny")
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    mixer = module.model.stack.layers[0][0]
+    for column in mixer.columns:
+        column.output.weight.data.unflatten(1, (mixer.window, -1))[:, :-2] = 0.0
+    batches = make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(8)
+    (kernels,) = layers_of(module, batches, CPU)[0].kernels
+    assert kernels.offsets == list(range(1 - mixer.window, 1))
+    weights = torch.tensor(kernels.weights)
+    assert len(weights) == sum(column.output.out_features for column in mixer.columns)
+    assert (weights[:, :-2] == 0).all()
+    assert (weights[:, -2:] > 0).all()
+    assert (
+        layers_of(
+            PretrainingModel(
+                shrink("cnn-lm-tiny", **{"model.decoder.block.reduce": "max_pool"}), corpus.tokenizer.size
+            ).eval(),
+            batches,
+            CPU,
+        )[0].kernels
+        == []
+    )
+
+
 def test_layers_that_change_the_width_have_no_distance(corpus):
     _, _, layers = measured("com-lm-tiny", corpus)
     assert layers[0].l2_distance is None

@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.segment_pair import SegmentPairConfig, full_chunks, sentence_chunks
-from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
+from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 
 
 def draws_for(count, epoch=0):
@@ -100,9 +100,15 @@ def test_chunks_of_sentences_are_whole_disjoint_and_as_long_as_fits(documents, l
             assert following - begin > longest
 
 
+RELATIONS = {
+    "nsp": NextSentenceConfig(),
+    "sop": SentenceOrderConfig(),
+    "sentence_structure": SentenceStructureConfig(),
+}
+
+
 def pairs(corpus, relation, epoch=0, length=32):
-    config = {"nsp": NextSentenceConfig, "sop": SentenceOrderConfig}[relation]()
-    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
+    objective = RELATIONS[relation].build(shrink("bert-tiny").model, corpus.tokenizer.size)
     format = SegmentPairConfig(length=length).build(corpus.train, corpus.tokenizer, objective)
     return format, format.examples(np.arange(format.size), draws_for(format.size, epoch))
 
@@ -113,7 +119,7 @@ def segment_sources(examples):
         yield sources[(segments == 0) & (sources >= 0)], sources[(segments == 1) & (sources >= 0)]
 
 
-@pytest.mark.parametrize("relation", ["nsp", "sop"])
+@pytest.mark.parametrize("relation", list(RELATIONS))
 def test_pairs_are_laid_out_as_published(corpus, relation):
     _, examples = pairs(corpus, relation)
     for ids, documents, sources, segments in zip(
@@ -130,10 +136,26 @@ def test_pairs_are_laid_out_as_published(corpus, relation):
         assert sorted(np.flatnonzero(sources[:real] < 0)) == [0, *separators]
 
 
-@pytest.mark.parametrize("relation", ["nsp", "sop"])
-def test_labels_are_balanced(corpus, relation):
+@pytest.mark.parametrize(("relation", "classes"), [("nsp", 2), ("sop", 2), ("sentence_structure", 3)])
+def test_labels_are_balanced(corpus, relation, classes):
     labels = np.concatenate([pairs(corpus, relation, epoch)[1].relation for epoch in range(20)])
-    assert labels.mean() == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(labels)))
+    shares = np.bincount(labels, minlength=classes) / len(labels)
+    assert shares.tolist() == pytest.approx([1 / classes] * classes, abs=5 * np.sqrt(0.25 / len(labels)))
+
+
+def test_the_three_relations_of_sentence_structure_are_what_they_say(corpus):
+    documents, seen = corpus.train.documents, set()
+    for epoch in range(5):
+        _, examples = pairs(corpus, "sentence_structure", epoch)
+        for label, (first, second) in zip(examples.relation.tolist(), segment_sources(examples), strict=True):
+            own, other = (np.searchsorted(documents, place[0], side="right") for place in (first, second))
+            follows, precedes = second[0] == first[-1] + 1, first[0] == second[-1] + 1
+            assert (follows and own == other, precedes and own == other, own != other).index(True) == label
+            for segment in (first, second):
+                assert segment[0] in corpus.train.sentences
+                assert segment[-1] + 1 in corpus.train.sentences
+            seen.add(label)
+    assert seen == {0, 1, 2}
 
 
 def test_a_next_sentence_follows_and_a_negative_comes_from_another_document(corpus):
@@ -208,7 +230,7 @@ def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
     corpus = prepare(tmp_path / "one.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(size=120), validation=0.2)
     objective = NextSentenceConfig().build(shrink("bert-tiny").model, corpus.tokenizer.size)
     format = SegmentPairConfig(length=32).build(corpus.train, corpus.tokenizer, objective)
-    with pytest.raises(UserError, match="nsp takes its negatives from other documents"):
+    with pytest.raises(UserError, match="nsp takes text from other documents"):
         format.examples(np.arange(4), draws_for(4))
 
 

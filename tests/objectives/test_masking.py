@@ -73,7 +73,7 @@ def test_ngrams_have_the_published_lengths(corpus):
     objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
     rows = np.arange(3000)
     sources = np.tile(np.flatnonzero(corpus.train.starts_word(np.arange(4000)))[:64] * 1, (3000, 1))
-    units = objective._units(sources, corpus.train, Draws(0, np.zeros(3000, np.int64), rows))
+    units = objective.choice.units(sources, corpus.train, Draws(0, np.zeros(3000, np.int64), rows))
     lengths = np.concatenate([np.bincount(row)[:-1] for row in units])  # the last run of a row may be cut
     lengths = lengths[lengths > 0]
     shares = np.bincount(lengths, minlength=4)[1:] / len(lengths)
@@ -94,7 +94,7 @@ def test_a_row_of_one_token_still_has_a_target(corpus):
     for options in ({}, {"ngram": 3}):
         objective.config = MaskedLanguageModelConfig(**options)
         sources = np.array([[-1, 5, -1], [-1, -1, -1]])
-        chosen = objective.choose(sources, corpus.train, Draws(0, np.zeros(2, np.int64), np.arange(2)))
+        chosen = objective.choice.choose(sources, corpus.train, Draws(0, np.zeros(2, np.int64), np.arange(2)))
         assert chosen.tolist() == [[False, True, False], [False, False, False]]
 
 

@@ -276,7 +276,7 @@ def test_next_sentence_prediction_refuses_one_document_and_leaves_nothing(tmp_pa
     (tmp_path / "one.txt").write_text(text, encoding="utf-8")
     single = prepare(tmp_path / "one.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(size=120), validation=0.2)
     assert single.summary()["documents"] == 1
-    with pytest.raises(UserError, match="nsp takes its negatives from other documents"):
+    with pytest.raises(UserError, match="nsp takes text from other documents"):
         train(shrink("bert-tiny"), single, tmp_path / "run")
     assert not (tmp_path / "run").exists()
     assert train(shrink("albert-tiny"), single, tmp_path / "run").finished

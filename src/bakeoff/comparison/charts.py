@@ -22,11 +22,16 @@ OBJECTIVES = {
     "mlm": "Masked tokens (mlm)",
     "clm": "Next token (clm)",
     "bilm": "Next token, from both ends (bilm)",
+    "permutation": "Tokens in a random order (permutation)",
+    "word_structure": "Shuffled tokens (word_structure)",
+    "span_corruption": "Missing spans (span_corruption)",
+    "denoising": "Corrupted text (denoising)",
     "nsp": "Next sentence (nsp)",
     "sop": "Sentence order (sop)",
+    "sentence_structure": "Sentence order or another document (sentence_structure)",
 }
 CAUSAL = ("clm",)
-CHANCE = {"nsp": math.log(2), "sop": math.log(2)}
+CHANCE = {"nsp": math.log(2), "sop": math.log(2), "sentence_structure": math.log(3)}
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
 

@@ -4,7 +4,6 @@ Shapes: B rows, V vocabulary.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from pydantic import Field, model_validator
@@ -212,11 +211,9 @@ def next_token_head(module: PretrainingModel) -> Head:
     Raises:
         UserError: there is none.
     """
-    heads: dict[str, Any] = dict(module.heads.items())
-    for name in ("clm", "span_corruption", "denoising"):
-        if name in heads:
-            return heads[name]
-    raise UserError(
-        f"this run was trained on {', '.join(heads)} and cannot write; generate needs a run with clm, span_corruption "
-        "or denoising"
-    )
+    if module.writing is None:
+        raise UserError(
+            f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
+            "span_corruption or denoising"
+        )
+    return next(objective.head for objective in module.objectives if objective.name == module.writing)

@@ -8,8 +8,8 @@ from typing import Any
 import altair
 import torch
 
-from bakeoff.comparison.charts import PALETTE, specification
-from bakeoff.comparison.page import html_page
+from bakeoff.comparison.charts import PALETTE, Figure, specification
+from bakeoff.comparison.page import figure_element, html_page
 from bakeoff.durable import write_atomically
 from bakeoff.inspection.layers import Kernels, Layer
 
@@ -25,43 +25,46 @@ FIGURES = {
 
 def write_page(path: Path, title: str, about: str, layers: Sequence[Layer]) -> None:
     """Write the figures of all layers."""
-    drawn, parts = {}, [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
-    parts += ["<h2>Input and output of each layer</h2>"]
-    parts.append(
+    parts = [
+        f'<p class="eyebrow">{escape(about)}</p>',
+        f"<h1>{escape(title)}</h1>",
+        "<h2>Input and output of each layer</h2>",
         '<p class="note">Means over real tokens, between the states that come into a layer and those that leave it, '
-        "as in figure 1 of the ALBERT paper. A layer that changes the width has none.</p>"
-    )
-    parts.append('<div class="panels">')
-    for name, text in FIGURES.items():
-        drawn[name] = specification(_curve(layers, name, text), width="container", height=240, **_LOOK)
-        parts.append(_figure(name, text))
-    parts.append("</div>")
-    kernels = [(layer, each) for layer in layers for each in layer.kernels]
-    if kernels:
+        "as in figure 1 of the ALBERT paper. A layer that changes the width has none.</p>",
+    ]
+    curves = [Figure(name, "Input and output", text, _curve(layers, name, text)) for name, text in FIGURES.items()]
+    parts += _panels(curves)
+    heat_maps = [
+        Figure(
+            f"kernels-{layer.stack}-{layer.layer}-{each.part}",
+            "Kernels",
+            f"{layer.stack} layer {layer.layer}, {each.kind}",
+            _heat_map(each),
+        )
+        for layer in layers
+        for each in layer.kernels
+    ]
+    if heat_maps:
         parts.append("<h2>Kernels</h2>")
         parts.append(
             '<p class="note">Weight of each tap, by distance in tokens from the output (negative: before it). Rows are '
-            "heads or channels; dynamic kernels are means over the text; of dense ones the length of each tap's vector "
-            f"of weights. Of more than {MOST_KERNELS} rows so many are drawn, spread evenly over all in the order of "
-            'where their weight lies.</p><div class="panels">'
+            "heads or channels; dynamic kernels are means over the text; of dense ones, and of the dense layer over a "
+            f"window, the length of each tap's vector of weights. Of more than {MOST_KERNELS} rows so many are drawn, "
+            "spread evenly over all in the order of where their weight lies.</p>"
         )
-        for layer, each in kernels:
-            name = f"kernels-{layer.stack}-{layer.layer}-{each.part}"
-            drawn[name] = specification(_heat_map(each), width="container", height=220, **_LOOK)
-            parts.append(_figure(name, f"{layer.stack} layer {layer.layer}, {each.kind}"))
-        parts.append("</div>")
+        parts += _panels(heat_maps)
+    drawn = {
+        figure.name: specification(figure.chart, width="container", height=240, **_LOOK)
+        for figure in (*curves, *heat_maps)
+    }
     write_atomically(path, html_page(title, "\n".join(parts), drawn))
 
 
+def _panels(figures: Sequence[Figure]) -> list[str]:
+    return ['<div class="panels">', *map(figure_element, figures), "</div>"]
+
+
 _LOOK: dict[str, Any] = {"ink": "currentColor", "legend": True}
-
-
-def _figure(name: str, text: str) -> str:
-    label = escape(text)
-    return (
-        f'<figure><figcaption>{label}</figcaption><div class="chart" id="{name}" role="img" aria-label="{label}">'
-        "</div></figure>"
-    )
 
 
 def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:

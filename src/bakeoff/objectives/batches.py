@@ -19,7 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.model import Queries, Source
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.example import Format
-from bakeoff.objectives.objective import Objective, ObjectiveConfig, Rewriting
+from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
 from bakeoff.objectives.registry import InputConfig
 from bakeoff.objectives.segment_pair import Relation
 
@@ -114,9 +114,9 @@ class Batches:
     @property
     def tokens_per_example(self) -> float:
         """Mean number of tokens of an example, those of its source included, padding not counted."""
-        rewriting = next((each for each in self.objectives if isinstance(each, Rewriting)), None)
         text = self.format.tokens_per_example
-        return text if rewriting is None else float(sum(rewriting.lengths(round(text))))
+        source, target = row_lengths(self.objectives, round(text))
+        return float(source + target) if source else text
 
     def step(self, step: int) -> list[Batch]:
         """The batch of one step, in parts of `micro_batch` rows."""

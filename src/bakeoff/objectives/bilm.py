@@ -42,7 +42,7 @@ class BidirectionalLanguageModel:
     name = "bilm"
 
     def __init__(self, head: Head) -> None:
-        self.head = head
+        self.head: Head = head
         self.targets_per_token = 2.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -10,7 +10,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 
@@ -39,7 +39,7 @@ class LanguageModelConfig(ObjectiveConfig):
     def _head(self, model: ModelConfig, vocabulary: int) -> Head:
         width = model.stack.output_width
         if self.head == "tied":
-            return TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, self.bias)
+            return table_head(model, vocabulary, self.bias)
         if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
             return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
         return UntiedTokenHead(width, vocabulary, self.bias)
@@ -50,6 +50,7 @@ class CausalLanguageModelConfig(LanguageModelConfig):
 
     kind: Literal["clm"] = "clm"
     """The objective's name."""
+    writes: ClassVar[bool] = True
 
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
@@ -72,7 +73,7 @@ class CausalLanguageModel:
     name = "clm"
 
     def __init__(self, head: Head) -> None:
-        self.head = head
+        self.head: Head = head
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -12,8 +12,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, token_head, with_end
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
 
 ROUNDED = 8
 """Sources are padded to a multiple of this, so that there are few shapes."""
@@ -43,7 +44,7 @@ class Denoising:
 
     def __init__(self, config: DenoisingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head = token_head(model, vocabulary)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
@@ -96,8 +97,7 @@ class Denoising:
         width = int(slots.max(initial=1))
         words = draws.words("span places", width).astype(np.int64)
         inside = np.arange(width) < slots[:, None]
-        rank = np.argsort(np.argsort(np.where(inside, words, np.iinfo(np.int64).max), axis=1, kind="stable"), axis=1)
-        is_span = inside & (rank < spans[:, None])
+        is_span = inside & (ranks(np.where(inside, words, np.iinfo(np.int64).max)) < spans[:, None])
         number = np.maximum(np.cumsum(is_span, 1) - 1, 0)
         consumed = np.where(is_span, np.take_along_axis(lengths, number, 1), 1)
         place = np.minimum(np.cumsum(consumed, 1) - consumed, text.shape[1] - 1)

@@ -36,6 +36,12 @@ class Examples:
     """(N, T + P, T) True where a token's or a query's row may see a token."""
     relation: NDArray[np.int64] | None = None
     """(N,) label of how the second segment relates to the first, where an objective asked for it."""
+    taken: NDArray[np.bool_] | None = None
+    """(N, T) True for tokens that an objective has hidden or moved, which others leave alone; None where none has."""
+
+    def take(self, chosen: NDArray[np.bool_]) -> None:
+        """Keep (N, T) tokens from other objectives."""
+        self.taken = chosen if self.taken is None else self.taken | chosen
 
 
 class Format(Protocol):

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
+from bakeoff.models.model import ModelConfig
 from bakeoff.ops.cross_entropy import cross_entropy
 
 
@@ -80,6 +81,11 @@ class TokenHead(Head):
         if self.norm is not None:
             rows = self.norm(activate(rows, self.activation))
         return F.linear(rows, table, self.bias)
+
+
+def table_head(model: ModelConfig, vocabulary: int, bias: bool = False) -> TokenHead:
+    """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
+    return TokenHead(model.stack.output_width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, bias)
 
 
 class UntiedTokenHead(Head):

@@ -11,8 +11,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import TokenHead
+from bakeoff.objectives.heads import Head, TokenHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
+from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
 class MaskedLanguageModelConfig(ObjectiveConfig):
@@ -63,73 +64,20 @@ class MaskedLanguageModel:
     def __init__(self, config: MaskedLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
         width = model.stack.output_width
-        self.head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
+        self.head: Head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
+        self.choice = TargetChoice(config.rate, config.ngram, config.whole_word)
         self.targets_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Hide tokens of the examples in place; the labels are the originals."""
         if self.config.static:
             draws = draws.static()
-        # What the tokenizer did not know is a special token too, and nothing that could be learnt.
-        known = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
-        chosen = self.choose(np.where(known, examples.sources, -1), split, draws)
+        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws)
+        examples.take(chosen)
         rows = np.flatnonzero(chosen)
         labels = examples.ids.ravel()[rows]
         self._corrupt(examples.ids, chosen, tokenizer, draws)
         return Targets(rows, labels)
-
-    def choose(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.bool_]:
-        """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted."""
-        length = sources.shape[1]
-        ordinary = sources >= 0
-        wanted = np.maximum(np.rint(ordinary.sum(1) * self.config.rate), ordinary.any(1)).astype(np.int64)  # (N,)
-        units = self._units(sources, split, draws)
-        score = draws.words("mask order", length).astype(np.int64)
-        score = np.take_along_axis(score, units, 1) * length + units  # equal within a unit, different between units
-        score[~ordinary] = np.iinfo(np.int64).max
-        order = np.argsort(score, axis=1, kind="stable")  # (N, T) places in the order in which they are hidden
-        column = np.arange(length)
-        taken = column < wanted[:, None]
-        if self.config.whole_word or self.config.ngram > 1:
-            ordered = np.take_along_axis(units, order, 1)
-            starts_unit = np.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
-            begin = np.maximum.accumulate(
-                np.where(starts_unit, column, 0), axis=1
-            )  # where the unit of each place begins
-            taken = begin < wanted[:, None]
-            # The last unit may overshoot. It is taken with the probability that makes the expected number right,
-            # and always where it is the only one.
-            over = begin == np.where(taken, begin, -1).max(1, keepdims=True)
-            excess = (taken.sum(1) - wanted) / np.maximum((taken & over).sum(1), 1)
-            dropped = (draws.uniform("last unit", 1)[:, 0] < excess) & (begin * over).any(1)
-            taken &= ~(over & dropped[:, None])
-        chosen = np.zeros_like(ordinary)
-        np.put_along_axis(chosen, order, taken, axis=1)
-        return chosen & ordinary
-
-    def _units(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.int64]:
-        """(N, T) the unit that each place is hidden with: tokens, words, or runs of words."""
-        length = sources.shape[1]
-        if not self.config.whole_word and self.config.ngram == 1:
-            return np.broadcast_to(np.arange(length), sources.shape)
-        ordinary = sources >= 0
-        # A word also starts behind a special token, and where the text is not continued.
-        starts = split.starts_word(np.maximum(sources, 0)) | np.pad(
-            sources[:, 1:] != sources[:, :-1] + 1, ((0, 0), (1, 0)), constant_values=True
-        )
-        words = np.cumsum(starts & ordinary, 1) - 1
-        if self.config.ngram == 1:
-            return np.maximum(words, 0)
-        # Runs of 1, 2, ... words are laid side by side over the row; choosing among them evenly keeps p(n).
-        probability = 1 / np.arange(1, self.config.ngram + 1)
-        bounds = np.cumsum(probability / probability.sum())
-        lengths = np.searchsorted(bounds[:-1], draws.uniform("ngram", length), side="right") + 1  # (N, T)
-        ends = np.cumsum(lengths, 1)
-        first_of_run = np.zeros((len(sources), length + 1), np.int64)
-        rows = np.broadcast_to(np.arange(len(sources))[:, None], ends.shape)
-        first_of_run[rows, np.minimum(ends, length)] = 1
-        run_of_word = np.cumsum(first_of_run[:, :length], 1)
-        return np.take_along_axis(run_of_word, np.maximum(words, 0), 1)
 
     def _corrupt(self, ids: NDArray[np.int64], chosen: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws) -> None:
         """Replace the chosen places' ids by [MASK], a random ordinary token, or nothing."""

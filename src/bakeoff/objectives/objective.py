@@ -1,5 +1,6 @@
 """What every objective is: targets for a batch, and a head that turns hidden states into a loss."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -53,6 +54,10 @@ class ObjectiveConfig(Config):
 
     token_targets: ClassVar[bool] = True
     """The objective predicts tokens, so that its loss can be read as bits per byte."""
+    writes: ClassVar[bool] = False
+    """A model that has learnt the objective can go on with a text, or write one for a source."""
+    head_of: ClassVar[str | None] = None
+    """The objective whose head this one scores with, where both are trained."""
 
 
 class Objective(Protocol):
@@ -63,10 +68,8 @@ class Objective(Protocol):
         """The config's kind, under which losses are reported."""
         ...
 
-    @property
-    def head(self) -> Head:
-        """The module that scores gathered rows; trained with the model."""
-        ...
+    head: Head
+    """The module that scores gathered rows; trained with the model."""
 
     @property
     def targets_per_token(self) -> float:
@@ -85,6 +88,12 @@ class Rewriting(Protocol):
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the source and of the target that `length` tokens of text become, about."""
         ...
+
+
+def row_lengths(objectives: Sequence[Objective], length: int) -> tuple[int, int]:
+    """Tokens of the source, 0 where there is none, and of the row that the model reads of `length` tokens of text."""
+    rewriting = next((each for each in objectives if isinstance(each, Rewriting)), None)
+    return (0, length) if rewriting is None else rewriting.lengths(length)
 
 
 @runtime_checkable

@@ -10,9 +10,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import TokenHead
-from bakeoff.objectives.mlm import MaskedLanguageModel, MaskedLanguageModelConfig
+from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
 class PermutationConfig(ObjectiveConfig):
@@ -50,17 +50,15 @@ class Permutation:
     name = "permutation"
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
-        width = model.stack.output_width
-        self.head = TokenHead(width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon)
-        masking = MaskedLanguageModelConfig(rate=config.rate, ngram=config.ngram)
-        self.chooser = MaskedLanguageModel(masking, model, 1)
+        self.head: Head = table_head(model, vocabulary)
+        self.choice = TargetChoice(config.rate, config.ngram)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Append a query for each target to every row; padded to the row with most targets."""
-        known = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
-        chosen = self.chooser.choose(np.where(known, examples.sources, -1), split, draws)
+        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws)
+        examples.take(chosen)
         count, length = chosen.shape
         wanted = chosen.sum(1)
         most = int(wanted.max(initial=0))

@@ -11,8 +11,9 @@ from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.objectives.segment_pair import SegmentPairConfig
-from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig
+from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
+from bakeoff.objectives.word_structure import WordStructureConfig
 
 InputConfig = Annotated[BlocksConfig | SegmentPairConfig, Field(discriminator="format")]
 AnyObjectiveConfig = Annotated[
@@ -21,6 +22,8 @@ AnyObjectiveConfig = Annotated[
     | BidirectionalLanguageModelConfig
     | NextSentenceConfig
     | SentenceOrderConfig
+    | SentenceStructureConfig
+    | WordStructureConfig
     | SpanCorruptionConfig
     | DenoisingConfig
     | PermutationConfig,

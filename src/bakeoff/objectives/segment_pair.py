@@ -43,6 +43,15 @@ class Pairs:
     second_length: NDArray[np.int64]
     """(N,) its number of tokens, at least 1."""
 
+    def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
+        """The same with first and second segment exchanged where (N,) chosen."""
+        return Pairs(
+            np.where(chosen, self.second, self.first),
+            np.where(chosen, self.second_length, self.first_length),
+            np.where(chosen, self.first, self.second),
+            np.where(chosen, self.first_length, self.second_length),
+        )
+
 
 class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""

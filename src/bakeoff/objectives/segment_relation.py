@@ -1,4 +1,4 @@
-"""How does the second segment of a pair relate to the first: next-sentence and sentence-order prediction."""
+"""How does the second segment of a pair relate to the first: next sentence, sentence order, sentence structure."""
 
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import SentenceHead
+from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
 from bakeoff.objectives.segment_pair import Pairs
 
@@ -56,12 +56,28 @@ class SentenceOrderConfig(SegmentRelationConfig):
         return SentenceOrder(self.kind, model)
 
 
+class SentenceStructureConfig(SegmentRelationConfig):
+    """StructBERT's sentence structural objective (Wang et al. 2020, arXiv:1908.04577, section 2.2).
+
+    Does B follow A (0), stand before it (1), or come from another document (2)? A third of the pairs each.
+    """
+
+    kind: Literal["sentence_structure"] = "sentence_structure"
+    """The objective's name."""
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "SentenceStructure":
+        """The objective with a fresh head."""
+        return SentenceStructure(self.kind, model)
+
+
 class SegmentRelation:
     """Predicts the label of each pair from the hidden state of its first position."""
 
+    classes: ClassVar[int] = 2
+
     def __init__(self, name: str, model: ModelConfig) -> None:
         self.name = name
-        self.head = SentenceHead(model.stack.output_width, classes=2)
+        self.head: Head = SentenceHead(model.stack.output_width, self.classes)
         self.targets_per_token = 0.0  # one a row: nothing beside the tokens
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
@@ -71,11 +87,7 @@ class SegmentRelation:
 
 
 class NextSentence(SegmentRelation):
-    """Half of the second segments are replaced by text from another document.
-
-    Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
-    the original, and where the other document has no such run left, the original is cut to that length too.
-    """
+    """Half of the second segments are replaced by text from another document."""
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Replace with probability 1/2; a pair for which no replacement fits into the row stays as it is.
@@ -83,38 +95,91 @@ class NextSentence(SegmentRelation):
         Raises:
             UserError: the split has one document, so that there is no other.
         """
-        documents, sentences = np.asarray(split.documents), np.asarray(split.sentences)
-        count, originals = len(documents) - 1, np.asarray(split.originals)
-        if count < 2 or originals[0] == originals[-1]:
-            raise UserError(
-                "nsp takes its negatives from other documents, but the corpus, or its held-out part, is a single one; "
-                "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
-            )
-        own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
-        # Where text is held out from within documents, the stretches of one are documents side by side.
-        stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
-        room = longest - pairs.first_length
-        start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
-        wanted = pairs.second_length.copy()
-        for attempt in range(ATTEMPTS):
-            other = draws.integers(f"document {attempt}", count - (behind - stretch))
-            other += np.where(other >= stretch, behind - stretch, 0)
-            first = np.searchsorted(sentences, documents[other])
-            # The last sentence behind which the document is as long as the original, or its first.
-            last = np.searchsorted(sentences, documents[other + 1] - pairs.second_length, side="right") - 1
-            begin = first + draws.integers(f"sentence {attempt}", np.maximum(last - first, 0) + 1)
-            goal = np.minimum(pairs.second_length, documents[other + 1] - sentences[begin])
-            found = _nearest_run(sentences, begin, goal, room)
-            taken = (length == 0) & (found > 0)
-            start[taken], length[taken], wanted[taken] = sentences[begin][taken], found[taken], goal[taken]
-        negative = (draws.uniform("is next", 1)[:, 0] < 0.5) & (length > 0)
-        cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), wanted, pairs.second_length)
-        return Pairs(
-            pairs.first,
-            pairs.first_length,
-            np.where(negative, start, pairs.second),
-            np.where(negative, length, cut),
-        ), negative.astype(np.int64)
+        wanted = draws.uniform("is next", 1)[:, 0] < 1 / 2
+        pairs, replaced = _with_replacements(self.name, pairs, wanted, split, longest, draws)
+        return pairs, replaced.astype(np.int64)
+
+
+class SentenceOrder(SegmentRelation):
+    """Half of the pairs are swapped."""
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """Swap with probability 1/2."""
+        swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
+        return pairs.swapped(swapped), swapped.astype(np.int64)
+
+
+class SentenceStructure(SegmentRelation):
+    """A third of the second segments come from another document; half of the other pairs are swapped."""
+
+    classes = 3
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """Replace with probability 1/3, else swap with probability 1/2, also where no replacement fits.
+
+        Raises:
+            UserError: the split has one document, so that there is no other.
+        """
+        wanted = draws.uniform("is next", 1)[:, 0] < 1 / 3
+        pairs, replaced = _with_replacements(self.name, pairs, wanted, split, longest, draws)
+        swapped = ~replaced & (draws.uniform("swapped", 1)[:, 0] < 1 / 2)
+        return pairs.swapped(swapped), np.where(replaced, 2, swapped).astype(np.int64)
+
+
+def _with_replacements(
+    name: str, pairs: Pairs, wanted: NDArray[np.bool_], split: Split, longest: int, draws: Draws
+) -> tuple[Pairs, NDArray[np.bool_]]:
+    """Replace second segments by text from other documents.
+
+    Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
+    the original, and where the other document has no such run left, the original is cut to that length too.
+
+    Args:
+        name: of the objective.
+        pairs: two segments each.
+        wanted: (N,) True for the pairs to replace the second one of.
+        split: the text.
+        longest: the most tokens of a pair.
+        draws: the examples' random numbers.
+
+    Returns:
+        The pairs, and (N,) True where the second segment was replaced: not where nothing that was tried fits.
+
+    Raises:
+        UserError: the split has one document, so that there is no other.
+    """
+    documents, sentences = np.asarray(split.documents), np.asarray(split.sentences)
+    count, originals = len(documents) - 1, np.asarray(split.originals)
+    if count < 2 or originals[0] == originals[-1]:
+        raise UserError(
+            f"{name} takes text from other documents, but the corpus, or its held-out part, is a single one; "
+            "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
+        )
+    own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
+    # Where text is held out from within documents, the stretches of one are documents side by side.
+    stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
+    room = longest - pairs.first_length
+    start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
+    goals = pairs.second_length.copy()
+    for attempt in range(ATTEMPTS):
+        other = draws.integers(f"document {attempt}", count - (behind - stretch))
+        other += np.where(other >= stretch, behind - stretch, 0)
+        first = np.searchsorted(sentences, documents[other])
+        # The last sentence behind which the document is as long as the original, or its first.
+        last = np.searchsorted(sentences, documents[other + 1] - pairs.second_length, side="right") - 1
+        begin = first + draws.integers(f"sentence {attempt}", np.maximum(last - first, 0) + 1)
+        goal = np.minimum(pairs.second_length, documents[other + 1] - sentences[begin])
+        found = _nearest_run(sentences, begin, goal, room)
+        taken = (length == 0) & (found > 0)
+        start[taken], length[taken], goals[taken] = sentences[begin][taken], found[taken], goal[taken]
+    replaced = wanted & (length > 0)
+    cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), goals, pairs.second_length)
+    return Pairs(
+        pairs.first,
+        pairs.first_length,
+        np.where(replaced, start, pairs.second),
+        np.where(replaced, length, cut),
+    ), replaced
 
 
 def _nearest_run(
@@ -137,18 +202,3 @@ def _nearest_run(
     short, long = sentences[below] - start, sentences[above] - start
     length = np.where((np.abs(long - goal) < np.abs(short - goal)) & (long <= room), long, short)
     return np.where(length <= room, length, 0)
-
-
-class SentenceOrder(SegmentRelation):
-    """Half of the pairs are swapped."""
-
-    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Swap with probability 1/2."""
-        labels = (draws.uniform("swapped", 1)[:, 0] < 0.5).astype(np.int64)
-        swapped = labels == 1
-        return Pairs(
-            np.where(swapped, pairs.second, pairs.first),
-            np.where(swapped, pairs.second_length, pairs.first_length),
-            np.where(swapped, pairs.first, pairs.second),
-            np.where(swapped, pairs.first_length, pairs.second_length),
-        ), labels

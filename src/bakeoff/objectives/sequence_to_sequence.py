@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import TokenHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 
@@ -20,6 +19,7 @@ class SequenceToSequenceConfig(ObjectiveConfig):
 
     running: ClassVar[bool] = True
     rewrites: ClassVar[bool] = True
+    writes: ClassVar[bool] = True
 
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
@@ -29,11 +29,6 @@ class SequenceToSequenceConfig(ObjectiveConfig):
         if format != "blocks":
             return f"{name} needs running text, but input.format is {format}; use blocks"
         return None
-
-
-def token_head(model: ModelConfig, vocabulary: int) -> TokenHead:
-    """The head that scores the target's tokens: the embedding's table alone."""
-    return TokenHead(model.stack.output_width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon)
 
 
 def teach(examples: Examples, target: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer) -> Targets:
@@ -71,3 +66,11 @@ def with_end(
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """One more column, which holds the token that ends a text."""
     return np.pad(values, ((0, 0), (0, 1)), constant_values=end), np.pad(kept, ((0, 0), (0, 1)), constant_values=True)
+
+
+def ranks(score: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(N, L) the place of each score in the rising order of its row; among equal ones the first comes first."""
+    found = np.empty_like(score)
+    places = np.broadcast_to(np.arange(score.shape[1]), score.shape)
+    np.put_along_axis(found, np.argsort(score, axis=1, kind="stable"), places, axis=1)
+    return found

@@ -11,8 +11,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, token_head, with_end
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
 
 
 class SpanCorruptionConfig(SequenceToSequenceConfig):
@@ -48,7 +49,7 @@ class SpanCorruption:
 
     def __init__(self, config: SpanCorruptionConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head = token_head(model, vocabulary)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def counts(self, length: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -110,8 +111,7 @@ def cut(total: NDArray[np.int64], pieces: NDArray[np.int64], most: int, words: N
     length = words.shape[1]
     gaps = np.arange(length) < total[:, None] - 1  # places to cut behind
     score = np.where(gaps, words.astype(np.int64), np.iinfo(np.int64).max)
-    rank = np.argsort(np.argsort(score, axis=1, kind="stable"), axis=1, kind="stable")
-    cuts = gaps & (rank < pieces[:, None] - 1)
+    cuts = gaps & (ranks(score) < pieces[:, None] - 1)
     piece = np.pad(np.cumsum(cuts, 1)[:, :-1], ((0, 0), (1, 0)))  # (N, L) the piece that each unit belongs to
     counted = np.where(np.arange(length) < total[:, None], piece, most)
     lengths = np.zeros((len(total), most + 1), np.int64)

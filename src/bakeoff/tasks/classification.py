@@ -21,7 +21,7 @@ Pooling = Literal["cls", "mean", "max", "last"]
 def natural_pooling(recipe: Recipe) -> Pooling:
     """The pooling that pre-training prepared a model for.
 
-    cls where a sentence objective (nsp, sop) has trained the first position, last for a causal model, whose last
+    cls where an objective of sentence pairs has trained the first position, last for a causal model, whose last
     position alone has seen everything, mean otherwise.
     """
     if recipe.model.causal:

@@ -36,7 +36,7 @@ class FinetuneConfig(Config):
     """Layers that share parts get copies of their own before the training: the same function, free to differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"
     """How a row becomes one vector: its first position through a tanh layer, the mean or maximum of all, or its last
-    position; auto: cls where the recipe has nsp or sop, last for causal models, mean otherwise."""
+    position; auto: cls where the recipe has an objective of sentence pairs, last for causal models, mean otherwise."""
     length: int | None = Field(default=None, gt=0)
     """Longer rows are cut to so many tokens; absent: the recipe's input length."""
 

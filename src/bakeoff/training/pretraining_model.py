@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.objectives.batches import Batch
-from bakeoff.objectives.objective import Objective, Rewriting, TwoStream
+from bakeoff.objectives.objective import Objective, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 
 
@@ -21,12 +21,20 @@ class PretrainingModel(nn.Module):
         self.objectives: tuple[Objective, ...] = tuple(
             part.build(recipe.model, vocabulary) for part in recipe.objective
         )
-        self.heads = nn.ModuleDict({objective.name: objective.head for objective in self.objectives})
+        by_name = {objective.name: objective for objective in self.objectives}
+        self.heads = nn.ModuleDict()
+        for part, objective in zip(recipe.objective, self.objectives, strict=True):
+            if part.head_of in by_name:
+                objective.head = by_name[part.head_of].head
+            else:
+                self.heads[objective.name] = objective.head
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
-        rewriting = next((each for each in self.objectives if isinstance(each, Rewriting)), None)
-        self.row_lengths = (0, recipe.input.length) if rewriting is None else rewriting.lengths(recipe.input.length)
+        self.writing = next((part.kind for part in recipe.objective if part.writes), None)
+        """The objective that has taught the model its next token, if any."""
+        self.row_lengths = row_lengths(self.objectives, recipe.input.length)
         """Tokens of a full row's source, 0 where there is none, and of the row itself."""
+        self._row_width = recipe.model.stack.output_width
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
@@ -39,7 +47,7 @@ class PretrainingModel(nn.Module):
 
     def rows(self, hidden: Tensor) -> Tensor:
         """(B, T, directions * D) hidden states to (B * T * directions, D): what each direction has read is a row."""
-        return hidden.flatten(0, 1).view(-1, self.model.config.stack.output_width)
+        return hidden.flatten(0, 1).view(-1, self._row_width)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """For each objective the loss summed over its targets, in nats."""

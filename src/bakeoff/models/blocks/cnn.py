@@ -103,6 +103,18 @@ class WindowConvolution(Part):
         """Floating-point operations of one token's forward pass; the row's length does not matter."""
         return sum(cast(Column, column).flops_per_window() for column in self.columns)
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """(D', S) how much of each slot goes into every output: the length of its vector of weights in the reduction.
+
+        None for max_pool, which has no weights.
+        """
+        found = [weights for column in self.columns if (weights := cast(Column, column).slot_weights()) is not None]
+        return torch.cat(found) if found else None
+
+    def offsets(self) -> list[int]:
+        """The window's slots."""
+        return list(range(1 - self.window, 1))
+
     def reach(self) -> tuple[float, float]:
         """The window."""
         return self.window - 1, 0
@@ -139,6 +151,12 @@ class Column(nn.Module):
             return x.gather(0, largest).transpose(0, 1).flatten(1)
         x = dropout(x.transpose(0, 1).flatten(1), self.dropout, self.training)  # (N, S * D)
         return F.relu(self.output(x))
+
+    def slot_weights(self) -> Tensor | None:
+        """(O, S) for each output the length of the vector of weights that every slot has, None without weights."""
+        if self.output is None:
+            return None
+        return torch.linalg.vector_norm(self.output.weight.unflatten(1, (self.window, -1)), dim=-1)
 
     def flops_per_window(self) -> int:
         """Floating-point operations of one window's forward pass."""

@@ -72,10 +72,17 @@ class Convolution(Part):
         """Floating-point operations of one token's forward pass; the row's length does not matter."""
         return 2 * self.direction.numel()
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor:
+        """(O, K) for each output the length of every tap's vector of weights."""
+        return torch.linalg.vector_norm(self.weight, dim=-1)
+
+    def offsets(self) -> list[int]:
+        """Of the taps."""
+        return tap_offsets(self.kernel, self.causal, self.dilation)
+
     def reach(self) -> tuple[float, float]:
         """The outermost taps."""
-        offsets = tap_offsets(self.kernel, self.causal, self.dilation)
-        return -min(offsets), max(offsets)
+        return -min(self.offsets()), max(self.offsets())
 
 
 class Convolutions(Part):
@@ -102,6 +109,15 @@ class Convolutions(Part):
         projection = 0 if self.projection is None else self.projection.flops_per_token(length)
         return projection + sum(each.flops_per_token(length) for each in self._owned())
 
+    def kernels(self, x: Tensor, context: Context) -> Tensor:
+        """(N, K) those of all convolutions that have as many taps as the longest."""
+        longest = self._longest()
+        return torch.cat([each.kernels(x, context) for each in self._owned() if each.kernel == longest.kernel])
+
+    def offsets(self) -> list[int]:
+        """Those of the longest convolution."""
+        return self._longest().offsets()
+
     def reach(self) -> tuple[float, float]:
         """The convolutions' added up."""
         reaches = [each.reach() for each in self._owned()]
@@ -111,6 +127,9 @@ class Convolutions(Part):
         """The convolutions, each with its own entry of the block's state."""
         states = (None,) * len(self.convolutions) if state is None else cast(tuple[State, ...], state)
         return list(zip(self._owned(), states, strict=True))
+
+    def _longest(self) -> Convolution:
+        return max(self._owned(), key=lambda each: each.kernel)
 
     def _owned(self) -> list[Convolution]:
         return cast(list[Convolution], list(self.convolutions))

@@ -1,0 +1,87 @@
+"""Which tokens of a row an objective predicts: single ones, words, or runs of words. N examples, T length."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.objectives.example import Examples
+
+
+def free_sources(examples: Examples, tokenizer: Tokenizer) -> NDArray[np.int64]:
+    """(N, T) places in the text of the tokens that an objective may choose, -1 elsewhere.
+
+    Those are ordinary tokens that no objective before it has taken. What the tokenizer did not know counts as a special
+    token too, and is nothing that could be learnt.
+    """
+    free = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
+    if examples.taken is not None:
+        free &= ~examples.taken
+    return np.where(free, examples.sources, -1)
+
+
+class TargetChoice:
+    """Chooses a share of each row's tokens.
+
+    Args:
+        rate: the share; at least one token of a row that has any.
+        ngram: choose runs of up to this many words, n words with probability proportional to 1/n.
+        whole_word: choose all tokens of a word together, as runs do in any case.
+    """
+
+    def __init__(self, rate: float, ngram: int = 1, whole_word: bool = False) -> None:
+        self.rate, self.ngram, self.whole_word = rate, ngram, whole_word
+
+    def choose(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.bool_]:
+        """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted."""
+        length = sources.shape[1]
+        ordinary = sources >= 0
+        wanted = np.maximum(np.rint(ordinary.sum(1) * self.rate), ordinary.any(1)).astype(np.int64)  # (N,)
+        units = self.units(sources, split, draws)
+        score = draws.words("mask order", length).astype(np.int64)
+        score = np.take_along_axis(score, units, 1) * length + units  # equal within a unit, different between units
+        score[~ordinary] = np.iinfo(np.int64).max
+        order = np.argsort(score, axis=1, kind="stable")  # (N, T) places in the order in which they are hidden
+        column = np.arange(length)
+        taken = column < wanted[:, None]
+        if self.whole_word or self.ngram > 1:
+            ordered = np.take_along_axis(units, order, 1)
+            starts_unit = np.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
+            begin = np.maximum.accumulate(
+                np.where(starts_unit, column, 0), axis=1
+            )  # where the unit of each place begins
+            taken = begin < wanted[:, None]
+            # The last unit may overshoot. It is taken with the probability that makes the expected number right,
+            # and always where it is the only one.
+            over = begin == np.where(taken, begin, -1).max(1, keepdims=True)
+            excess = (taken.sum(1) - wanted) / np.maximum((taken & over).sum(1), 1)
+            dropped = (draws.uniform("last unit", 1)[:, 0] < excess) & (begin * over).any(1)
+            taken &= ~(over & dropped[:, None])
+        chosen = np.zeros_like(ordinary)
+        np.put_along_axis(chosen, order, taken, axis=1)
+        return chosen & ordinary
+
+    def units(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.int64]:
+        """(N, T) the unit that each place is hidden with: tokens, words, or runs of words."""
+        length = sources.shape[1]
+        if not self.whole_word and self.ngram == 1:
+            return np.broadcast_to(np.arange(length), sources.shape)
+        ordinary = sources >= 0
+        # A word also starts behind a special token, and where the text is not continued.
+        starts = split.starts_word(np.maximum(sources, 0)) | np.pad(
+            sources[:, 1:] != sources[:, :-1] + 1, ((0, 0), (1, 0)), constant_values=True
+        )
+        words = np.cumsum(starts & ordinary, 1) - 1
+        if self.ngram == 1:
+            return np.maximum(words, 0)
+        # Runs of 1, 2, ... words are laid side by side over the row; choosing among them evenly keeps p(n).
+        probability = 1 / np.arange(1, self.ngram + 1)
+        bounds = np.cumsum(probability / probability.sum())
+        lengths = np.searchsorted(bounds[:-1], draws.uniform("ngram", length), side="right") + 1  # (N, T)
+        ends = np.cumsum(lengths, 1)
+        first_of_run = np.zeros((len(sources), length + 1), np.int64)
+        rows = np.broadcast_to(np.arange(len(sources))[:, None], ends.shape)
+        first_of_run[rows, np.minimum(ends, length)] = 1
+        run_of_word = np.cumsum(first_of_run[:, :length], 1)
+        return np.take_along_axis(run_of_word, np.maximum(words, 0), 1)

@@ -1,0 +1,93 @@
+"""Word structure: runs of three tokens are shuffled, and the original order is predicted (StructBERT)."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, TokenHead
+from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
+from bakeoff.objectives.target_choice import free_sources
+
+RUN = 3
+"""K, tokens that are shuffled together; the paper uses 3 alone."""
+
+ORDERS = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
+
+
+class WordStructureConfig(ObjectiveConfig):
+    """StructBERT's word structural objective (Wang et al. 2020, arXiv:1908.04577, section 2.2).
+
+    argmax log P(pos_1 = t_1, pos_2 = t_2, pos_3 = t_3 | the three tokens in a random order, all else)
+    """
+
+    kind: Literal["word_structure"] = "word_structure"
+    """The objective's name."""
+    rate: float = Field(default=0.05, gt=0, le=1 / RUN)
+    """Runs of three that are shuffled, as a share of the tokens that no other objective has taken."""
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
+    """Activation in the head; without effect beside mlm, whose head is used."""
+    head_of: ClassVar[str | None] = "mlm"
+
+    def refusal(self, model: ModelConfig, format: str) -> str | None:
+        """Why this objective cannot train this model on this format, or None."""
+        return refuse_unless_bidirectional("word_structure", model)
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":
+        """The objective with a fresh head."""
+        return WordStructure(self, model, vocabulary)
+
+
+class WordStructure:
+    """Shuffles runs of tokens; N examples, T length, C candidates of a row."""
+
+    name = "word_structure"
+
+    def __init__(self, config: WordStructureConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.config = config
+        width = model.stack.output_width
+        self.head: Head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
+        self.targets_per_token = RUN * config.rate
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Shuffle runs of the examples in place; the labels are the originals.
+
+        All six orders are equally likely, so that a sixth of the runs stay as they are.
+        """
+        sources = free_sources(examples, tokenizer)
+        starts = self.choose(sources, draws)
+        row, place = np.nonzero(starts)
+        places = place[:, None] + np.arange(RUN)  # (n, 3)
+        order = ORDERS[(draws.uniform("run order", sources.shape[1])[row, place] * len(ORDERS)).astype(np.int64)]
+        original = examples.ids[row[:, None], places]
+        examples.ids[row[:, None], places] = np.take_along_axis(original, order, 1)
+        shuffled = np.zeros(sources.shape, np.bool_)
+        shuffled[row[:, None], places] = True
+        examples.take(shuffled)
+        return Targets((row[:, None] * sources.shape[1] + places).ravel(), original.ravel())
+
+    def choose(self, sources: NDArray[np.int64], draws: Draws) -> NDArray[np.bool_]:
+        """(N, T) places in the text, -1 for tokens that are not free, to (N, T) True where a run begins.
+
+        A row's runs begin at places that leave the same remainder when divided by three, drawn for each row: so they
+        do not overlap, and every run of the text is as likely as any other.
+        """
+        length = sources.shape[1]
+        free = sources >= 0
+        wanted = np.rint(free.sum(1) * self.config.rate).astype(np.int64)
+        joined = free[:, 1:] & (sources[:, 1:] == sources[:, :-1] + 1)  # with the token before it
+        whole = np.zeros_like(free)
+        whole[:, : length - 2] = joined[:, :-1] & joined[:, 1:] & free[:, : length - 2]
+        phase = draws.integers("run phase", np.full(len(sources), RUN))
+        candidates = whole & (np.arange(length) % RUN == phase[:, None])
+        score = np.where(candidates, draws.words("run", length).astype(np.int64), np.iinfo(np.int64).max)
+        order = np.argsort(score, axis=1, kind="stable")
+        chosen = np.zeros_like(free)
+        np.put_along_axis(chosen, order, np.arange(length) < wanted[:, None], axis=1)
+        return chosen & candidates
