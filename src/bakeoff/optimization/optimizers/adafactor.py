@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.optimization.optimizers.common import OptimizerBaseConfig
+from bakeoff.optimization.optimizers.base_config import OptimizerBaseConfig
 
 
 class AdafactorConfig(OptimizerBaseConfig):

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import nn
 
-from bakeoff.optimization.optimizers.common import MomentsConfig
+from bakeoff.optimization.optimizers.base_config import MomentsConfig
 
 
 class AdamWConfig(MomentsConfig):

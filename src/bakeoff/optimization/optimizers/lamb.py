@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from bakeoff.optimization.optimizers.common import MomentsConfig
+from bakeoff.optimization.optimizers.base_config import MomentsConfig
 
 
 class LambConfig(MomentsConfig):

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from bakeoff.optimization.optimizers.common import DecayConfig
+from bakeoff.optimization.optimizers.base_config import DecayConfig
 
 
 class SgdConfig(DecayConfig):
