@@ -23,11 +23,14 @@ def randomise(module, deviation=0.2):
         )
 
 
-@pytest.fixture
-def inputs():
+@pytest.fixture(params=["right", "left"])
+def inputs(request):
+    """(3, 11) ids, segments, and which are tokens, with padding on either side."""
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(5, 97, (3, 11), generator=generator)
     real = torch.arange(11) < torch.tensor([[11], [7], [4]])
+    if request.param == "left":
+        real = real.flip(1)
     segments = (torch.arange(11) > 5).long().expand(3, -1)
     return ids, segments, real
 
@@ -63,7 +66,7 @@ def assert_same_scores(ours, theirs, inputs, relation, relation_logits):
         hidden = ours.model(ids, segments, real)
         weight = ours.model.embedding.table
         scores = ours.heads["mlm"].scores(hidden, weight)
-        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-4, rtol=1e-5)
+        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-5, rtol=1e-5)
         found = ours.heads[relation].scores(hidden[:, 0], weight)
         torch.testing.assert_close(found, expected[relation_logits], atol=1e-5, rtol=1e-5)
 
@@ -129,7 +132,7 @@ def copy_gpt_block(ours, block):
 
 
 def test_gpt(inputs):
-    ids, _, _ = inputs
+    ids, _, real = inputs
     config = transformers.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3)
     theirs = transformers.OpenAIGPTLMHeadModel(config).eval()
     randomise(theirs)
@@ -143,12 +146,13 @@ def test_gpt(inputs):
     for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
         copy_gpt_block(parts, block)
     with torch.no_grad():
-        scores = ours.heads["clm"].scores(ours.model(ids), embedding.tokens.weight)
-        torch.testing.assert_close(scores, theirs(input_ids=ids).logits, atol=1e-4, rtol=1e-5)
+        scores = ours.heads["clm"].scores(ours.model(ids, real=real), embedding.tokens.weight)
+        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
+        torch.testing.assert_close(scores[real], expected[real], atol=1e-5, rtol=1e-5)
 
 
 def test_gpt2(inputs):
-    ids, _, _ = inputs
+    ids, _, real = inputs
     config = transformers.GPT2Config(
         vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3, attn_implementation="eager"
     )
@@ -164,8 +168,9 @@ def test_gpt2(inputs):
         copy_gpt_block(parts, block)
     ours.model.stack.norm.load_state_dict(theirs.transformer.ln_f.state_dict())
     with torch.no_grad():
-        scores = ours.heads["clm"].scores(ours.model(ids), embedding.table)
-        torch.testing.assert_close(scores, theirs(input_ids=ids).logits, atol=1e-4, rtol=1e-5)
+        scores = ours.heads["clm"].scores(ours.model(ids, real=real), embedding.table)
+        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
+        torch.testing.assert_close(scores[real], expected[real], atol=1e-5, rtol=1e-5)
 
 
 def test_roberta_with_its_head(inputs):
@@ -193,6 +198,9 @@ def test_roberta_with_its_head(inputs):
     head = theirs.lm_head
     copy_token_head(ours.heads["mlm"], head.dense, head.layer_norm, head.bias)
     with torch.no_grad():
-        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
-        scores = ours.heads["mlm"].scores(ours.model(ids, real=real), embedding.table)
-        torch.testing.assert_close(scores[real], expected[real], atol=1e-4, rtol=1e-5)
+        hidden, mask = ours.model(ids, real=real), real.long()
+        scores = ours.heads["mlm"].scores(hidden, embedding.table)
+        states = theirs.roberta(input_ids=ids, attention_mask=mask).last_hidden_state
+        for found, expected in ((hidden, states), (scores, theirs(input_ids=ids, attention_mask=mask).logits)):
+            largest = expected.abs().max()
+            torch.testing.assert_close(found[real] / largest, expected[real] / largest, atol=1e-5, rtol=1e-5)

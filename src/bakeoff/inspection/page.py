@@ -80,7 +80,7 @@ def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:
         altair.Chart(altair.Data(values=rows))
         .mark_line(point=True)
         .encode(
-            x=altair.X("layer:Q", axis=altair.Axis(values=ticks), scale=altair.Scale(nice=False)),
+            x=altair.X("layer:Q", axis=altair.Axis(values=ticks, format="d"), scale=altair.Scale(nice=False)),
             y=altair.Y("y:Q", title=text, scale=altair.Scale(zero=False)),
             color=colour,
             tooltip=["stack:N", "layer:Q", altair.Tooltip("y:Q", title=text, format=".4f")],
