@@ -119,7 +119,8 @@ def _shrunk(node):
 
 def _first_and_last(block):
     """Of a list of blocks two, each for one layer."""
-    return [{**block[0], "repeat": 1}, {**block[-1], "repeat": 1}] if isinstance(block, list) else block
+    alone = {"repeat": 1, "at": None}
+    return [{**block[0], **alone}, {**block[-1], **alone}] if isinstance(block, list) else block
 
 
 def without_dropout(recipe):

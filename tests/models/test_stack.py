@@ -74,6 +74,33 @@ def test_a_list_of_blocks_makes_a_hybrid():
         build_on_meta(type(recipe).parse(values, "hybrid"), 100)
 
 
+@pytest.mark.parametrize(
+    ("at", "layers", "expected"),
+    [("last", 4, "CCCA"), ("last", 5, "CCCCA"), (1, 4, "ACCC"), (3, 4, "CCAC"), (1, 1, "A")],
+)
+def test_attention_stands_where_it_is_put(at, layers, expected):
+    changes = {"model.encoder.block.1.at": at, "model.encoder.layers": layers}
+    module = build_on_meta(load_recipe("conv-light-hybrid-tiny", changes), 100)
+    found = {"LightConv": "C", "Attention": "A"}
+    kinds = [found[type(mixer.function).__name__] for mixer, _ in module.model.stack.layers]
+    assert "".join(kinds) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.encoder.block.1.at": 5}, "at: 5: this is not one of the 4 layers"),
+        ({"model.encoder.block.1.at": 0}, "at: 0: this is not one of the 4 layers"),
+        ({"model.encoder.block.0.at": 4}, "at: last: this has a block already"),
+        ({"model.encoder.block.0.repeat": 2}, "the list makes 3 layers, but layers is 4"),
+        ({"model.encoder.block.1.repeat": 1}, "either 'repeat' or 'at'"),
+    ],
+)
+def test_a_place_that_cannot_be_is_refused(changes, reason):
+    with pytest.raises(UserError, match=reason):
+        build_on_meta(load_recipe("conv-light-hybrid-tiny", changes), 100)
+
+
 @pytest.mark.parametrize("heads", [3, 5])
 def test_heads_must_divide_the_width(heads):
     with pytest.raises(UserError, match=f"{heads} heads do not divide the width 32"):

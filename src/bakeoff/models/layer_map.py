@@ -53,7 +53,7 @@ def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str,
     old = stack.layer_blocks()
     blocks: list[dict[str, Any]] = []
     for layer in source_layers(stack.layers, layers, by):
-        block = {**old[layer].model_dump(mode="json"), "repeat": 1}
+        block = {**old[layer].model_dump(mode="json"), "repeat": 1, "at": None}
         if blocks and {**blocks[-1], "repeat": 1} == block:
             blocks[-1]["repeat"] += 1
         else:

@@ -33,7 +33,8 @@ class StackConfig(Config):
     groups: int = Field(default=1, gt=0)
     """Sharing happens within this many runs of neighbouring layers."""
     block: BlockConfig | list[BlockConfig]
-    """The layers' block, or a list of blocks, each with the number of layers in a row that it makes up (`repeat`)."""
+    """The layers' block, or a list of blocks: one with `at` is the block of that layer; the others make up the rest in
+    their order, each as many layers as its `repeat` says, and a single one as many as there are."""
 
     def distinct(self) -> list[BlockConfig]:
         """The block configs as they are given, without their repetition."""
@@ -47,10 +48,24 @@ class StackConfig(Config):
         """
         if not isinstance(self.block, list):
             return [self.block] * self.layers
-        blocks = [block for block in self.block for _ in range(block.repeat or 1)]
-        if len(blocks) != self.layers:
-            raise UserError(f"block: the list makes {len(blocks)} layers, but layers is {self.layers}")
-        return blocks
+        placed: dict[int, BlockConfig] = {}
+        for block in self.block:
+            if block.at is not None:
+                layer = self.layers if block.at == "last" else block.at
+                if not 1 <= layer <= self.layers or layer in placed:
+                    wrong = "has a block already" if layer in placed else f"is not one of the {self.layers} layers"
+                    raise UserError(f"block: at: {block.at}: this {wrong}")
+                placed[layer] = block
+        others = [block for block in self.block if block.at is None]
+        rest = self.layers - len(placed)
+        if len(others) == 1 and others[0].repeat is None:
+            others = others * rest
+        else:
+            others = [block for block in others for _ in range(block.repeat or 1)]
+        if len(others) != rest:
+            raise UserError(f"block: the list makes {len(others) + len(placed)} layers, but layers is {self.layers}")
+        following = iter(others)
+        return [placed[layer] if layer in placed else next(following) for layer in range(1, self.layers + 1)]
 
     @property
     def output_width(self) -> int:

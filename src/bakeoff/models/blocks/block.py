@@ -1,6 +1,8 @@
-"""What every block's config has: where it may be repeated, how wide it is, and the parts that it builds."""
+"""What every block's config has: which layers have it, how wide it is, and the parts that it builds."""
 
-from pydantic import Field
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
@@ -14,6 +16,14 @@ class BlockBaseConfig(Config):
 
     repeat: int | None = Field(default=None, gt=0)
     """How many layers in a row have this block, where `block` is a list."""
+    at: int | Literal["last"] | None = Field(default=None)
+    """The layer that has this block, counted from 1, where `block` is a list; those without it make up the others."""
+
+    @model_validator(mode="after")
+    def _one_of_the_two(self) -> Self:
+        if self.at is not None and self.repeat is not None:
+            raise ValueError("a block has either 'repeat' or 'at'")
+        return self
 
     @property
     def needs_final_norm(self) -> bool:
