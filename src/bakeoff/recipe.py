@@ -13,7 +13,6 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, nearest
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.optimizers import OptimizerConfig
@@ -87,7 +86,7 @@ class Recipe(Config):
         rewriting = [part.kind for part in self.objective if part.rewrites]
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
-        if rewriting and isinstance(self.input, BlocksConfig) and self.input.isolate:
+        if rewriting and self.input.isolates:
             reasons.append(f"input.isolate: {rewriting[0]} reads rows as one text; set it to false")
         if self.model.sequence_to_sequence and not rewriting:
             reasons.append(f"objective: {kinds[0]} leaves the encoder without anything to read; give span_corruption")

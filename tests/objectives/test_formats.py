@@ -2,8 +2,6 @@ from itertools import chain
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tests.conftest import shrink
 
 from bakeoff.corpus.draws import Draws
@@ -11,7 +9,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
-from bakeoff.objectives.segment_pair import SegmentPairConfig, full_chunks, sentence_chunks
+from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 
 
@@ -61,45 +59,6 @@ def test_wrapped_blocks_stand_between_start_and_separator(corpus):
     assert np.array_equal(corpus.train.tokens[examples.sources[ordinary]], examples.ids[ordinary])
 
 
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(2, 40))
-def test_full_chunks_cover_the_text_stay_in_their_document_and_fit(documents, longest):
-    lengths = [sum(sentences) for sentences in documents]
-    starts = np.concatenate([[0], np.cumsum(lengths)])
-    sentences = np.concatenate([[0], np.cumsum(list(chain.from_iterable(documents)))])
-    first, last = full_chunks(sentences, starts, longest)
-    assert ((last - first >= 2) & (last - first <= longest)).all()
-    owner = np.searchsorted(starts, first, side="right")
-    assert (last <= starts[owner]).all()
-    covered = np.zeros(starts[-1], bool)
-    for begin, end in zip(first, last, strict=True):
-        covered[begin:end] = True
-    missing = np.flatnonzero(~covered)
-    assert len(missing) <= (len(sentences) - 1) * (1 if longest > 2 else 2)  # single tokens only
-    for token in missing:  # never two of them in a row within a document
-        assert token + 1 not in missing or token + 1 in starts or token + 1 in sentences
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=6), st.integers(2, 60))
-def test_chunks_of_sentences_are_whole_disjoint_and_as_long_as_fits(documents, longest):
-    starts = np.concatenate([[0], np.cumsum([sum(sentences) for sentences in documents])])
-    sentences = np.concatenate([[0], np.cumsum(list(chain.from_iterable(documents)))])
-    first, last = sentence_chunks(sentences, starts, longest)
-    assert np.isin(first, sentences).all()
-    assert np.isin(last, sentences).all()
-    assert (first[1:] >= last[:-1]).all()
-    for begin, end in zip(first, last, strict=True):
-        document_end = starts[np.searchsorted(starts, begin, side="right")]
-        inside = ((sentences > begin) & (sentences < end)).sum()
-        assert inside >= 1
-        assert end - begin <= longest
-        assert end <= document_end
-        if end < document_end:
-            following = sentences[np.searchsorted(sentences, end, side="right")]
-            assert following - begin > longest
-
-
 RELATIONS = {
     "nsp": NextSentenceConfig(),
     "sop": SentenceOrderConfig(),
@@ -109,7 +68,7 @@ RELATIONS = {
 
 def pairs(corpus, relation, epoch=0, length=32):
     objective = RELATIONS[relation].build(shrink("bert-tiny").model, corpus.tokenizer.size)
-    format = SegmentPairConfig(length=length).build(corpus.train, corpus.tokenizer, objective)
+    format = SegmentPairConfig(length=length).build(corpus.train, corpus.tokenizer, False, objective)
     return format, format.examples(np.arange(format.size), draws_for(format.size, epoch))
 
 
@@ -183,7 +142,7 @@ def test_a_negative_never_comes_from_another_stretch_of_its_own_document(tmp_pat
     assert len(corpus.train.documents) - 1 > 5  # cut into stretches
     for split in (corpus.train, corpus.validation):
         objective = NextSentenceConfig().build(shrink("bert-tiny").model, corpus.tokenizer.size)
-        format = SegmentPairConfig(length=96).build(split, corpus.tokenizer, objective)
+        format = SegmentPairConfig(length=96).build(split, corpus.tokenizer, False, objective)
         labels = []
         for epoch in range(10):
             examples = format.examples(np.arange(format.size), draws_for(format.size, epoch))
@@ -229,13 +188,13 @@ def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
     (tmp_path / "one.txt").write_text(text, encoding="utf-8")
     corpus = prepare(tmp_path / "one.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(size=120), validation=0.2)
     objective = NextSentenceConfig().build(shrink("bert-tiny").model, corpus.tokenizer.size)
-    format = SegmentPairConfig(length=32).build(corpus.train, corpus.tokenizer, objective)
+    format = SegmentPairConfig(length=32).build(corpus.train, corpus.tokenizer, False, objective)
     with pytest.raises(UserError, match="nsp takes text from other documents"):
         format.examples(np.arange(4), draws_for(4))
 
 
 def test_full_rows_are_cut_where_a_sentence_starts_else_a_word(corpus):
-    format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, None)
+    format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, False, None)
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     assert examples.relation is None
     assert (examples.documents > 0).sum(1).max() == 24

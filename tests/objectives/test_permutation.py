@@ -7,8 +7,8 @@ from tests.conftest import shrink
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
+from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.permutation import PermutationConfig
-from bakeoff.objectives.segment_pair import SegmentPairConfig
 from bakeoff.recipe import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.speed import make_batches
@@ -16,7 +16,7 @@ from bakeoff.training.speed import make_batches
 
 def drawn(corpus, epoch=0, **options):
     objective = PermutationConfig(**options).build(shrink("xlnet-tiny").model, corpus.tokenizer.size)
-    pairs = SegmentPairConfig(length=40).build(corpus.train, corpus.tokenizer, None)
+    pairs = SegmentPairConfig(length=40).build(corpus.train, corpus.tokenizer, False, None)
     indices = np.arange(pairs.size)
     draws = Draws(0, np.full(len(indices), epoch), indices)
     examples = pairs.examples(indices, draws)

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ FORMAT = 2
 MANIFEST = "corpus.json"
 TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
+INDEXES = "indexes"
+INDEXED_FROM = 1 << 20
+"""Sentences of a part from which on what was derived from them is kept; below it takes no time to do it again."""
 
 
 class SplitCounts(Config):
@@ -87,8 +91,12 @@ class Split:
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """
 
+    index_path: Path | None = None
+    """Where `index` keeps its files, all of whose names start so; None: nowhere."""
+
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one part; `folder` holds `name.tokens` and its companions."""
+        self.index_path = folder / INDEXES / name
         self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens)
         self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
         self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
@@ -96,6 +104,31 @@ class Split:
         self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8)
         self.counts = counts
         self.bytes = counts.bytes
+
+    def index(self, key: str, make: Callable[[], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """What can be derived from where sentences and documents start, made once and kept beside a large corpus.
+
+        Args:
+            key: what tells it from other indexes, fit for a file's name.
+            make: makes two arrays of (n,) int64.
+
+        Returns:
+            (2, n) int64; memory-mapped where it is kept.
+        """
+        if self.index_path is None or len(self.sentences) < INDEXED_FROM:
+            return np.stack(make())
+        path = self.index_path.with_name(f"{self.index_path.name}.{key}.npy")
+        if not path.exists():
+            made = np.stack(make())
+            try:
+                path.parent.mkdir(exist_ok=True)
+                partial = path.with_name(f".{path.name}.{os.getpid()}")
+                with partial.open("wb") as file:
+                    np.save(file, made)
+                partial.replace(path)
+            except OSError:  # a corpus that may only be read, or a full disk: made again next time
+                return made
+        return np.load(path, mmap_mode="r")
 
     def starts_word(self, indices: np.ndarray) -> np.ndarray:
         """Whether the tokens at these positions start a word.

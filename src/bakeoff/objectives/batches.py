@@ -17,11 +17,10 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import Queries, Source
-from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
+from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.registry import InputConfig
-from bakeoff.objectives.segment_pair import Relation
 
 Made = TypeVar("Made")
 
@@ -101,11 +100,8 @@ class Batches:
         self.seed, self.batch, self.micro_batch = seed, batch, micro_batch
         self.static = any(config.static for config in configs)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
-        self.format: Format
-        if isinstance(input_config, BlocksConfig):
-            self.format = input_config.build(split, tokenizer, running=any(config.running for config in configs))
-        else:
-            self.format = input_config.build(split, tokenizer, related[0] if related else None)
+        running = any(config.running for config in configs)
+        self.format: Format = input_config.build(split, tokenizer, running, related[0] if related else None)
         if self.format.size == 0:
             raise UserError("the corpus has no example of two tokens or more; prepare more text")
         self._chunk: tuple[int, list[Batch]] = (-1, [])

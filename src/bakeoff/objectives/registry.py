@@ -9,13 +9,17 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
+from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.permutation import PermutationConfig
-from bakeoff.objectives.segment_pair import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
 
-InputConfig = Annotated[BlocksConfig | SegmentPairConfig, Field(discriminator="format")]
+InputConfig = Annotated[
+    BlocksConfig | FullSentencesConfig | DocSentencesConfig | SegmentPairConfig | SentencePairConfig,
+    Field(discriminator="format"),
+]
 AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
     | CausalLanguageModelConfig

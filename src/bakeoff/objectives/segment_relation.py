@@ -13,7 +13,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
-from bakeoff.objectives.segment_pair import Pairs
+from bakeoff.objectives.pairs import Pairs
 
 ATTEMPTS = 4
 """How many other documents are tried for a replacement that fits."""
@@ -29,7 +29,7 @@ class SegmentRelationConfig(ObjectiveConfig):
 
     def refusal(self, model: ModelConfig, format: str) -> str | None:
         """Why this objective cannot train this model on this format, or None."""
-        if format != "segment_pair":
+        if format not in ("segment_pair", "sentence_pair"):
             return f"{self.kind} needs two segments, but input.format is {format}; use segment_pair"
         return refuse_unless_bidirectional(self.kind, model)
 

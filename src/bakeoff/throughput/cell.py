@@ -9,7 +9,6 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
 from bakeoff.objectives.batches import Batch, Batches
-from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.recipe import Recipe
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
@@ -137,7 +136,7 @@ class Cell:
     def _fitted(self) -> Recipe:
         """The recipe with rows of this length, each a document of its own."""
         changes = {"input.length": self.length, "training.batch": self.rows, "training.micro_batch": None}
-        if isinstance(self.recipe.input, BlocksConfig):
+        if self.recipe.input.isolates:
             changes["input.isolate"] = False
         if self.position_table is not None:
             changes["model.embedding.length"] = self.position_table

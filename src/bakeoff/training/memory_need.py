@@ -13,7 +13,6 @@ from torch.utils._pytree import tree_leaves
 from bakeoff.config import Config
 from bakeoff.models.model import Queries, Source
 from bakeoff.objectives.batches import Batch
-from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.objective import TwoStream
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import autocast, resolve_precision
@@ -108,7 +107,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
         queries = Queries(zeros(rows, stream), visible)
     return Batch(
         ids=zeros(rows, length),
-        segments=None if isinstance(recipe.input, BlocksConfig) else zeros(rows, length),
+        segments=zeros(rows, length) if recipe.input.pairs else None,
         real=None,
         documents=None,
         targets={name: (zeros(count), zeros(count)) for name, count in targets.items()},

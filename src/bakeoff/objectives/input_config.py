@@ -1,0 +1,25 @@
+"""What the configs of all input formats have in common."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from bakeoff.config import Config
+
+
+class InputBaseConfig(Config):
+    """How rows are made of a corpus, before any objective has chosen its targets.
+
+    Its `build(split, tokenizer, running, relation)` lays the format over one part of a corpus. `running` asks for the
+    bare text, each row continuing the last one (for causal objectives); `relation` arranges the segments of pairs.
+    """
+
+    length: int = Field(gt=2)
+    """T, tokens in a row, special tokens included."""
+    pairs: ClassVar[bool] = False
+    """Rows are two segments."""
+
+    @property
+    def isolates(self) -> bool:
+        """Documents that share a row do not see each other."""
+        return False

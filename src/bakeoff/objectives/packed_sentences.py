@@ -1,0 +1,75 @@
+"""Rows of as many whole sentences as fit: FULL-SENTENCES and DOC-SENTENCES of RoBERTa."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.objectives.chunks import packed_sentences
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.input_config import InputBaseConfig
+from bakeoff.objectives.pairs import Relation
+from bakeoff.objectives.stream import Stream
+
+SPECIAL_TOKENS = 2
+"""[CLS] and [SEP] at the ends of a row."""
+
+
+class PackedSentencesConfig(InputBaseConfig):
+    """What both formats have in common."""
+
+    crossing: ClassVar[bool]
+    """Rows go on with the next document."""
+
+    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None) -> "PackedSentences":
+        """The format over a split."""
+        longest = self.length - SPECIAL_TOKENS
+        chunks = split.index(
+            f"packed_sentences-{longest}-{self.crossing:d}",
+            lambda: packed_sentences(np.asarray(split.sentences), np.asarray(split.documents), longest, self.crossing),
+        )
+        return PackedSentences(chunks, longest, Stream(split, tokenizer, self.isolates))
+
+
+class FullSentencesConfig(PackedSentencesConfig):
+    """Whole sentences of one document or several, a separator between documents (Liu et al. 2019, section 4.2)."""
+
+    format: Literal["full_sentences"] = "full_sentences"
+    """The format's name."""
+    isolate: bool = False
+    """Documents that share a row do not see each other; in the paper they do."""
+    crossing: ClassVar[bool] = True
+
+    @property
+    def isolates(self) -> bool:
+        """As configured."""
+        return self.isolate
+
+
+class DocSentencesConfig(PackedSentencesConfig):
+    """Whole sentences of one document; rows at a document's end are short."""
+
+    format: Literal["doc_sentences"] = "doc_sentences"
+    """The format's name."""
+    crossing: ClassVar[bool] = False
+
+
+class PackedSentences:
+    """Rows for chunks of the stream."""
+
+    def __init__(self, chunks: NDArray[np.int64], longest: int, stream: Stream) -> None:
+        """`chunks` (2, n): the tokens at which they start and stop, with at most `longest` places of the stream."""
+        self.starts, self.stops = chunks
+        self.longest, self.stream = longest, stream
+        self.size = len(self.starts)
+        places = self.stream.places(np.asarray(self.stops) - 1) - self.stream.places(np.asarray(self.starts)) + 1
+        self.tokens_per_example = float(places.mean()) + SPECIAL_TOKENS if self.size else 0.0
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """Rows for these chunks; nothing in them is random."""
+        first = self.stream.places(self.starts[indices])[:, None]
+        ends = self.stream.places(self.stops[indices] - 1)[:, None] + 1
+        return self.stream.wrapped(*self.stream.rows(first + np.arange(self.longest), ends))

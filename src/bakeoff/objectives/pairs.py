@@ -1,0 +1,166 @@
+"""Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.objectives.chunks import full_chunks, sentence_chunks, sentence_pairs
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.input_config import InputBaseConfig
+
+SPECIAL_TOKENS = 3
+"""[CLS] and two [SEP] in every row."""
+
+
+class PairConfig(InputBaseConfig):
+    """What the formats of pairs have in common; an objective may swap or replace their segments."""
+
+    length: int = Field(gt=SPECIAL_TOKENS + 2)
+    """T, tokens in a row, its three special tokens included; shorter rows are padded."""
+    pairs: ClassVar[bool] = True
+
+
+class SegmentPairConfig(PairConfig):
+    """Two neighbouring segments, cut where a sentence starts (Devlin et al. 2019).
+
+    Where an objective relates the segments, rows are whole sentences, two at least: a segment that breaks off in the
+    middle of a sentence would give away that it comes last. Else rows are as full as they can be; one that ends inside
+    a sentence is followed by one that starts with that sentence.
+    """
+
+    format: Literal["segment_pair"] = "segment_pair"
+    """The format's name."""
+    short: float = Field(default=0.0, ge=0, le=1)
+    """Share of the rows that are shorter, their lengths drawn evenly from 2 tokens on; BERT's code has 0.1."""
+
+    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: "Relation | None") -> "SegmentPairs":
+        """The format over a split; `relation` arranges the two segments and labels them."""
+        longest = self.length - SPECIAL_TOKENS
+        find = full_chunks if relation is None else sentence_chunks
+        key = f"{find.__name__}-{longest}-{self.short:g}"
+        chunks = split.index(
+            key, lambda: find(np.asarray(split.sentences), np.asarray(split.documents), longest, self.short)
+        )
+        return SegmentPairs(self, chunks, split, tokenizer, relation)
+
+
+class SentencePairConfig(PairConfig):
+    """Two sentences that follow each other (Liu et al. 2019, section 4.2): rows are short, batches should be large."""
+
+    format: Literal["sentence_pair"] = "sentence_pair"
+    """The format's name."""
+
+    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: "Relation | None") -> "SegmentPairs":
+        """The format over a split; `relation` arranges the two segments and labels them."""
+        longest = self.length - SPECIAL_TOKENS
+        chunks = split.index(
+            f"sentence_pairs-{longest}",
+            lambda: sentence_pairs(np.asarray(split.sentences), np.asarray(split.documents), longest),
+        )
+        return SegmentPairs(self, chunks, split, tokenizer, relation)
+
+
+@dataclass
+class Pairs:
+    """Two runs of tokens for each of N examples."""
+
+    first: NDArray[np.int64]
+    """(N,) where the first segment starts in the split's tokens."""
+    first_length: NDArray[np.int64]
+    """(N,) its number of tokens, at least 1."""
+    second: NDArray[np.int64]
+    """(N,) where the second segment starts."""
+    second_length: NDArray[np.int64]
+    """(N,) its number of tokens, at least 1."""
+
+    def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
+        """The same with first and second segment exchanged where (N,) chosen."""
+        return Pairs(
+            np.where(chosen, self.second, self.first),
+            np.where(chosen, self.second_length, self.first_length),
+            np.where(chosen, self.first, self.second),
+            np.where(chosen, self.first_length, self.second_length),
+        )
+
+
+class Relation(Protocol):
+    """How an objective arranges the two segments of a pair."""
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
+        ...
+
+
+class SegmentPairs:
+    """Chunks of the text, each cut in two where a sentence starts."""
+
+    def __init__(
+        self,
+        config: PairConfig,
+        chunks: NDArray[np.int64],
+        split: Split,
+        tokenizer: Tokenizer,
+        relation: Relation | None,
+    ) -> None:
+        """`chunks` (2, n): where they start and where they stop."""
+        self.split = split
+        self.tokenizer = tokenizer
+        self.length = config.length
+        self.relation = relation
+        self.sentences = np.asarray(split.sentences)
+        self.starts, self.stops = chunks
+        self.size = len(self.starts)
+        mean = float((self.stops - self.starts).mean()) if self.size else 0.0
+        self.tokens_per_example = mean + SPECIAL_TOKENS if self.size else 0.0
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """Rows for these chunks, cut and arranged anew in every epoch."""
+        starts, stops = self.starts[indices], self.stops[indices]
+        cuts = self._cuts(starts, stops, draws)
+        pairs = Pairs(starts, cuts - starts, cuts, stops - cuts)
+        labels = None
+        if self.relation is not None:
+            pairs, labels = self.relation.arrange(pairs, self.split, self.length - SPECIAL_TOKENS, draws)
+        return self._rows(pairs, labels)
+
+    def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
+        """(N,) where the second segment starts: at a sentence inside the chunk, else a word, else any token."""
+        first = np.searchsorted(self.sentences, starts, side="right")
+        count = np.searchsorted(self.sentences, stops, side="left") - first
+        cuts = self.sentences[np.minimum(first + draws.integers("cut", np.maximum(count, 1)), len(self.sentences) - 1)]
+        single = np.flatnonzero(count == 0)
+        if len(single):
+            places = starts[single, None] + np.arange(1, self.length)  # (n, T - 1)
+            inside = places < stops[single, None]
+            words = inside & self.split.starts_word(np.minimum(places, len(self.split.tokens) - 1))
+            words[~words.any(1)] = inside[~words.any(1)]
+            chosen = (draws.uniform("cut word", 1)[single, 0] * words.sum(1)).astype(np.int64)
+            cuts[single] = starts[single] + 1 + (np.cumsum(words, 1) == chosen[:, None] + 1).argmax(1)
+        return cuts
+
+    def _rows(self, pairs: Pairs, labels: NDArray[np.int64] | None) -> Examples:
+        column = np.arange(self.length)
+        first, second = pairs.first_length[:, None], pairs.second_length[:, None]
+        in_first = (column >= 1) & (column <= first)
+        in_second = (column >= first + 2) & (column < first + second + 2)
+        sources = np.full((len(first), self.length), -1, np.int64)
+        sources = np.where(in_first, pairs.first[:, None] + column - 1, sources)
+        sources = np.where(in_second, pairs.second[:, None] + column - first - 2, sources)
+        ids = self.split.tokens[np.maximum(sources, 0)].astype(np.int64)
+        ids[sources < 0] = self.tokenizer.pad
+        ids[:, 0] = self.tokenizer.start
+        ids[(column == first + 1) | (column == first + second + 2)] = self.tokenizer.separator
+        real = column < first + second + SPECIAL_TOKENS
+        return Examples(
+            ids=ids,
+            documents=real.astype(np.int32),
+            sources=sources,
+            segments=(real & (column >= first + 2)).astype(np.int64),
+            relation=labels,
+        )
