@@ -13,6 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, nearest
 from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.legality import refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.optimizers import OptimizerConfig
@@ -77,7 +78,7 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _legal(self) -> Self:
-        reasons = [reason for part in self.objective if (reason := part.refusal(self.model, self.input.format))]
+        reasons = [reason for part in self.objective if (reason := refusal(part.kind, self.model, self.input))]
         kinds = [part.kind for part in self.objective]
         reasons += [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
         related = [part.kind for part in self.objective if part.relates_segments]
@@ -86,10 +87,6 @@ class Recipe(Config):
         rewriting = [part.kind for part in self.objective if part.rewrites]
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
-        if rewriting and self.input.isolates:
-            reasons.append(f"input.isolate: {rewriting[0]} reads rows as one text; set it to false")
-        if self.model.sequence_to_sequence and not rewriting:
-            reasons.append(f"objective: {kinds[0]} leaves the encoder without anything to read; give span_corruption")
         warmup = self.training.schedule.warmup
         if warmup > 1 and self.training.budget.steps is None:
             reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")

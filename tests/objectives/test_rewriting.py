@@ -157,9 +157,9 @@ def split_behind(tokens, end):
     ("name", "changes", "reason"),
     [
         ("bert-tiny", {"objective": [{"kind": "span_corruption"}]}, "give the model both 'encoder' and 'decoder'"),
-        ("t5-tiny", {"objective": [{"kind": "mlm"}]}, "predicts from both sides"),
+        ("t5-tiny", {"objective": [{"kind": "mlm"}]}, "leaves the decoder without anything to write"),
         ("t5-tiny", {"objective": [{"kind": "clm"}]}, "leaves the encoder without anything to read"),
-        ("t5-tiny", {"input.isolate": True}, "reads rows as one text; set it to false"),
+        ("t5-tiny", {"input.isolate": True}, "reads rows as one text; set input.isolate to false"),
         ("t5-tiny", {"objective": [{"kind": "span_corruption"}, {"kind": "denoising"}]}, "it stands alone"),
         ("t5-tiny", {"model.decoder.block.cross": None}, "a decoder behind an encoder needs it"),
     ],

@@ -23,14 +23,6 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
     kind: Literal["bilm"] = "bilm"
     """The objective's name."""
 
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        if model.directions != 2:
-            return "bilm predicts from either side alone; give the model 'decoder' with 'directions: 2'"
-        if format != "blocks":
-            return f"bilm needs running text, but input.format is {format}; use blocks"
-        return None
-
     def build(self, model: ModelConfig, vocabulary: int) -> "BidirectionalLanguageModel":
         """The objective with a fresh head."""
         return BidirectionalLanguageModel(self._head(model, vocabulary))

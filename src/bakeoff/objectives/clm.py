@@ -52,16 +52,6 @@ class CausalLanguageModelConfig(LanguageModelConfig):
     """The objective's name."""
     writes: ClassVar[bool] = True
 
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        if model.directions == 2:
-            return "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set it to 1"
-        if not model.causal:
-            return "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'"
-        if format != "blocks":
-            return f"clm needs running text, but input.format is {format}; use blocks"
-        return None
-
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
         """The objective with a fresh head."""
         return CausalLanguageModel(self._head(model, vocabulary))

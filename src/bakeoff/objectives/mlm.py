@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
-from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
+from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
@@ -46,10 +46,6 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
     def static(self) -> bool:
         """Masks that stay need examples that stay."""
         return self.masking == "static"
-
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        return refuse_unless_bidirectional("mlm", model)
 
     def build(self, model: ModelConfig, vocabulary: int) -> "MaskedLanguageModel":
         """The objective with a fresh head."""

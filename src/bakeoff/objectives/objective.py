@@ -12,7 +12,6 @@ from bakeoff.config import Config
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
 
@@ -32,6 +31,8 @@ class Targets:
 class ObjectiveConfig(Config):
     """What all objectives' configs have in common."""
 
+    kind: str
+    """The objective's name."""
     weight: float = Field(default=1.0, gt=0)
     """Factor of this objective's mean loss in the sum."""
     relates_segments: ClassVar[bool] = False
@@ -104,12 +105,3 @@ class TwoStream(Protocol):
     def queries_per_token(self) -> float:
         """Expected number of these rows for each token of a row, for counting FLOPs."""
         ...
-
-
-def refuse_unless_bidirectional(name: str, model: ModelConfig) -> str | None:
-    """Why an objective that predicts from both sides cannot train this model, or None."""
-    if model.directions == 2:
-        return f"{name} needs layers that see both sides, and 'directions: 2' has two that never meet; use bilm"
-    if model.causal:
-        return f"{name} predicts from both sides, but a model with 'decoder' sees only what comes before; use 'encoder'"
-    return None

@@ -25,17 +25,6 @@ class PermutationConfig(ObjectiveConfig):
     ngram: int = Field(default=5, ge=1)
     """Targets are runs of up to this many words, n words with probability proportional to 1/n; 1: single tokens."""
 
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        if not model.two_streams:
-            return (
-                "permutation needs mixers that attend over two streams in an encoder without a decoder: "
-                "relative_attention can, no other"
-            )
-        if model.embedding.positions != "none":
-            return "permutation: absolute positions in the embedding; a query has none there, set positions to none"
-        return None
-
     def build(self, model: ModelConfig, vocabulary: int) -> "Permutation":
         """The objective with a fresh head."""
         return Permutation(self, model, vocabulary)

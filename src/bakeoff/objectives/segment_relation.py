@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, SentenceHead
-from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
+from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.pairs import Pairs
 
 ATTEMPTS = 4
@@ -26,12 +26,6 @@ class SegmentRelationConfig(ObjectiveConfig):
     """The objective's name."""
     relates_segments: ClassVar[bool] = True
     token_targets: ClassVar[bool] = False
-
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        if format not in ("segment_pair", "sentence_pair"):
-            return f"{self.kind} needs two segments, but input.format is {format}; use segment_pair"
-        return refuse_unless_bidirectional(self.kind, model)
 
 
 class NextSentenceConfig(SegmentRelationConfig):

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
@@ -20,15 +19,6 @@ class SequenceToSequenceConfig(ObjectiveConfig):
     running: ClassVar[bool] = True
     rewrites: ClassVar[bool] = True
     writes: ClassVar[bool] = True
-
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        name = self.model_dump()["kind"]
-        if not model.sequence_to_sequence:
-            return f"{name} has a source and a target; give the model both 'encoder' and 'decoder'"
-        if format != "blocks":
-            return f"{name} needs running text, but input.format is {format}; use blocks"
-        return None
 
 
 def teach(examples: Examples, target: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer) -> Targets:

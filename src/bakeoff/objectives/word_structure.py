@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
-from bakeoff.objectives.objective import ObjectiveConfig, Targets, refuse_unless_bidirectional
+from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.target_choice import free_sources
 
 RUN = 3
@@ -34,10 +34,6 @@ class WordStructureConfig(ObjectiveConfig):
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head; without effect beside mlm, whose head is used."""
     head_of: ClassVar[str | None] = "mlm"
-
-    def refusal(self, model: ModelConfig, format: str) -> str | None:
-        """Why this objective cannot train this model on this format, or None."""
-        return refuse_unless_bidirectional("word_structure", model)
 
     def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":
         """The objective with a fresh head."""

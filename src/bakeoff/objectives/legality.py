@@ -1,0 +1,127 @@
+"""Which objectives can train which models on which rows. docs/recipes.md shows this table."""
+
+from collections.abc import Mapping
+
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.input_config import InputBaseConfig
+
+TRAITS = (
+    "encoder",
+    "decoder",
+    "decoder with directions: 2",
+    "encoder and decoder",
+    "mixers without a second stream",
+    "absolute positions",
+    "blocks",
+    "full_sentences",
+    "doc_sentences",
+    "segment_pair",
+    "sentence_pair",
+    "isolated documents",
+)
+"""What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
+
+
+def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
+    """The traits of a model and of the format of its rows, in the order of `TRAITS`."""
+    if model.sequence_to_sequence:
+        family = "encoder and decoder"
+    elif model.directions == 2:
+        family = "decoder with directions: 2"
+    else:
+        family = "decoder" if model.causal else "encoder"
+    has = {
+        family: True,
+        "mixers without a second stream": not model.two_streams,
+        "absolute positions": model.embedding.positions != "none",
+        rows.model_dump()["format"]: True,
+        "isolated documents": rows.isolates,
+    }
+    return [trait for trait in TRAITS if has.get(trait, False)]
+
+
+def refusal(kind: str, model: ModelConfig, rows: InputBaseConfig) -> str | None:
+    """Why an objective cannot train a model on such rows, or None."""
+    reasons = REFUSALS[kind]
+    return next((reasons[trait] for trait in traits_of(model, rows) if trait in reasons), None)
+
+
+def _sees_both_sides(kind: str) -> dict[str, str]:
+    return {
+        "decoder": f"{kind} predicts from both sides, but a model with 'decoder' sees only what comes before; use "
+        "'encoder'",
+        "decoder with directions: 2": f"{kind} needs layers that see both sides, and 'directions: 2' has two that "
+        "never meet; use bilm",
+        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use span_corruption or denoising",
+    }
+
+
+def _relates_segments(kind: str) -> dict[str, str]:
+    formats = ("blocks", "full_sentences", "doc_sentences")
+    without = {
+        each: f"{kind} needs two segments, but input.format is {each}; use segment_pair or sentence_pair"
+        for each in formats
+    }
+    return _sees_both_sides(kind) | without
+
+
+def _reads_running_text(kind: str) -> dict[str, str]:
+    formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair")
+    return {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
+
+
+def _writes_for_a_source(kind: str) -> dict[str, str]:
+    families = ("encoder", "decoder", "decoder with directions: 2")
+    reason = f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'"
+    isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
+    return dict.fromkeys(families, reason) | _reads_running_text(kind) | isolated
+
+
+REFUSALS: Mapping[str, Mapping[str, str]] = {
+    "mlm": _sees_both_sides("mlm"),
+    "word_structure": _sees_both_sides("word_structure"),
+    "permutation": _sees_both_sides("permutation")
+    | {
+        "mixers without a second stream": "permutation needs mixers that attend over two streams: "
+        "relative_attention can, no other",
+        "absolute positions": "permutation has queries, to which the embedding would add no position; set "
+        "positions to none",
+    },
+    "nsp": _relates_segments("nsp"),
+    "sop": _relates_segments("sop"),
+    "sentence_structure": _relates_segments("sentence_structure"),
+    "clm": {
+        "encoder": "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
+        "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
+        "it to 1",
+        "encoder and decoder": "clm leaves the encoder without anything to read; use span_corruption or denoising",
+        **_reads_running_text("clm"),
+    },
+    "bilm": {
+        **dict.fromkeys(
+            ("encoder", "decoder", "encoder and decoder"),
+            "bilm predicts from either side alone; give the model 'decoder' with 'directions: 2'",
+        ),
+        **_reads_running_text("bilm"),
+    },
+    "span_corruption": _writes_for_a_source("span_corruption"),
+    "denoising": _writes_for_a_source("denoising"),
+}
+"""For each objective the traits that rule it out, with the reason."""
+
+
+def legality_table() -> str:
+    """The table in Markdown: traits down, objectives across, each cell yes or the number of its reason below."""
+    numbers: dict[str, int] = {}
+    lines = ["| | " + " | ".join(f"`{kind}`" for kind in REFUSALS) + " |", "|---" * (len(REFUSALS) + 1) + "|"]
+    for trait in TRAITS:
+        cells = []
+        for kind, reasons in REFUSALS.items():
+            if trait not in reasons:
+                cells.append("yes")
+                continue
+            reason = reasons[trait].removeprefix(kind).strip()
+            reason = reason.replace(f"input.format is {trait}", "input.format is another")
+            cells.append(f"no ({numbers.setdefault(reason, len(numbers) + 1)})")
+        lines.append(f"| {trait} | " + " | ".join(cells) + " |")
+    return "\n".join([*lines, "", *(f"{number}. It {reason}." for reason, number in numbers.items())])

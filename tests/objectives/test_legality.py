@@ -1,0 +1,143 @@
+"""Every legal pair of a model and an objective trains; every other one is refused, with the table's reason."""
+
+import itertools
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from bakeoff.errors import UserError
+from bakeoff.objectives.legality import REFUSALS, TRAITS, legality_table
+from bakeoff.recipe import Recipe
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+MIXERS = {
+    "attention": {"heads": 2, "positions": "rotary"},
+    "relative_attention": {"heads": 2},
+    "conv": {"kernel": 3},
+    "depthwise_conv": {"kernel": 3},
+    "light_conv": {"kernel": 3, "heads": 2},
+    "dynamic_conv": {"kernel": 3, "heads": 2},
+    "lstm": {},
+    "gru": {},
+    "average": {},
+    "none": {},
+}
+WINDOW = {"window": 5, "time_flow": [8]}
+BLOCKS = {
+    **{f"transformer {kind}": {"mixer": {"kind": kind, **own}, "ffn": {"width": 48}} for kind, own in MIXERS.items()},
+    **{f"plain {kind}": {"kind": "plain", "mixer": {"kind": kind, **own}} for kind, own in MIXERS.items()},
+    "tcn": {"kind": "tcn", "kernel": 3},
+    "gated_cnn": {"kind": "gated_cnn", "convolutions": [{"kernel": 3, "width": 32}]},
+    "cnn": {"kind": "cnn", "window": 5, "kernels": [3], "keep": 1},
+    "gen_cnn": {"kind": "gen_cnn", "width": 32, "alpha": {**WINDOW, "time_arrow": [8]}, "beta": WINDOW},
+}
+CAUSAL_ONLY = {"cnn", "gen_cnn"}
+FAMILIES = ("encoder", "decoder", "decoder with directions: 2", "encoder and decoder")
+MODELS = [
+    (family, block)
+    for family, block in itertools.product(FAMILIES, BLOCKS)
+    if not (family.startswith("encoder") and block in CAUSAL_ONLY)
+    and not (family == "encoder and decoder" and not block.startswith("transformer"))
+]
+SAMPLE = [
+    *((family, block, kind) for family, block in MODELS for kind in ("mlm", "clm", "bilm", "span_corruption")),
+    *itertools.product(FAMILIES, ["transformer relative_attention"], REFUSALS),
+]
+
+
+def recipe(family, block, kind):
+    stack = {"width": 32, "layers": 2, "block": BLOCKS[block]}
+    model = {"embedding": {"positions": "none"}}
+    if "encoder" in family:
+        model["encoder"] = stack
+    if "decoder" in family:
+        crossed = {**BLOCKS[block], "cross": {"heads": 2}} if family == "encoder and decoder" else BLOCKS[block]
+        model["decoder"] = {**stack, "block": crossed}
+    if "2" in family:
+        model["directions"] = 2
+    pairs = kind in ("nsp", "sop", "sentence_structure")
+    rows = {"format": "segment_pair"} if pairs else {"format": "blocks", "isolate": False}
+    values = {
+        "name": "crossed",
+        "model": model,
+        "input": {**rows, "length": 24},
+        "objective": [{"kind": kind}],
+        "training": {
+            "batch": 4,
+            "optimizer": {"kind": "adamw", "lr": 1e-3},
+            "schedule": {"kind": "constant"},
+            "budget": {"steps": 3},
+        },
+    }
+    return Recipe.parse(values, "crossed")
+
+
+def traits(family, block):
+    return {family, "segment_pair", "blocks"} | (
+        set() if "relative_attention" in block else {"mixers without a second stream"}
+    )
+
+
+def legal(family, block, kind):
+    return not (REFUSALS[kind].keys() & (traits(family, block) - {"segment_pair", "blocks"}))
+
+
+def trains(family, block, kind, corpus):
+    crossed = recipe(family, block, kind)
+    torch.manual_seed(0)
+    module = PretrainingModel(crossed, corpus.tokenizer.size).train()
+    before = [parameter.detach().clone() for parameter in module.parameters()]
+    optimizer = crossed.training.optimizer.build(module)
+    batches = make_batches(crossed, module, corpus, seed=0)
+    for step in range(3):
+        means = optimize(module, optimizer, batches.step(step), crossed, 0, step, torch.device("cpu"), "float32")
+        assert all(math.isfinite(float(mean)) for mean in means.values())
+        assert float(means["gradient_norm"]) > 0
+    assert any(not torch.equal(old, new) for old, new in zip(before, module.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("family", "block", "kind"), [case for case in dict.fromkeys(SAMPLE) if legal(*case)])
+def test_legal_pairs_train(family, block, kind, corpus):
+    trains(family, block, kind, corpus)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("family", "block", "kind"),
+    [(*model, kind) for model in MODELS for kind in REFUSALS if legal(*model, kind) and (*model, kind) not in SAMPLE],
+)
+def test_all_legal_pairs_train(family, block, kind, corpus):
+    trains(family, block, kind, corpus)
+
+
+@pytest.mark.parametrize(("family", "block"), MODELS)
+def test_all_others_are_refused_with_the_reason(family, block):
+    refused = [kind for kind in REFUSALS if not legal(family, block, kind)]
+    assert refused
+    for kind in refused:
+        with pytest.raises(UserError) as caught:
+            recipe(family, block, kind)
+        assert any(reason in str(caught.value) for reason in REFUSALS[kind].values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"format": "segment_pair", "length": 24}, "clm needs running text, but input.format is segment_pair; use"),
+        ({"format": "doc_sentences", "length": 24}, "clm needs running text, but input.format is doc_sentences; use"),
+    ],
+)
+def test_rows_that_do_not_suit_are_refused(changes, reason):
+    values = recipe("decoder", "tcn", "clm").model_dump(mode="json")
+    with pytest.raises(UserError, match=reason):
+        Recipe.parse({**values, "input": changes}, "rows")
+
+
+def test_the_documentation_has_this_table():
+    text = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
+    assert legality_table() in text
+    assert {trait for reasons in REFUSALS.values() for trait in reasons} <= set(TRAITS)
