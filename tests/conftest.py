@@ -102,6 +102,8 @@ def shrink(name, **changes):
             objective["cutoffs"] = [40, 100]
     if values["model"]["embedding"]["width"] is not None:
         values["model"]["embedding"]["width"] = 16
+    if "context" in values["input"]:
+        values["input"]["context"] = min(values["input"]["context"], 8)
     recipe = type(load_recipe(name)).parse({**values, "name": name}, name)
     return recipe.changed(SMALL | changes)
 

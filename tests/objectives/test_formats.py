@@ -9,6 +9,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 
@@ -33,6 +34,22 @@ def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(cor
     assert examples.ids[real].tolist() == text
     assert examples.following[real].tolist() == [*text[1:], corpus.tokenizer.separator]
     assert real[:-1].all()
+    assert format.tokens_per_example * format.size == real.sum()
+
+
+@pytest.mark.parametrize("context", [1, 12, 31])
+def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
+    format = BlocksConfig(length=32, context=context).build(corpus.train, corpus.tokenizer, running=True)
+    indices = np.arange(format.size)
+    examples = format.examples(indices, draws_for(format.size))
+    real = examples.documents > 0
+    assert np.array_equal(examples.ids[1:, :context], examples.ids[:-1, -context:])
+    objective = CausalLanguageModelConfig().build(shrink("gpt-tiny").model, corpus.tokenizer.size)
+    targets = objective.targets(examples, corpus.train, corpus.tokenizer, draws_for(format.size))
+    text = stream(corpus)
+    assert targets.labels.tolist() == [*text[1:], corpus.tokenizer.separator]  # each token once
+    places = targets.rows % 32
+    assert (places[targets.rows >= 32] >= context).all()
     assert format.tokens_per_example * format.size == real.sum()
 
 

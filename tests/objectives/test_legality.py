@@ -128,6 +128,7 @@ def test_all_others_are_refused_with_the_reason(family, block):
     ("changes", "reason"),
     [
         ({"format": "segment_pair", "length": 24}, "clm needs running text, but input.format is segment_pair; use"),
+        ({"format": "blocks", "length": 24, "context": 24}, "context: 24 of 24 tokens leave none to predict"),
         ({"format": "doc_sentences", "length": 24}, "clm needs running text, but input.format is doc_sentences; use"),
     ],
 )
@@ -135,6 +136,13 @@ def test_rows_that_do_not_suit_are_refused(changes, reason):
     values = recipe("decoder", "tcn", "clm").model_dump(mode="json")
     with pytest.raises(UserError, match=reason):
         Recipe.parse({**values, "input": changes}, "rows")
+
+
+def test_tokens_that_are_only_read_are_for_causal_models():
+    values = recipe("encoder", "tcn", "mlm").model_dump(mode="json")
+    values["input"]["context"] = 4
+    with pytest.raises(UserError, match=r"mlm has no use for tokens that are only read; set input\.context to 0"):
+        Recipe.parse(values, "rows")
 
 
 def test_the_documentation_has_this_table():

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from tests.conftest import shrink
@@ -67,17 +69,28 @@ def test_words_are_hidden_whole(corpus):
     assert np.array_equal(chosen[:, 2:-1][continues], chosen[:, 1:-2][continues])
 
 
-def test_ngrams_have_the_published_lengths(corpus):
-    """p(n) is 6/11, 3/11, 2/11; two n-grams may touch, so the rate is low and rows long enough to make that rare."""
-    config = MaskedLanguageModelConfig(ngram=3, rate=0.15)
+GEOMETRIC = 0.8 ** np.arange(10)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"ngram": 3}, np.array([6, 3, 2]) / 11),
+        ({"ngram": 10, "lengths": "geometric"}, GEOMETRIC / GEOMETRIC.sum()),
+    ],
+    ids=["ALBERT", "SpanBERT"],
+)
+def test_ngrams_have_the_published_lengths(corpus, options, expected):
+    """Two n-grams may touch, so the rate is low and rows long enough to make that rare."""
+    config = MaskedLanguageModelConfig(rate=0.15, **options)
     objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
     rows = np.arange(3000)
     sources = np.tile(np.flatnonzero(corpus.train.starts_word(np.arange(4000)))[:64] * 1, (3000, 1))
     units = objective.choice.units(sources, corpus.train, Draws(0, np.zeros(3000, np.int64), rows))
     lengths = np.concatenate([np.bincount(row)[:-1] for row in units])  # the last run of a row may be cut
     lengths = lengths[lengths > 0]
-    shares = np.bincount(lengths, minlength=4)[1:] / len(lengths)
-    assert shares == pytest.approx(np.array([6, 3, 2]) / 11, abs=5 * np.sqrt(0.25 / len(lengths)) + 0.01)
+    shares = np.bincount(lengths, minlength=len(expected) + 1)[1:] / len(lengths)
+    assert shares == pytest.approx(expected, abs=5 * np.sqrt(0.25 / len(lengths)) + 0.01)
 
 
 def test_dynamic_masks_differ_between_epochs_and_static_ones_do_not(corpus):
@@ -86,13 +99,16 @@ def test_dynamic_masks_differ_between_epochs_and_static_ones_do_not(corpus):
     first, second = (draw(corpus, epoch=epoch, masking="static") for epoch in (0, 1))
     assert np.array_equal(first[2], second[2])
     assert np.array_equal(first[1], second[1])
+    masks = [draw(corpus, epoch=epoch, masking="static", copies=3)[2] for epoch in range(6)]
+    for earlier, later in itertools.combinations(range(6), 2):
+        assert np.array_equal(masks[earlier], masks[later]) == ((later - earlier) % 3 == 0)
+    with pytest.raises(ValueError, match="copies: 3 are of static masks"):
+        MaskedLanguageModelConfig(copies=3)
 
 
 def test_a_row_of_one_token_still_has_a_target(corpus):
-    config = MaskedLanguageModelConfig()
-    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
     for options in ({}, {"ngram": 3}):
-        objective.config = MaskedLanguageModelConfig(**options)
+        objective = MaskedLanguageModelConfig(**options).build(shrink("bert-tiny").model, corpus.tokenizer.size)
         sources = np.array([[-1, 5, -1], [-1, -1, -1]])
         chosen = objective.choice.choose(sources, corpus.train, Draws(0, np.zeros(2, np.int64), np.arange(2)))
         assert chosen.tolist() == [[False, True, False], [False, False, False]]

@@ -10,6 +10,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.denoising import DenoisingConfig
+from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig, cut
 from bakeoff.recipe import load_recipe
 
@@ -52,6 +53,20 @@ def test_span_corruption_can_be_undone(corpus, rate, span):
         restored = [part for token in source[:-1] for part in (spans.pop(token) if token >= first_mark else [token])]
         assert restored == text
         assert not spans
+
+
+def test_a_text_is_its_prefix_and_what_follows(corpus):
+    _, texts, sources, labels = rewritten(corpus, PrefixLanguageModelConfig())
+    cuts = []
+    for text, source, label in zip(texts, sources, labels, strict=True):
+        assert source[-1] == label[-1] == corpus.tokenizer.separator
+        assert source[:-1] + label[:-1] == text
+        assert len(source) > 1
+        assert len(label) > 1
+        cuts.append(len(source) - 1)
+    full = np.array(cuts[:-1])  # the last row may be shorter
+    assert full.mean() == pytest.approx(24, abs=5 * np.sqrt(48**2 / 12 / len(full)))
+    assert np.unique(full).size > 30
 
 
 def test_span_corruption_wastes_nothing(corpus):

@@ -25,6 +25,7 @@ OBJECTIVES = {
     "permutation": "Tokens in a random order (permutation)",
     "word_structure": "Shuffled tokens (word_structure)",
     "span_corruption": "Missing spans (span_corruption)",
+    "prefix_lm": "The rest of a text (prefix_lm)",
     "denoising": "Corrupted text (denoising)",
     "nsp": "Next sentence (nsp)",
     "sop": "Sentence order (sop)",

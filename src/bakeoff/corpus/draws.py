@@ -63,9 +63,9 @@ class Draws:
         self.epoch = epoch
         self.examples = examples
 
-    def static(self) -> "Draws":
-        """The same examples with the epoch left out of the key."""
-        return Draws(self.seed, np.zeros_like(self.epoch), self.examples)
+    def static(self, versions: int = 1) -> "Draws":
+        """The same examples, which are drawn alike in every so many epochs."""
+        return Draws(self.seed, self.epoch % versions, self.examples)
 
     def words(self, stream: str, count: int) -> NDArray[np.uint32]:
         """(N, count) uniform 32-bit words of one named stream."""

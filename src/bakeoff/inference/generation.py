@@ -214,6 +214,6 @@ def next_token_head(module: PretrainingModel) -> Head:
     if module.writing is None:
         raise UserError(
             f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
-            "span_corruption or denoising"
+            "span_corruption, denoising or prefix_lm"
         )
     return next(objective.head for objective in module.objectives if objective.name == module.writing)

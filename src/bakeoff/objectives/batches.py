@@ -98,7 +98,7 @@ class Batches:
     ) -> None:
         self.split, self.tokenizer, self.objectives = split, tokenizer, objectives
         self.seed, self.batch, self.micro_batch = seed, batch, micro_batch
-        self.static = any(config.static for config in configs)
+        self.versions = next((config.versions for config in configs if config.versions is not None), None)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
         running = any(config.running for config in configs)
         self.format: Format = input_config.build(split, tokenizer, running, related[0] if related else None)
@@ -131,8 +131,8 @@ class Batches:
 
     def _make(self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None) -> list[Batch]:
         draws = Draws(self.seed if seed is None else seed, epochs, indices)
-        if self.static:
-            draws = draws.static()
+        if self.versions is not None:
+            draws = draws.static(self.versions)
         examples = self.format.examples(indices, draws)
         targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
         length = examples.ids.shape[1] if examples.visible is None else examples.visible.shape[1]

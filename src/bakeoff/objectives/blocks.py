@@ -1,9 +1,10 @@
 """Blocks: the documents one after the other, cut into rows of equal length."""
 
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
@@ -24,6 +25,14 @@ class BlocksConfig(InputBaseConfig):
     """The format's name."""
     isolate: bool = True
     """Documents that share a row do not see each other."""
+    context: int = Field(default=0, ge=0)
+    """Tokens of the row before with which each row begins, for causal objectives: read, but not predicted again."""
+
+    @model_validator(mode="after")
+    def _something_to_predict(self) -> Self:
+        if self.context >= self.length:
+            raise ValueError(f"context: {self.context} of {self.length} tokens leave none to predict; give fewer")
+        return self
 
     @property
     def isolates(self) -> bool:
@@ -41,13 +50,16 @@ class Blocks:
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, running: bool) -> None:
         self.stream = Stream(split, tokenizer, config.isolate)
         self.running = running
-        self.step = config.length if running else config.length - 2
-        self.size = -(-self.stream.total // self.step)
-        self.tokens_per_example = self.stream.total / self.size + (config.length - self.step)
+        self.context = config.context
+        self.length = config.length if running else config.length - 2
+        self.step = self.length - self.context
+        self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
+        read = self.stream.total + (self.size - 1) * self.context
+        self.tokens_per_example = read / self.size + (config.length - self.length)
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows of the stream; nothing in them is random."""
-        places = indices[:, None] * self.step + np.arange(self.step + 1)  # (N, step + 1)
+        places = indices[:, None] * self.step + np.arange(self.length + 1)
         ids, documents, sources = self.stream.rows(places, self.stream.total)
         if not self.running:
             return self.stream.wrapped(ids[:, :-1], documents[:, :-1], sources[:, :-1])
@@ -56,4 +68,5 @@ class Blocks:
             documents=documents[:, :-1],
             sources=sources[:, :-1],
             following=ids[:, 1:],
+            context=np.where(indices > 0, self.context, 0) if self.context else None,
         )

@@ -67,7 +67,10 @@ class CausalLanguageModel:
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """All places but padding, and the ids that follow them."""
+        """All places but padding and what is only read, and the ids that follow them."""
         assert examples.following is not None
-        rows = np.flatnonzero(examples.documents > 0)
+        predicted = examples.documents > 0
+        if examples.context is not None:
+            predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
+        rows = np.flatnonzero(predicted)
         return Targets(rows, examples.following.ravel()[rows])

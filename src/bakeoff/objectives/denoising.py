@@ -14,10 +14,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
-
-ROUNDED = 8
-"""Sources are padded to a multiple of this, so that there are few shapes."""
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, rounded, teach, with_end
 
 
 class DenoisingConfig(SequenceToSequenceConfig):
@@ -59,8 +56,7 @@ class Denoising:
         order = self.order(examples.sources, real, split, draws) if self.config.permute else None
         shuffled = text if order is None else np.take_along_axis(text, order, 1)
         source, kept = with_end(*self.infill(shuffled, real.sum(1), tokenizer.mask, draws), tokenizer.separator)
-        length = -(-int(kept.sum(1).max(initial=1)) // ROUNDED) * ROUNDED
-        examples.source_ids, examples.source_real = gather(source, kept, length, tokenizer.pad)
+        examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
         target, kept = with_end(text, real, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer)
 

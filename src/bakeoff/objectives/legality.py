@@ -18,8 +18,11 @@ TRAITS = (
     "segment_pair",
     "sentence_pair",
     "isolated documents",
+    "context",
 )
 """What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
+
+WRITING = "span_corruption, denoising, prefix_lm"
 
 
 def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
@@ -36,6 +39,7 @@ def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
         "absolute positions": model.embedding.positions != "none",
         rows.model_dump()["format"]: True,
         "isolated documents": rows.isolates,
+        "context": getattr(rows, "context", 0) > 0,
     }
     return [trait for trait in TRAITS if has.get(trait, False)]
 
@@ -52,8 +56,13 @@ def _sees_both_sides(kind: str) -> dict[str, str]:
         "'encoder'",
         "decoder with directions: 2": f"{kind} needs layers that see both sides, and 'directions: 2' has two that "
         "never meet; use bilm",
-        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use span_corruption or denoising",
+        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use one of {WRITING}",
+        **_predicts_all(kind),
     }
+
+
+def _predicts_all(kind: str) -> dict[str, str]:
+    return {"context": f"{kind} has no use for tokens that are only read; set input.context to 0"}
 
 
 def _relates_segments(kind: str) -> dict[str, str]:
@@ -74,7 +83,7 @@ def _writes_for_a_source(kind: str) -> dict[str, str]:
     families = ("encoder", "decoder", "decoder with directions: 2")
     reason = f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'"
     isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
-    return dict.fromkeys(families, reason) | _reads_running_text(kind) | isolated
+    return dict.fromkeys(families, reason) | _reads_running_text(kind) | isolated | _predicts_all(kind)
 
 
 REFUSALS: Mapping[str, Mapping[str, str]] = {
@@ -94,7 +103,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "encoder": "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
         "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
         "it to 1",
-        "encoder and decoder": "clm leaves the encoder without anything to read; use span_corruption or denoising",
+        "encoder and decoder": f"clm leaves the encoder without anything to read; use one of {WRITING}",
         **_reads_running_text("clm"),
     },
     "bilm": {
@@ -103,9 +112,11 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
             "bilm predicts from either side alone; give the model 'decoder' with 'directions: 2'",
         ),
         **_reads_running_text("bilm"),
+        **_predicts_all("bilm"),
     },
     "span_corruption": _writes_for_a_source("span_corruption"),
     "denoising": _writes_for_a_source("denoising"),
+    "prefix_lm": _writes_for_a_source("prefix_lm"),
 }
 """For each objective the traits that rule it out, with the reason."""
 

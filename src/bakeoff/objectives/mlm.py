@@ -13,7 +13,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
-from bakeoff.objectives.target_choice import TargetChoice, free_sources
+from bakeoff.objectives.target_choice import RunLengths, TargetChoice, free_sources
 
 
 class MaskedLanguageModelConfig(ObjectiveConfig):
@@ -24,11 +24,16 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
     rate: float = Field(default=0.15, gt=0, lt=1)
     """Share of a row's ordinary tokens that are predicted; at least one, never a special token."""
     ngram: int = Field(default=1, ge=1)
-    """Hide runs of up to this many words, n words with probability proportional to 1/n; above 1 implies whole words."""
+    """Hide runs of up to this many words; above 1 implies whole words."""
+    lengths: RunLengths = "inverse"
+    """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), or to 0.8^n (geometric;
+    with ngram 10 the spans of SpanBERT: Joshi et al. 2020, arXiv:1907.10529, section 3.1)."""
     whole_word: bool = False
     """Hide all tokens of a word together."""
     masking: Literal["dynamic", "static"] = "dynamic"
     """dynamic: other places in every epoch (RoBERTa); static: the same ones for good."""
+    copies: int = Field(default=1, ge=1)
+    """Sets of static masks, which take turns from epoch to epoch; BERT's code makes 10."""
     mask: float = Field(default=0.8, ge=0, le=1)
     """Share of the predicted tokens whose input is [MASK]."""
     random: float = Field(default=0.1, ge=0, le=1)
@@ -40,12 +45,14 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
     def _shares(self) -> "MaskedLanguageModelConfig":
         if self.mask + self.random > 1 + 1e-9:
             raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
+        if self.copies > 1 and self.masking == "dynamic":
+            raise ValueError(f"copies: {self.copies} are of static masks; set masking to static, or copies to 1")
         return self
 
     @property
-    def static(self) -> bool:
+    def versions(self) -> int | None:
         """Masks that stay need examples that stay."""
-        return self.masking == "static"
+        return self.copies if self.masking == "static" else None
 
     def build(self, model: ModelConfig, vocabulary: int) -> "MaskedLanguageModel":
         """The objective with a fresh head."""
@@ -61,13 +68,13 @@ class MaskedLanguageModel:
         self.config = config
         width = model.stack.output_width
         self.head: Head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
-        self.choice = TargetChoice(config.rate, config.ngram, config.whole_word)
+        self.choice = TargetChoice(config.rate, config.ngram, config.lengths, config.whole_word)
         self.targets_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Hide tokens of the examples in place; the labels are the originals."""
-        if self.config.static:
-            draws = draws.static()
+        if self.config.versions is not None:
+            draws = draws.static(self.config.versions)
         chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws)
         examples.take(chosen)
         rows = np.flatnonzero(chosen)

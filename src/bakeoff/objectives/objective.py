@@ -41,9 +41,9 @@ class ObjectiveConfig(Config):
     """The objective needs bare running text, without [CLS] and [SEP] at the ends of a row."""
 
     @property
-    def static(self) -> bool:
-        """An example is the same in every epoch, its arrangement and all."""
-        return False
+    def versions(self) -> int | None:
+        """How many versions of an example there are, its arrangement and all; None: another one in every epoch."""
+        return None
 
     rewrites: ClassVar[bool] = False
     """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""

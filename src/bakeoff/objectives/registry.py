@@ -12,6 +12,7 @@ from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.permutation import PermutationConfig
+from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
@@ -30,6 +31,7 @@ AnyObjectiveConfig = Annotated[
     | WordStructureConfig
     | SpanCorruptionConfig
     | DenoisingConfig
+    | PrefixLanguageModelConfig
     | PermutationConfig,
     Field(discriminator="kind"),
 ]

@@ -12,6 +12,9 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
+ROUNDED = 8
+"""Rows without a fixed length are padded to a multiple of this, so that there are few shapes."""
+
 
 class SequenceToSequenceConfig(ObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
@@ -49,6 +52,11 @@ def gather(
     order = np.argsort(~kept, axis=1, kind="stable")[:, :length]
     real = np.take_along_axis(kept, order, 1)
     return np.where(real, np.take_along_axis(values, order, 1), pad), real
+
+
+def rounded(kept: NDArray[np.bool_]) -> int:
+    """A length that all rows of kept values fit into, a multiple of `ROUNDED`."""
+    return -(-int(kept.sum(1).max(initial=1)) // ROUNDED) * ROUNDED
 
 
 def with_end(

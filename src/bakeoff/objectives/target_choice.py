@@ -1,5 +1,7 @@
 """Which tokens of a row an objective predicts: single ones, words, or runs of words. N examples, T length."""
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,11 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
+
+RunLengths = Literal["inverse", "geometric"]
+
+GEOMETRIC = 0.2
+"""p of the geometric distribution of the lengths of SpanBERT's spans."""
 
 
 def free_sources(examples: Examples, tokenizer: Tokenizer) -> NDArray[np.int64]:
@@ -26,12 +33,16 @@ class TargetChoice:
 
     Args:
         rate: the share; at least one token of a row that has any.
-        ngram: choose runs of up to this many words, n words with probability proportional to 1/n.
+        ngram: choose runs of up to this many words.
+        lengths: the probability of n words is proportional to 1/n (inverse), or to 0.8^n (geometric).
         whole_word: choose all tokens of a word together, as runs do in any case.
     """
 
-    def __init__(self, rate: float, ngram: int = 1, whole_word: bool = False) -> None:
+    def __init__(self, rate: float, ngram: int = 1, lengths: RunLengths = "inverse", whole_word: bool = False) -> None:
         self.rate, self.ngram, self.whole_word = rate, ngram, whole_word
+        numbers = np.arange(1, ngram + 1)
+        probability = 1 / numbers if lengths == "inverse" else (1 - GEOMETRIC) ** numbers
+        self.bounds = np.cumsum(probability / probability.sum())[:-1]
 
     def choose(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.bool_]:
         """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted."""
@@ -76,9 +87,7 @@ class TargetChoice:
         if self.ngram == 1:
             return np.maximum(words, 0)
         # Runs of 1, 2, ... words are laid side by side over the row; choosing among them evenly keeps p(n).
-        probability = 1 / np.arange(1, self.ngram + 1)
-        bounds = np.cumsum(probability / probability.sum())
-        lengths = np.searchsorted(bounds[:-1], draws.uniform("ngram", length), side="right") + 1  # (N, T)
+        lengths = np.searchsorted(self.bounds, draws.uniform("ngram", length), side="right") + 1  # (N, T)
         ends = np.cumsum(lengths, 1)
         first_of_run = np.zeros((len(sources), length + 1), np.int64)
         rows = np.broadcast_to(np.arange(len(sources))[:, None], ends.shape)

@@ -1,0 +1,49 @@
+"""Prefix language modelling: the beginning of a text is read, the rest is written."""
+
+from typing import Literal
+
+import numpy as np
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, rounded, teach, with_end
+
+
+class PrefixLanguageModelConfig(SequenceToSequenceConfig):
+    """The encoder reads a prefix of each row, the decoder writes what follows (Raffel et al. 2020, section 3.2.3)."""
+
+    kind: Literal["prefix_lm"] = "prefix_lm"
+    """The objective's name."""
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "PrefixLanguageModel":
+        """The objective with a fresh head."""
+        return PrefixLanguageModel(model, vocabulary)
+
+
+class PrefixLanguageModel:
+    """Cuts rows in two, every place being equally likely; N examples, L tokens of text."""
+
+    name = "prefix_lm"
+
+    def __init__(self, model: ModelConfig, vocabulary: int) -> None:
+        self.head: Head = table_head(model, vocabulary)
+        self.targets_per_token = 1.0
+
+    def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the source and of the target of a row, as expected, each with its separator."""
+        return length // 2 + 1, length - length // 2 + 1
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Rewrite the rows: the source is the text before the cut, the target the text behind it."""
+        real, text = examples.documents > 0, examples.ids
+        column, length = np.arange(real.shape[1]), real.sum(1)
+        cut = 1 + draws.integers("prefix", np.maximum(length - 1, 1))[:, None]  # both parts have a token
+        source, kept = with_end(text, real & (column < cut), tokenizer.separator)
+        examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
+        target, kept = with_end(text, real & (column >= cut), tokenizer.separator)
+        return teach(examples, *gather(target, kept, rounded(kept), tokenizer.pad), tokenizer)
