@@ -224,6 +224,17 @@ def test_prepare_refuses(capsys, tmp_path, text_folder, corpus):
     assert not (tmp_path / "c").exists()
 
 
+def test_prepare_says_what_it_left_out(capsys, tmp_path):
+    lines = "".join(f"Line {i % 230} of a text.\n" for i in range(250))
+    (tmp_path / "a.txt").write_text(lines)
+    given = ["prepare", tmp_path / "a.txt", "--document-per-line", "--tokenizer", "character", "--out", tmp_path / "c"]
+    status, out, err = call(capsys, *given, "--deduplicate")
+    assert status == 0
+    assert re.search(r"documents +230", out)
+    assert re.search(r"skipped +20 duplicate documents", out)
+    assert "selecting" in err
+
+
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_an_interrupted_verb_says_so(tmp_path):
     lines = "".join(f"Sentence {i} of a text that is long enough to be interrupted.\n\n" for i in range(300_000))

@@ -36,6 +36,7 @@ def prepare(
         str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
     ] = None,
     field: Annotated[str, typer.Option(help="Field of .jsonl, column of .csv and .tsv, with the text.")] = "text",
+    deduplicate: Annotated[bool, typer.Option(help="Keep documents whose text is the same once.")] = False,
     errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
@@ -58,6 +59,7 @@ def prepare(
         document_per_line=document_per_line,
         document_separator=document_separator,
         field=field,
+        deduplicate=deduplicate,
         errors=errors,
         seed=seed,
         overwrite=overwrite,

@@ -1,4 +1,4 @@
-"""Text to corpus: a first reading trains the tokenizer, a second one encodes."""
+"""Text to corpus: a first reading trains the tokenizer, a second one encodes; one before them selects documents."""
 
 import os
 import platform
@@ -14,6 +14,7 @@ import tokenizers
 from bakeoff.corpus.files import find_files
 from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Sample, Survey, assign, survey
+from bakeoff.corpus.selection import SelectionOptions, select
 from bakeoff.corpus.sentences import RULE
 from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece, SourceOptions, TextReader
 from bakeoff.corpus.store import SPLITS, Corpus, Source
@@ -43,6 +44,7 @@ def prepare(
     document_per_line: bool = False,
     document_separator: str | None = None,
     field: str = "text",
+    deduplicate: bool = False,
     errors: Literal["strict", "replace"] = "strict",
     seed: int = 0,
     overwrite: bool = False,
@@ -62,6 +64,7 @@ def prepare(
         document_per_line: in .txt files each line is a document.
         document_separator: in .txt files a regular expression; each match within a line ends a document.
         field: field of .jsonl, or column of .csv and .tsv, that holds the text.
+        deduplicate: keep documents whose text is the same once.
         errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
         seed: chooses the tokenizer's sample and the held-out text.
         overwrite: replace a corpus at `out`.
@@ -84,6 +87,7 @@ def prepare(
         },
         "prepare",
     )
+    selected = SelectionOptions.parse({"deduplicate": deduplicate}, "prepare")
     check_target(Path(out), overwrite)
     given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
     config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
@@ -92,7 +96,13 @@ def prepare(
     sample = Sample(tokenizer_sample, seed) if given is None else None
 
     with Progress(progress, reader) as shown:
-        found = survey(shown.phase("reading", reader), seed, sample)
+        selection = select(shown.phase("selecting", reader), selected) if selected != SelectionOptions() else None
+
+        def text(phase: str) -> Iterator[Piece]:
+            pieces = shown.phase(phase, reader)
+            return pieces if selection is None else selection.keep(pieces)
+
+        found = survey(text("reading"), seed, sample)
         if found.documents == 0:
             raise UserError(f"{reader.files[0]}: there is no text here, nor in any other file that was given")
         record: dict[str, Any] = {}
@@ -105,13 +115,14 @@ def prepare(
         assert given is not None
         with CorpusWriter(out, given, overwrite) as writer:
             opened = [0, 0]
-            assigned = assign(shown.phase("encoding", reader), found, validation, seed)
+            assigned = assign(text("encoding"), found, validation, seed)
             jobs = _jobs(assigned, opened)
             for parts in encode_jobs(given, jobs, _workers(workers, reader)):
                 for name, part in zip(SPLITS, parts, strict=True):
                     writer.splits[name].append(*part)
             recorded = sum(split.documents for split in writer.splits.values())
             skips.update(reader.skips)
+            skips.update({} if selection is None else selection.skips)
             if sum(opened) > recorded:
                 skips["documents without tokens"] += sum(opened) - recorded
             return writer.finish(
@@ -122,6 +133,7 @@ def prepare(
                     ],
                     "options": {
                         **options.model_dump(),
+                        **selected.model_dump(),
                         "validation": validation,
                         "seed": seed,
                         "tokenizer": str(tokenizer) if sample is None else config.model_dump(),

@@ -1,0 +1,84 @@
+"""Which documents of the text are kept, found out in a reading of its own before any text is used."""
+
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.config import Config
+from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, Piece
+from bakeoff.errors import UserError
+
+_DIGEST = 16  # bytes: among a thousand million documents two different ones share it with a probability of 1e-21
+
+
+class SelectionOptions(Config):
+    """Which documents are kept."""
+
+    deduplicate: bool = False
+    """Of documents whose normalised text is the same the first is kept."""
+
+
+class Selection(NamedTuple):
+    """The documents that are kept."""
+
+    left_out: NDArray[np.bool_]
+    """(D,) whether each document of the text is left out."""
+    skips: dict[str, int]
+    """How many are left out, by reason."""
+
+    def keep(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+        """The pieces of the documents that are kept.
+
+        Args:
+            pieces: the text, as it was when the selection was made.
+
+        Raises:
+            UserError: it has more documents than it had then.
+        """
+        number = -1
+        kept = True
+        for piece in pieces:
+            if piece.opens == DOCUMENT:
+                number += 1
+                if number >= len(self.left_out):
+                    raise UserError("the text has changed while it was read; prepare again when it is complete")
+                kept = not self.left_out[number]
+            if kept:
+                yield piece
+
+
+def select(pieces: Iterable[Piece], options: SelectionOptions) -> Selection:
+    """Read the text and decide which of its documents are kept.
+
+    A document takes 16 bytes of memory, and about 60 for a moment at the end.
+
+    Args:
+        pieces: the text.
+        options: what to leave out.
+    """
+    digests = bytearray()
+    document = blake2b(digest_size=_DIGEST)
+    opened = False
+    for piece in pieces:
+        if piece.opens == DOCUMENT:
+            if opened:
+                digests += document.digest()
+            document, opened = blake2b(digest_size=_DIGEST), True
+        document.update(("\n" + piece.text if piece.opens == PARAGRAPH else piece.text).encode())
+    if opened:
+        digests += document.digest()
+    left_out = _copies(np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2))
+    skips = {"duplicate documents": int(np.count_nonzero(left_out))}
+    return Selection(left_out, {reason: count for reason, count in skips.items() if count})
+
+
+def _copies(digests: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """(D,) whether an earlier row of (D, 2) digests is the same."""
+    order = np.lexsort((digests[:, 0], digests[:, 1]))  # stable: equal ones stay in the order of the text
+    ordered = digests[order]
+    copies = np.zeros(len(digests), dtype=bool)
+    copies[order[1:]] = (ordered[1:] == ordered[:-1]).all(1)
+    return copies
