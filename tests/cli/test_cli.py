@@ -228,10 +228,11 @@ def test_prepare_says_what_it_left_out(capsys, tmp_path):
     lines = "".join(f"Line {i % 230} of a text.\n" for i in range(250))
     (tmp_path / "a.txt").write_text(lines)
     given = ["prepare", tmp_path / "a.txt", "--document-per-line", "--tokenizer", "character", "--out", tmp_path / "c"]
-    status, out, err = call(capsys, *given, "--deduplicate")
+    assert "--minimum-characters" in refused(capsys, *given, "--minimum-characters", 100)
+    status, out, err = call(capsys, *given, "--deduplicate", "--minimum-characters", 18)
     assert status == 0
-    assert re.search(r"documents +230", out)
-    assert re.search(r"skipped +20 duplicate documents", out)
+    assert re.search(r"documents +220", out)
+    assert re.search(r"skipped +20 documents below 18 characters, 10 duplicate documents", out)
     assert "selecting" in err
 
 

@@ -41,6 +41,16 @@ def test_the_first_of_equal_documents_is_kept(documents):
     assert kept(documents, ONCE) == (expected, {"duplicate documents": missing} if missing else {})
 
 
+@given(st.lists(st.lists(st.text("ab房", min_size=1, max_size=4), min_size=1, max_size=3), max_size=20), st.booleans())
+def test_short_documents_are_left_out(documents, deduplicate):
+    texts = ["\n".join(document) for document in documents]
+    long = [document for document, text in zip(documents, texts, strict=True) if len(text) >= 5]
+    left, skips = kept(documents, SelectionOptions(minimum_characters=5, deduplicate=deduplicate))
+    assert left == [document for i, document in enumerate(long) if not (deduplicate and document in long[:i])]
+    assert skips.get("documents below 5 characters", 0) == len(documents) - len(long)
+    assert skips.get("duplicate documents", 0) == len(long) - len(left)
+
+
 def test_where_paragraphs_and_pieces_end(tmp_path):
     assert kept([["ab"], ["a", "b"]], ONCE)[1] == {}
     cut = [Piece(DOCUMENT, "ab"), Piece(CONTINUATION, " cd"), Piece(DOCUMENT, "ab cd")]
@@ -85,6 +95,26 @@ def test_copies_in_several_files_and_forms(tmp_path):
     alone = prepare(tmp_path / "text" / "a.jsonl", tmp_path / "alone", tokenizer=BYTES)
     assert alone.fingerprint == corpus.fingerprint
     assert alone.manifest.options["deduplicate"] is False
+
+
+def test_minimum_characters_is_recorded(tmp_path):
+    texts = ["word " * (i % 50 + 1) for i in range(250)]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    corpus = prepare(tmp_path / "a.jsonl", tmp_path / "corpus", tokenizer=BYTES, minimum_characters=49)
+    expected = [text.strip() for text in texts if len(text.strip()) >= 49]
+    assert sorted(documents_of(corpus)) == sorted(expected)
+    assert corpus.summary()["skips"] == {"documents below 49 characters": 250 - len(expected)}
+    assert corpus.manifest.options["minimum_characters"] == 49
+
+
+@pytest.mark.parametrize(
+    ("minimum", "message"), [(-1, "minimum_characters: .* -1"), (500, "no document has 500 characters.*--minimum")]
+)
+def test_a_minimum_that_leaves_nothing(tmp_path, minimum, message):
+    (tmp_path / "a.txt").write_text("A short text.")
+    with pytest.raises(UserError, match=message):
+        prepare(tmp_path / "a.txt", tmp_path / "corpus", tokenizer=BYTES, minimum_characters=minimum)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
 def test_any_number_of_workers_selects_the_same(tmp_path):

@@ -37,6 +37,9 @@ def prepare(
     ] = None,
     field: Annotated[str, typer.Option(help="Field of .jsonl, column of .csv and .tsv, with the text.")] = "text",
     deduplicate: Annotated[bool, typer.Option(help="Keep documents whose text is the same once.")] = False,
+    minimum_characters: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters.")
+    ] = 0,
     errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
@@ -60,6 +63,7 @@ def prepare(
         document_separator=document_separator,
         field=field,
         deduplicate=deduplicate,
+        minimum_characters=minimum_characters,
         errors=errors,
         seed=seed,
         overwrite=overwrite,

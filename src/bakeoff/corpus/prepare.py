@@ -45,6 +45,7 @@ def prepare(
     document_separator: str | None = None,
     field: str = "text",
     deduplicate: bool = False,
+    minimum_characters: int = 0,
     errors: Literal["strict", "replace"] = "strict",
     seed: int = 0,
     overwrite: bool = False,
@@ -65,6 +66,7 @@ def prepare(
         document_separator: in .txt files a regular expression; each match within a line ends a document.
         field: field of .jsonl, or column of .csv and .tsv, that holds the text.
         deduplicate: keep documents whose text is the same once.
+        minimum_characters: leave out documents with fewer characters of normalised text.
         errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
         seed: chooses the tokenizer's sample and the held-out text.
         overwrite: replace a corpus at `out`.
@@ -87,7 +89,7 @@ def prepare(
         },
         "prepare",
     )
-    selected = SelectionOptions.parse({"deduplicate": deduplicate}, "prepare")
+    selected = SelectionOptions.parse({"deduplicate": deduplicate, "minimum_characters": minimum_characters}, "prepare")
     check_target(Path(out), overwrite)
     given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
     config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
@@ -104,6 +106,11 @@ def prepare(
 
         found = survey(text("reading"), seed, sample)
         if found.documents == 0:
+            if selection is not None and selection.left_out.any():
+                raise UserError(
+                    f"{reader.files[0]}: no document has {minimum_characters:,} characters, nor in any other file that "
+                    "was given; lower --minimum-characters"
+                )
             raise UserError(f"{reader.files[0]}: there is no text here, nor in any other file that was given")
         record: dict[str, Any] = {}
         if sample is not None:
