@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.sentences import RULE
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
@@ -57,6 +58,7 @@ def test_documents_come_back(tmp_path):
     assert 10 <= len(validation) <= 60
     summary = corpus.summary()
     assert summary["documents"] == 300
+    assert summary["sentence_rule"] == corpus.manifest.sentence_rule == RULE
     assert summary["held_out_documents"] == len(validation)
     assert summary["tokens"] == len(corpus.train.tokens) + len(corpus.validation.tokens)
     assert corpus.train.bytes + corpus.validation.bytes == sum(len(text.encode()) for text in documents)

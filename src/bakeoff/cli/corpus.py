@@ -78,7 +78,7 @@ def prepare(
         {
             "corpus": summary["path"],
             "documents": f"{summary['documents']:,}",
-            "sentences": f"{summary['sentences']:,}",
+            "sentences": f"{summary['sentences']:,}, split by {summary['sentence_rule']}",
             "tokens": f"{summary['tokens']:,}",
             "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
             f"{summary['held_out_unit']}",

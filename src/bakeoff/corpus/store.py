@@ -67,7 +67,7 @@ class Manifest(Config):
     options: dict[str, Any]
     """Options of `prepare`, complete."""
     sentence_rule: str
-    """Name of the rule that split sentences."""
+    """Name and version of the rule that split sentences."""
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
     originals: int
@@ -217,13 +217,14 @@ class Corpus:
                 )
 
     def summary(self) -> dict[str, Any]:
-        """Counts to print: documents, sentences, tokens, held-out tokens, skips, vocabulary, unigram entropy."""
+        """Counts to print (documents, sentences, tokens, ...), what was skipped, and the rule that split sentences."""
         train, validation = (self.manifest.splits[name] for name in SPLITS)
         return {
             "path": str(self.path),
             "fingerprint": self.fingerprint,
             "documents": self.manifest.originals,
             "sentences": train.sentences + validation.sentences,
+            "sentence_rule": self.manifest.sentence_rule,
             "tokens": train.tokens + validation.tokens,
             "held_out_documents": validation.documents,
             "held_out_tokens": validation.tokens,
