@@ -234,6 +234,10 @@ def test_prepare_says_what_it_left_out(capsys, tmp_path):
     assert re.search(r"documents +220", out)
     assert re.search(r"skipped +20 documents below 18 characters, 10 duplicate documents", out)
     assert "selecting" in err
+    assert "word order" not in out
+    status, out, _ = call(capsys, *given, "--overwrite", "--shuffle-ngrams", 2)
+    assert status == 0
+    assert "2-grams shuffled within each sentence" in out
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

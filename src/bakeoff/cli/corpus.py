@@ -40,6 +40,14 @@ def prepare(
     minimum_characters: Annotated[
         int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters.")
     ] = 0,
+    shuffle_ngrams: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Shuffle the n-grams of N words within each sentence, 1 all words: a control for word order.",
+        ),
+    ] = None,
     errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
@@ -64,6 +72,7 @@ def prepare(
         field=field,
         deduplicate=deduplicate,
         minimum_characters=minimum_characters,
+        shuffle_ngrams=shuffle_ngrams,
         errors=errors,
         seed=seed,
         overwrite=overwrite,
@@ -74,11 +83,13 @@ def prepare(
         print_json(summary)
         return
     skips = ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
+    ngrams = summary["shuffled_ngrams"]
     print_table(
         {
             "corpus": summary["path"],
             "documents": f"{summary['documents']:,}",
             "sentences": f"{summary['sentences']:,}, split by {summary['sentence_rule']}",
+            **({} if ngrams is None else {"word order": f"{ngrams}-grams shuffled within each sentence"}),
             "tokens": f"{summary['tokens']:,}",
             "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
             f"{summary['held_out_unit']}",

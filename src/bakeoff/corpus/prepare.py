@@ -20,6 +20,7 @@ from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece, SourceOptions, Text
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.tokenizer_training import new_words
+from bakeoff.corpus.word_order import NgramShuffle
 from bakeoff.corpus.worker import Job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter, check_target
 from bakeoff.errors import UserError
@@ -46,6 +47,7 @@ def prepare(
     field: str = "text",
     deduplicate: bool = False,
     minimum_characters: int = 0,
+    shuffle_ngrams: int | None = None,
     errors: Literal["strict", "replace"] = "strict",
     seed: int = 0,
     overwrite: bool = False,
@@ -67,8 +69,9 @@ def prepare(
         field: field of .jsonl, or column of .csv and .tsv, that holds the text.
         deduplicate: keep documents whose text is the same once.
         minimum_characters: leave out documents with fewer characters of normalised text.
+        shuffle_ngrams: shuffle the n-grams of so many words within each sentence, 1 all words; see `word_order`.
         errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
-        seed: chooses the tokenizer's sample and the held-out text.
+        seed: chooses the tokenizer's sample and the held-out text, and shuffles.
         overwrite: replace a corpus at `out`.
         workers: processes that encode; default one a core, at most four, and none for a small text.
         progress: True shows it on standard error; or is called with phase, bytes read and bytes in total.
@@ -80,6 +83,8 @@ def prepare(
         raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
     if tokenizer_sample < 1:
         raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
+    if shuffle_ngrams is not None and shuffle_ngrams < 1:
+        raise UserError(f"shuffle_ngrams: {shuffle_ngrams} is not a number of words above 0")
     options = SourceOptions.parse(
         {
             "document_per_line": document_per_line,
@@ -123,8 +128,9 @@ def prepare(
         with CorpusWriter(out, given, overwrite) as writer:
             opened = [0, 0]
             assigned = assign(text("encoding"), found, validation, seed)
+            shuffle = None if shuffle_ngrams is None else NgramShuffle(shuffle_ngrams, seed)
             jobs = _jobs(assigned, opened)
-            for parts in encode_jobs(given, jobs, _workers(workers, reader)):
+            for parts in encode_jobs(given, jobs, _workers(workers, reader), shuffle):
                 for name, part in zip(SPLITS, parts, strict=True):
                     writer.splits[name].append(*part)
             recorded = sum(split.documents for split in writer.splits.values())
@@ -141,6 +147,7 @@ def prepare(
                     "options": {
                         **options.model_dump(),
                         **selected.model_dump(),
+                        "shuffle_ngrams": shuffle_ngrams,
                         "validation": validation,
                         "seed": seed,
                         "tokenizer": str(tokenizer) if sample is None else config.model_dump(),
@@ -179,16 +186,16 @@ def _distinct_bytes(sample: Iterable[str]) -> int:
 
 def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[Job]:
     """Group pieces into jobs; counts in `opened` the documents of each part."""
-    job: Job = []
+    job = Job(0, [])
     length = 0
     for part, piece in assigned:
         opened[part] += piece.opens in (DOCUMENT, STRETCH)
-        job.append((part, piece))
+        job.pieces.append((part, piece))
         length += len(piece.text)
         if length >= _JOB:
             yield job
-            job, length = [], 0
-    if job:
+            job, length = Job(job.first + len(job.pieces), []), 0
+    if job.pieces:
         yield job
 
 

@@ -217,7 +217,7 @@ class Corpus:
                 )
 
     def summary(self) -> dict[str, Any]:
-        """Counts to print (documents, sentences, tokens, ...), what was skipped, and the rule that split sentences."""
+        """What to print: counts of documents, sentences and tokens, skips, how sentences were split and shuffled."""
         train, validation = (self.manifest.splits[name] for name in SPLITS)
         return {
             "path": str(self.path),
@@ -225,6 +225,7 @@ class Corpus:
             "documents": self.manifest.originals,
             "sentences": train.sentences + validation.sentences,
             "sentence_rule": self.manifest.sentence_rule,
+            "shuffled_ngrams": self.manifest.options.get("shuffle_ngrams"),
             "tokens": train.tokens + validation.tokens,
             "held_out_documents": validation.documents,
             "held_out_tokens": validation.tokens,

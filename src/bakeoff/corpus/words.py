@@ -59,3 +59,9 @@ def words_before(text: str, first: np.ndarray | None = None) -> np.ndarray:
     starts[0 if first is None else first[first < len(codes)]] = True
     np.cumsum(starts, out=count[1:])
     return count
+
+
+def separates_words(before: str, after: str) -> bool:
+    """Whether a word starts at the second of two characters that stand side by side, neither of them whitespace."""
+    kind = _classes()[ord(after)]
+    return bool(kind == _ALONE or (kind == _ORDINARY and _classes()[ord(before)] == _ALONE))

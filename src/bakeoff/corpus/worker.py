@@ -23,10 +23,17 @@ import numpy as np
 from bakeoff.corpus.sentences import split_sentences
 from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, STRETCH, Piece
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.corpus.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.errors import UserError
 
-Job = list[tuple[int, Piece]]
-"""Pieces of text in their order, each with the part of the corpus (0 or 1) that it belongs to."""
+
+class Job(NamedTuple):
+    """Text to encode in one go."""
+
+    first: int
+    """Number of the first piece in the whole text."""
+    pieces: list[tuple[int, Piece]]
+    """Pieces in their order, each with the part of the corpus (0 or 1) that it belongs to."""
 
 
 class Encoded(NamedTuple):
@@ -40,21 +47,23 @@ class Encoded(NamedTuple):
     stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the part's one before
 
 
-def encode_job(tokenizer: Tokenizer, job: Job) -> tuple[Encoded, Encoded]:
-    """Split the pieces of a job into sentences and encode them, each part by itself.
+def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = None) -> tuple[Encoded, Encoded]:
+    """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each part by itself.
 
     Paragraphs within a document are joined by a line end, which opens the first sentence of the later one.
     """
     sentences: tuple[list[str], list[str]] = ([], [])
     opened: tuple[list[int], list[int]] = ([], [])
     stretches: tuple[list[bool], list[bool]] = ([], [])
-    for part, piece in job:
+    found = [split_sentences("\n" + piece.text if piece.opens == PARAGRAPH else piece.text) for _, piece in job.pieces]
+    if shuffle is not None:
+        found = shuffle_ngrams(found, job.first, shuffle)
+    for (part, piece), split in zip(job.pieces, found, strict=True):
         own = sentences[part]
         if piece.opens in (DOCUMENT, STRETCH):
             opened[part].append(len(own))
             stretches[part].append(piece.opens == STRETCH)
-        text = "\n" + piece.text if piece.opens == PARAGRAPH else piece.text
-        own.extend(split_sentences(text))
+        own.extend(split)
     first, second = (_encode(tokenizer, *part) for part in zip(sentences, opened, stretches, strict=True))
     return first, second
 
@@ -73,20 +82,23 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
     return Encoded(ids, starts, lengths, documents, size, ~new)
 
 
-def encode_jobs(tokenizer: Tokenizer, jobs: Iterable[Job], workers: int) -> Iterator[tuple[Encoded, Encoded]]:
+def encode_jobs(
+    tokenizer: Tokenizer, jobs: Iterable[Job], workers: int, shuffle: NgramShuffle | None = None
+) -> Iterator[tuple[Encoded, Encoded]]:
     """Encode jobs and yield the results in the order of the jobs, the same for any number of workers.
 
     Args:
         tokenizer: what to encode with.
         jobs: read as the workers take them; at most two a worker are held.
         workers: number of processes; 0 encodes in this one.
+        shuffle: how to shuffle the words of each sentence.
 
     Raises:
         UserError: a worker died.
     """
     if workers == 0:
         for job in jobs:
-            yield encode_job(tokenizer, job)
+            yield encode_job(tokenizer, job, shuffle)
         return
     processes: list[subprocess.Popen[bytes]] = []
     idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
@@ -100,11 +112,11 @@ def encode_jobs(tokenizer: Tokenizer, jobs: Iterable[Job], workers: int) -> Iter
             idle.put(process)
 
     try:
-        text = tokenizer.to_string()
+        setup = (tokenizer.to_string(), shuffle)
         for _ in range(workers):
             process = _start()
             processes.append(process)
-            _send(process.stdin, text)
+            _send(process.stdin, setup)
             idle.put(process)
         waiting: deque[Future[tuple[Encoded, Encoded]]] = deque()
         for job in jobs:
@@ -173,14 +185,13 @@ def serve() -> None:
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the results
     with contextlib.suppress(EOFError, BrokenPipeError):
-        text = _receive(source)
-        assert isinstance(text, str)
+        text, shuffle = _receive(source)
         tokenizer = Tokenizer.from_string(text)
         while True:
             job = _receive(source)
             answer: tuple[Encoded, Encoded] | str
             try:
-                answer = encode_job(tokenizer, job)
+                answer = encode_job(tokenizer, job, shuffle)
             except Exception:
                 answer = traceback.format_exc()
             _send(target, answer)
