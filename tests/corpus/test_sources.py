@@ -1,5 +1,6 @@
 import gzip
 import json
+import sys
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -158,6 +159,14 @@ def test_paths_that_lead_nowhere(tmp_path):
         read(tmp_path)
     with pytest.raises(UserError, match="no text file matches"):
         read(tmp_path / "*.txt")
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_a_library_that_is_missing_is_named_before_anything_is_read(tmp_path, name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    files = [write(tmp_path / "a.txt", "text"), write(tmp_path / name, "x")]
+    with pytest.raises(UserError, match=rf'{name}: .* run pip install "bakeoff\[hub\]"'):
+        TextReader(files, SourceOptions())
 
 
 def test_bad_options(tmp_path):

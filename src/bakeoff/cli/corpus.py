@@ -10,7 +10,10 @@ from bakeoff.errors import UserError
 
 
 def prepare(
-    texts: Annotated[list[str], typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst.")],
+    texts: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst, and .parquet .arrow."),
+    ],
     out: Annotated[Path, typer.Option(help="Directory of the corpus.")],
     tokenizer: Annotated[
         str | None,
@@ -35,7 +38,7 @@ def prepare(
     document_separator: Annotated[
         str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
     ] = None,
-    field: Annotated[str, typer.Option(help="Field of .jsonl, column of .csv and .tsv, with the text.")] = "text",
+    field: Annotated[str, typer.Option(help="Field of .jsonl, column of the other formats, with the text.")] = "text",
     deduplicate: Annotated[bool, typer.Option(help="Keep documents whose text is the same once.")] = False,
     minimum_characters: Annotated[
         int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters.")

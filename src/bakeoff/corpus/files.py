@@ -15,16 +15,19 @@ import zstandard
 from bakeoff.errors import UserError
 
 KINDS = (".txt", ".jsonl", ".csv", ".tsv")
+COLUMNAR = (".parquet", ".arrow")
 _COMPRESSIONS = (".gz", ".zst")
-_SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst"
+_SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
 _PIECE = 1 << 16  # bytes of a line that are held at once
 LONGEST_RECORD = 1 << 27
 """Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
 
 
 def kind_of(path: Path) -> str | None:
-    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression; None for other files."""
+    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files."""
     suffix = path.suffix.lower()
+    if suffix in COLUMNAR:
+        return suffix
     if suffix in _COMPRESSIONS:
         suffix = Path(path.stem).suffix.lower()
     return suffix if suffix in KINDS else None
@@ -73,7 +76,8 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            if name.startswith("."):
+            # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
+            if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
                 continue
             if kind_of(Path(name)):
                 found.append(Path(parent, name))

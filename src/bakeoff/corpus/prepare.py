@@ -59,14 +59,14 @@ def prepare(
     The same text and options give the same corpus, byte for byte, whatever the number of workers.
 
     Args:
-        texts: .txt, .jsonl, .csv and .tsv files, each plain, .gz or .zst; folders and globs.
+        texts: .txt, .jsonl, .csv and .tsv files, each plain, .gz or .zst; .parquet and .arrow; folders and globs.
         out: folder of the corpus; it appears only when it is complete.
         tokenizer: what to train (default: a `TokenizerConfig` as it is), or the path of a `tokenizer.json`.
         tokenizer_sample: UTF-8 bytes of text to train the tokenizer on at most.
         validation: share of the text to hold out: whole documents, or runs of paragraphs below 200 documents.
         document_per_line: in .txt files each line is a document.
         document_separator: in .txt files a regular expression; each match within a line ends a document.
-        field: field of .jsonl, or column of .csv and .tsv, that holds the text.
+        field: field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the text.
         deduplicate: keep documents whose text is the same once.
         minimum_characters: leave out documents with fewer characters of normalised text.
         shuffle_ngrams: shuffle the n-grams of so many words within each sentence, 1 all words; see `word_order`.

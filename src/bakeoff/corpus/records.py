@@ -30,14 +30,14 @@ def read_records(
     kind = kind_of(path)
     if kind == ".jsonl":
         for number, record in _objects(path, lines):
-            yield number, [record[_existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
+            yield number, [record[existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
         return
     places: list[int] | None = None
     header: list[str] = []
     for number, row in _csv_rows(path, lines) if kind == ".csv" else _tsv_rows(lines):
         if places is None:
             header = [name.strip() for name in row]
-            places = [header.index(_existing(name, header, f"{path}:{number}", "column", advice)) for name in names]
+            places = [header.index(existing(name, header, f"{path}:{number}", "column", advice)) for name in names]
         elif len(row) < len(header) or any(row[len(header) :]):
             # A row that is too long or too short has probably moved a value to another column.
             raise UserError(f"{path}:{number}: the row has {len(row)} columns, the first line {len(header)}; mend it")
@@ -105,8 +105,19 @@ def _csv_rows(path: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
         raise UserError(f"{path}:{reader.line_num}: broken CSV ({error}); is a quotation mark left open?") from None
 
 
-def _existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
-    """The name, which must be among the existing ones."""
+def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
+    """The name, which must be among the existing ones.
+
+    Args:
+        name: the field or column that is wanted.
+        names: those that exist.
+        where: the file, and the line where there is one.
+        what: "field" or "column".
+        advice: what to do about one that is missing.
+
+    Raises:
+        UserError: it is not among them.
+    """
     if name in names:
         return name
     shown = ", ".join(str(key)[:40] for key in names[:20]) or "none"

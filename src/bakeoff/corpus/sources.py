@@ -1,4 +1,4 @@
-"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, each plain or compressed."""
+"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow."""
 
 import re
 import unicodedata
@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from bakeoff.config import Config
-from bakeoff.corpus.files import Line, LineReader, kind_of
+from bakeoff.corpus.columns import ColumnReader
+from bakeoff.corpus.files import COLUMNAR, Line, LineReader, kind_of
 from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
 
 CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
+_ADVICE = "; name the one with the text by --field"
 _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
 
 
@@ -24,7 +26,7 @@ class SourceOptions(Config):
     document_separator: str | None = None
     """In .txt files a regular expression, looked for in each line; each match ends a document and is left out."""
     field: str = "text"
-    """Field of .jsonl, or column of .csv and .tsv, that holds the text."""
+    """Field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the text."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
 
@@ -50,7 +52,8 @@ class TextReader:
         """Read `files` in their order.
 
         Raises:
-            UserError: the separator is not a regular expression, or contradicts `document_per_line`.
+            UserError: the separator is not a regular expression, or contradicts `document_per_line`; or a file is
+                .parquet or .arrow and `pyarrow` is not installed.
         """
         self.files = list(files)
         self.sizes = [_size(file) for file in self.files]
@@ -58,7 +61,11 @@ class TextReader:
         self._options = options
         self._separator: re.Pattern[str] | None = None
         self._done = 0
-        self._lines: LineReader | None = None
+        self._current: LineReader | ColumnReader | None = None
+        for file in self.files:
+            if kind_of(file) in COLUMNAR:
+                ColumnReader(file, options.errors)  # a library that is missing is told before anything is read
+                break
         if options.document_separator is not None:
             if options.document_per_line:
                 raise UserError("document_separator and document_per_line exclude each other; give one of them")
@@ -70,7 +77,7 @@ class TextReader:
 
     def bytes_read(self) -> int:
         """Bytes on disk that have been read, of `sum(sizes)`."""
-        return self._done + (self._lines.position() if self._lines else 0)
+        return self._done + (self._current.position() if self._current else 0)
 
     def __iter__(self) -> Iterator[Piece]:
         """Stream the pieces; empty files and empty documents are counted in `skips`.
@@ -84,13 +91,17 @@ class TextReader:
             if size == 0:
                 self.skips["empty files"] += 1
                 continue
-            self._lines = LineReader(file, self._options.errors)
-            yield from self._clean(self._raw(file, self._lines))
+            yield from self._clean(self._raw(file))
             self._done += size
-            self._lines = None
+            self._current = None
 
-    def _raw(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
-        return self._text(lines) if kind_of(file) == ".txt" else self._records(file, lines)
+    def _raw(self, file: Path) -> Iterator[tuple[int, str]]:
+        kind = kind_of(file)
+        if kind in COLUMNAR:
+            self._current = columns = ColumnReader(file, self._options.errors)
+            return self._rows(file, columns)
+        self._current = lines = LineReader(file, self._options.errors)
+        return self._text(lines) if kind == ".txt" else self._records(file, lines)
 
     def _clean(self, raw: Iterator[tuple[int, str]]) -> Iterator[Piece]:
         """Normalise, drop what is empty, cut what is long."""
@@ -155,9 +166,13 @@ class TextReader:
 
     def _records(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
         field, errors = self._options.field, self._options.errors
-        advice = "; name the one with the text by --field"
-        for number, (value,) in read_records(file, lines, [field], advice):
+        for number, (value,) in read_records(file, lines, [field], _ADVICE):
             yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors))
+
+    def _rows(self, file: Path, columns: ColumnReader) -> Iterator[tuple[int, str]]:
+        field, errors = self._options.field, self._options.errors
+        for number, value in columns.values(field, _ADVICE):
+            yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors))
 
 
 def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
