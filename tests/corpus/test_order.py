@@ -26,13 +26,78 @@ def test_seeds_and_epochs_have_orders_of_their_own():
     assert len(orders) == 16
 
 
-@pytest.mark.parametrize("size", [2, 3, 5, 10])
-def test_each_position_is_uniform_over_the_examples(size):
-    seeds = 3000
-    orders = np.stack([permute(np.arange(size), size, seed, 0) for seed in range(seeds)])
-    for position in range(size):
-        counts = np.bincount(orders[:, position], minlength=size)
-        assert stats.chisquare(counts).pvalue > 1e-5
+def chance_of_positions(orders):
+    """P-value of a chi-square over the table of position and example.
+
+    A permutation's table has one entry a row and column, so that the (n - 1)^2 directions in which it can differ from
+    the mean all have the variance 1 / (n - 1).
+    """
+    count, size = orders.shape
+    table = np.bincount((orders + size * np.arange(size)).ravel(), minlength=size * size)
+    statistic = ((table - count / size) ** 2).sum() * (size - 1) / count
+    return stats.chi2.sf(statistic, (size - 1) ** 2)
+
+
+def chance_of_successors(orders):
+    """P-value of a chi-square over the table of each example and the one that follows it.
+
+    The entries of one permutation's table depend on each other: two of them are 1 together with a probability of
+    1 / (n (n - 1)), or never if they share a row or a column or are each other's reverse. The sum of squares is
+    compared with the scaled chi-square distribution that has the mean and the variance which follow (Satterthwaite).
+    """
+    count, size = orders.shape
+    table = np.bincount((orders[:, :-1] * size + orders[:, 1:]).ravel(), minlength=size * size).reshape(size, size)
+    pairs = size * (size - 1)
+    statistic = ((table - count / size)[~np.eye(size, dtype=bool)] ** 2).sum() / count
+    mean = pairs * (1 / size - 1 / size**2)
+    apart = pairs - 1 - 2 * (size - 2) - 1  # other pairs than one itself, its row, its column and its reverse
+    squares = (1 / size - 1 / size**2) ** 2 + (2 * (size - 2) + 1) / size**4 + apart * (1 / pairs - 1 / size**2) ** 2
+    scale = pairs * squares / mean
+    return stats.chi2.sf(statistic / scale, mean / scale)
+
+
+def chance_of_next_epochs(orders):
+    """P-value of a chi-square over the places that an example has in two epochs that follow each other."""
+    places = np.argsort(orders, axis=1)
+    return chance_of_positions(np.take_along_axis(places[1:], orders[:-1], axis=1)[::2])
+
+
+CHANCES = (chance_of_positions, chance_of_successors, chance_of_next_epochs)
+
+
+@pytest.mark.parametrize("sizes", [range(2, 31), range(31, 61), range(61, 81), range(81, 101), [1000]], ids=str)
+def test_orders_are_uniform(sizes):
+    """Each example once an epoch, at any place, behind any other one, whatever its place in the epoch before."""
+    for size in sizes:
+        epochs = max(300, 5 * size)  # at least five of each entry of the tables
+        orders = np.stack([permute(np.arange(size), size, seed=size, epoch=epoch) for epoch in range(epochs)])
+        assert (np.sort(orders, axis=1) == np.arange(size)).all()
+        if size >= 20:
+            assert len(np.unique(orders, axis=0)) == epochs
+        for chance in CHANCES:
+            assert 1e-5 < chance(orders) < 1 - 1e-5, (size, chance.__name__)
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 10, 50])
+def test_the_first_orders_of_all_seeds_are_uniform(size):
+    orders = np.stack([permute(np.arange(size), size, seed, 0) for seed in range(3000)])
+    for chance in CHANCES:
+        assert 1e-5 < chance(orders) < 1 - 1e-5, chance.__name__
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 20, 100])
+def test_the_chances_are_those_of_true_shuffles(size):
+    """Of a generator's own permutations they are uniform; each finds the order that is wrong in its way."""
+    generator = np.random.default_rng(0)
+    several = [generator.permuted(np.tile(np.arange(size), (5 * size + 400, 1)), axis=1) for _ in range(100)]
+    for chance in CHANCES:
+        assert stats.kstest([chance(orders) for orders in several], "uniform").pvalue > 1e-4
+    if size >= 20:
+        orders = several[0]
+        moved = (np.arange(size) + generator.integers(size, size=(len(orders), 1))) % size
+        assert chance_of_successors(moved) < 1e-9  # every place equally often, but always the same one behind it
+        assert chance_of_positions(np.where(orders[:, :1] < size // 2, np.sort(orders, axis=1), orders)) < 1e-9
+        assert chance_of_next_epochs(np.repeat(orders, 2, axis=0)) < 1e-9
 
 
 @pytest.mark.parametrize("size", [1000, 100_000])
