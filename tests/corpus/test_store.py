@@ -67,6 +67,11 @@ def test_stretches_of_one_document_share_its_number(tmp_path, tokenizer):
     assert corpus.train.originals.tolist() == [0, 1, 2, 2, 3, 4, 4, 4]
 
 
+def test_a_corpus_without_the_options_of_later_versions_opens(corpus):
+    assert Corpus.open(corpus.path).manifest.options == {}
+    assert Corpus.open(corpus.path).summary()["shuffled_ngrams"] is None
+
+
 def test_arrays(corpus, tokenizer):
     for split in (corpus.train, corpus.validation):
         assert split.tokens.tolist() == [5, 6, 7, 8, 5, 5]
