@@ -1,0 +1,117 @@
+"""How many tokens a second each objective makes batches of, on one core, from a real corpus.
+
+    python benchmarks/batches.py CORPUS [--seconds 5] [--large]
+
+Rows of 512 tokens, 32 a batch, made in chunks of 256 as in training. With --large also how long the first batch of a
+corpus of ten billion tokens takes (sparse files of zeros, made in a temporary folder), and a batch far into a training.
+"""
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from bakeoff.corpus.store import Corpus, Split, SplitCounts
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.objectives.batches import Batches
+from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.training.device import processor_name
+from bakeoff.training.pretraining_model import build_on_meta
+
+BATCH = 32
+ROWS = {"blocks": {"format": "blocks", "length": 512, "isolate": False}}
+ROWS |= {name: {"format": name, "length": 512} for name in ("full_sentences", "doc_sentences", "segment_pair")}
+
+CASES: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
+    "mlm": ("bert-tiny", "blocks", [{"kind": "mlm"}]),
+    "mlm, whole words": ("bert-tiny", "blocks", [{"kind": "mlm", "whole_word": True}]),
+    "mlm, n-grams": ("bert-tiny", "blocks", [{"kind": "mlm", "ngram": 3}]),
+    "mlm on full_sentences": ("bert-tiny", "full_sentences", [{"kind": "mlm"}]),
+    "mlm on doc_sentences": ("bert-tiny", "doc_sentences", [{"kind": "mlm"}]),
+    "mlm and nsp": ("bert-tiny", "segment_pair", [{"kind": "mlm"}, {"kind": "nsp"}]),
+    "mlm and sop": ("bert-tiny", "segment_pair", [{"kind": "mlm"}, {"kind": "sop"}]),
+    "mlm and word_structure": ("bert-tiny", "blocks", [{"kind": "mlm"}, {"kind": "word_structure"}]),
+    "clm": ("gpt-tiny", "blocks", [{"kind": "clm"}]),
+    "permutation": ("xlnet-tiny", "segment_pair", [{"kind": "permutation"}]),
+    "span_corruption": ("t5-tiny", "blocks", [{"kind": "span_corruption"}]),
+    "denoising": ("t5-tiny", "blocks", [{"kind": "denoising"}]),
+    "prefix_lm": ("t5-tiny", "blocks", [{"kind": "prefix_lm"}]),
+}
+
+
+def recipe_of(case: str) -> Recipe:
+    name, rows, objective = CASES[case]
+    changes = {"objective": objective, "input": ROWS[rows], "training.batch": BATCH}
+    return load_recipe(name, {**changes, "model.embedding.length": 512})
+
+
+def batches_of(recipe: Recipe, split: Split, tokenizer: Tokenizer) -> Batches:
+    objectives = build_on_meta(recipe, tokenizer.size).objectives
+    return Batches(split, tokenizer, recipe.input, recipe.objective, objectives, 0, BATCH, BATCH)
+
+
+def tokens_a_second(batches: Batches, seconds: float) -> float:
+    """After one chunk that warms up."""
+    chunk = max(1, 256 // BATCH)
+    batches.step(0)
+    tokens, step, began = 0, chunk, time.perf_counter()
+    while (passed := time.perf_counter() - began) < seconds:
+        for place in range(step, step + chunk):
+            tokens += sum(part.tokens for part in batches.step(place))
+        step += chunk
+    return tokens / passed
+
+
+class SparseText(Split):
+    """Ten billion tokens, all zero, in documents of 2,000."""
+
+    def __init__(self, folder: Path, tokens: int) -> None:
+        for name, bytes_each in (("tokens", 2), ("words", 1 / 8)):
+            with (folder / name).open("wb") as file:
+                file.truncate(int(tokens * bytes_each))
+        self.tokens = np.memmap(folder / "tokens", "uint16", "r")
+        self._words = np.memmap(folder / "words", "uint8", "r")
+        self.documents = np.arange(0, tokens + 1, 2000, dtype=np.int64)
+        self.sentences = self.documents
+        self.originals = np.arange(len(self.documents) - 1)
+        self.bytes = tokens
+        documents = len(self.documents) - 1
+        self.counts = SplitCounts(
+            tokens=tokens, sentences=documents, documents=documents, words=0, bytes=tokens, unigram_entropy=1.0
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("corpus")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--large", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    corpus = Corpus.open(options.corpus)
+    print(
+        f"{processor_name()}, {len(corpus.train.tokens):,} tokens\n\n| objective | million tokens a second |\n|---|---|"
+    )
+    for case in CASES:
+        rate = tokens_a_second(batches_of(recipe_of(case), corpus.train, corpus.tokenizer), options.seconds)
+        print(f"| {case} | {rate / 1e6:.2f} |", flush=True)
+    if not options.large:
+        return
+    print("\n| ten billion tokens | first batch, s | step 1,000,000, s |\n|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        text = SparseText(Path(folder), 10_000_000_000)
+        for case in ("mlm", "clm", "span_corruption"):
+            seconds = []
+            for step in (0, 1_000_000):
+                began = time.perf_counter()
+                batches_of(recipe_of(case), text, corpus.tokenizer).step(step)
+                seconds.append(time.perf_counter() - began)
+            print(f"| {case} | {seconds[0]:.2f} | {seconds[1]:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
