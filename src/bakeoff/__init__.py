@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from bakeoff.inference.generate import generate
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inspection.inspect import inspect
+    from bakeoff.inspection.peek import peek
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
     from bakeoff.tasks.data import TaskConfig
@@ -34,6 +35,7 @@ _HOMES = {
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
     "load_recipe": "bakeoff.recipe",
+    "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
     "pretrain": "bakeoff.training.pretrain",
@@ -53,6 +55,7 @@ __all__ = [
     "generate",
     "inspect",
     "load_recipe",
+    "peek",
     "predict",
     "prepare",
     "pretrain",

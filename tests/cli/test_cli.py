@@ -31,7 +31,7 @@ def refused(capsys, *arguments):
     return last.removeprefix("bakeoff: ")
 
 
-VERBS = ["demo", "recipes", "show", "prepare", "pretrain", "finetune", "evaluate", "predict"]
+VERBS = ["demo", "recipes", "show", "prepare", "peek", "pretrain", "finetune", "evaluate", "predict"]
 VERBS += ["generate", "inspect", "compare", "speed"]
 SMALL = ["--set", "model.encoder.width=32", "--set", "model.encoder.block.ffn.width=32", "--set", "input.length=32"]
 SMALL += ["--set", "training.batch=8"]
@@ -87,6 +87,7 @@ def test_help_needs_no_torch():
         "recipes",
         "show",
         "prepare",
+        "peek",
         "pretrain",
         "finetune",
         "evaluate",
@@ -238,6 +239,31 @@ def test_prepare_says_what_it_left_out(capsys, tmp_path):
     status, out, _ = call(capsys, *given, "--overwrite", "--shuffle-ngrams", 2)
     assert status == 0
     assert "2-grams shuffled within each sentence" in out
+
+
+def test_peek_shows_examples_or_refuses(capsys, tmp_path, corpus):
+    on_corpus = ["bert-tiny", "--corpus", corpus.path, "--set", "input.length=32"]
+    status, out, err = call(capsys, "peek", *on_corpus, "--examples", 2)
+    assert (status, err) == (0, "")
+    assert re.search(r"^row 2  \d+ tokens \(A \d+, B \d+\).*; nsp: B ", out, re.MULTILINE)
+    assert "row 3" not in out
+    assert "\x1b" not in out
+    status, out, _ = call(capsys, "peek", *on_corpus, "--held-out", "--json")
+    found = json.loads(out)
+    assert found["held_out"] is True
+    assert len(found["rows"]) == 3
+    assert "missing: no such corpus; make one" in refused(capsys, "peek", "bert-tiny", "--corpus", tmp_path / "missing")
+    assert "did you mean 'bert-mini'" in refused(capsys, "peek", "bert-mni", "--corpus", corpus.path)
+    assert "use segment_pair" in refused(capsys, "peek", *on_corpus, "--set", "input.format=blocks")
+    assert "--examples" in refused(capsys, "peek", *on_corpus, "--examples", 0)
+    (tmp_path / "one.txt").write_text(
+        "The river is old. The stone is new. The house is green.\n\n" * 40, encoding="utf-8"
+    )
+    single = ["--tokenizer", "character", "--document-separator", "XXX", "--out", tmp_path / "one"]
+    assert call(capsys, "prepare", tmp_path / "one.txt", *single)[0] == 0
+    message = refused(capsys, "peek", "bert-tiny", "--corpus", tmp_path / "one")
+    assert "nsp takes text from other documents" in message
+    assert "use sop" in message
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")

@@ -1,11 +1,35 @@
-"""`bakeoff inspect`."""
+"""`bakeoff peek` and `inspect`."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, print_json
+from bakeoff.cli.output import Device, Json, Seed, Set, print_json
+
+
+def peek(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
+    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made.")],
+    examples: Annotated[int, typer.Option(min=1, help="Rows to show.")] = 3,
+    held_out: Annotated[bool, typer.Option("--held-out", help="Held-out text in place of the training's.")] = False,
+    set: Set = [],  # noqa: B006
+    seed: Seed = 0,
+    json: Json = False,
+) -> None:
+    """Print a few examples as the model would be trained on them: what it reads, and what it has to predict.
+
+    Example: bakeoff peek bert-mini --corpus corpora/mine --set input.length=64
+    """
+    from bakeoff.inspection.peek import peek as peek_at
+    from bakeoff.inspection.terminal import print_peek
+    from bakeoff.recipe import load_recipe
+
+    found = peek_at(load_recipe(recipe, set), corpus, examples=examples, held_out=held_out, seed=seed)
+    if json:
+        print_json(found.model_dump())
+    else:
+        print_peek(found)
 
 
 def inspect(

@@ -92,6 +92,9 @@ class Pairs:
 class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""
 
+    labels: ClassVar[tuple[str, ...]]
+    """What each label says, in words."""
+
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
         ...

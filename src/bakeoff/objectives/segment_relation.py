@@ -67,11 +67,11 @@ class SentenceStructureConfig(SegmentRelationConfig):
 class SegmentRelation:
     """Predicts the label of each pair from the hidden state of its first position."""
 
-    classes: ClassVar[int] = 2
+    labels: ClassVar[tuple[str, ...]]
 
     def __init__(self, name: str, model: ModelConfig) -> None:
         self.name = name
-        self.head: Head = SentenceHead(model.stack.output_width, self.classes)
+        self.head: Head = SentenceHead(model.stack.output_width, len(self.labels))
         self.targets_per_token = 0.0  # one a row: nothing beside the tokens
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
@@ -82,6 +82,8 @@ class SegmentRelation:
 
 class NextSentence(SegmentRelation):
     """Half of the second segments are replaced by text from another document."""
+
+    labels = ("B follows A", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Replace with probability 1/2; a pair for which no replacement fits into the row stays as it is.
@@ -97,6 +99,8 @@ class NextSentence(SegmentRelation):
 class SentenceOrder(SegmentRelation):
     """Half of the pairs are swapped."""
 
+    labels = ("B follows A", "A and B are swapped")
+
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Swap with probability 1/2."""
         swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
@@ -106,7 +110,7 @@ class SentenceOrder(SegmentRelation):
 class SentenceStructure(SegmentRelation):
     """A third of the second segments come from another document; half of the other pairs are swapped."""
 
-    classes = 3
+    labels = ("B follows A", "A and B are swapped", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Replace with probability 1/3, else swap with probability 1/2, also where no replacement fits.

@@ -1,0 +1,120 @@
+"""Examples as a recipe would be trained on them: the rows of the very batches that the training makes."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count, islice
+from pathlib import Path
+
+from bakeoff.config import Config
+from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
+from bakeoff.inspection.rows import Row, RowReader
+from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.training.speed import make_batches
+
+EXAMPLES = 3
+"""Rows that are shown where nobody says how many."""
+
+
+class Drawn(Config):
+    """What one objective has drawn over all rows that are shown."""
+
+    objective: str
+    """Its name."""
+    targets: int
+    """How many predictions of tokens it makes."""
+    share: float
+    """The same as a share of the rows' tokens, padding and sources not counted; in two directions of twice as many."""
+    counts: dict[str, int]
+    """How many of them are masked, replaced, kept; or how many rows have which relation between their segments."""
+
+
+class Peek(Config):
+    """Some rows, and what was drawn for them."""
+
+    recipe: str
+    """The recipe's name."""
+    corpus: str
+    """The corpus."""
+    corpus_fingerprint: str
+    """Its fingerprint."""
+    held_out: bool
+    """Whether the rows are held-out text."""
+    seed: int
+    """The training's seed; without effect on held-out text, where what is drawn never changes."""
+    epoch_rows: int
+    """How many rows this text has; a training goes over them again and again, drawn anew."""
+    rows: list[Row]
+    """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
+    packing: float
+    """Share of the places of rows and sources that hold tokens; the rest is padding."""
+    drawn: list[Drawn]
+    """What was drawn, by objective."""
+
+
+def peek(
+    recipe: str | Path | Recipe,
+    corpus: str | Path,
+    *,
+    examples: int = EXAMPLES,
+    held_out: bool = False,
+    seed: int = 0,
+) -> Peek:
+    """Read the first examples that a training of a recipe on a corpus would see, or those of its held-out loss.
+
+    They are taken from the batches that the training itself makes. No model is made.
+
+    Args:
+        recipe: a recipe, its name or its file.
+        corpus: a directory that `prepare` made; its tokenizer is used.
+        examples: how many rows; of held-out text at most `training.validation_examples`.
+        held_out: the held-out text in place of the training's.
+        seed: the training's seed.
+
+    Raises:
+        UserError: no such recipe or corpus, or the corpus has nothing for this recipe.
+    """
+    if examples < 1:
+        raise UserError(f"peek: {examples} examples; ask for one at least")
+    loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    text = Corpus.open(corpus)
+    module = build_on_meta(loaded, text.tokenizer.size)
+    batches = make_batches(loaded, module, text, seed, held_out)
+    reader = RowReader(loaded, module.objectives, text.tokenizer)
+    parts = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
+    places = ((part, index) for part in parts for index in range(len(part.ids)))
+    rows = [reader.read(part, index, number) for number, (part, index) in enumerate(islice(places, examples), 1)]
+    length = sum(row.length + row.source_length for row in rows)
+    return Peek(
+        recipe=loaded.name,
+        corpus=str(text.path),
+        corpus_fingerprint=text.fingerprint,
+        held_out=held_out,
+        seed=seed,
+        epoch_rows=batches.format.size,
+        rows=rows,
+        packing=sum(row.tokens + row.source_tokens for row in rows) / length,
+        drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
+    )
+
+
+def _steps(batches: Batches) -> Iterator[Batch]:
+    """The parts of all steps, made when they are asked for."""
+    for step in count():
+        yield from batches.step(step)
+
+
+def _drawn(objective: str, rows: Sequence[Row], directions: int) -> Drawn:
+    targets = sum(row.targets.get(objective, 0) for row in rows)
+    pieces = (piece for row in rows for line in row.lines for piece in line.pieces)
+    kinds = Counter(each.kind for each in pieces if each.objective == objective)
+    counts = {kind: kinds[kind] for kind in ("masked", "replaced", "kept") if kinds[kind]}
+    relations = Counter(row.relations[objective] for row in rows if objective in row.relations)
+    return Drawn(
+        objective=objective,
+        targets=targets,
+        share=targets / (directions * sum(row.tokens for row in rows)),
+        counts={**counts, **dict(sorted(relations.items()))},
+    )

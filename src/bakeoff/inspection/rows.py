@@ -1,0 +1,176 @@
+"""A row of a batch in words: its text, what is predicted of it, how its segments relate, how much is padding."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.config import Config
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.inspection.pieces import Mark, Piece, Speller
+from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.objective import Objective, TwoStream
+from bakeoff.objectives.pairs import Relation
+from bakeoff.objectives.word_structure import RUN, WordStructure
+from bakeoff.recipe import Recipe
+
+
+class Line(Config):
+    """A part of a row that is a text of its own."""
+
+    name: str
+    """input; A and B where there are segments; document 1, 2, ... where there are several; what is only read is context,
+    or context 1, 2, ...; source and target of a sequence-to-sequence model, the target being what its decoder reads
+    and, at the end, has to write last."""
+    pieces: list[Piece]
+    """The text, in order."""
+
+
+class Row(Config):
+    """One example as the model is trained on it."""
+
+    number: int
+    """Its number among the rows that were asked for, counted from 1."""
+    length: int
+    """T, places of the row, padding included."""
+    tokens: int
+    """How many of them hold tokens."""
+    source_length: int
+    """U, places of the source, padding included; 0: there is none."""
+    source_tokens: int
+    """How many of them hold tokens."""
+    targets: dict[str, int]
+    """How many predictions of tokens each objective makes; in two directions those of both."""
+    relations: dict[str, str]
+    """How the segments relate, in words, by the objective that asks for it."""
+    lines: list[Line]
+    """The text, without padding."""
+
+
+class RowReader:
+    """Reads rows of batches; T length, U length of the source, P rows of a second stream.
+
+    Args:
+        recipe: the recipe whose batches they are.
+        objectives: the objectives that it builds.
+        tokenizer: the corpus's.
+    """
+
+    def __init__(self, recipe: Recipe, objectives: Sequence[Objective], tokenizer: Tokenizer) -> None:
+        self.recipe, self.objectives = recipe, objectives
+        self.speller = Speller(tokenizer)
+
+    def read(self, batch: Batch, index: int, number: int) -> Row:
+        """Row `index` of a batch or of a part of one, reported under a number."""
+        ids: list[int] = batch.ids[index].tolist()
+        documents = np.ones(len(ids), np.int64)
+        if batch.documents is not None:
+            documents = batch.documents[index].numpy()
+        elif batch.real is not None:
+            documents = batch.real[index].numpy().astype(np.int64)
+        tokens = int((documents > 0).sum())
+        segments = None if batch.segments is None else batch.segments[index, :tokens].numpy()
+        source, source_length = self._source(batch, index)
+        marks: dict[int, Mark] = {}
+        context = 0
+        following: list[Piece] = []
+        targets, relations = {}, {}
+        for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
+            slots, labels = self._predicted(batch, index, objective.name)
+            if config.relates_segments:
+                relations[objective.name] = cast(Relation, objective).labels[labels[0]]
+                continue
+            targets[objective.name] = len(labels)
+            if config.running:
+                context = int(slots[0]) // self.recipe.model.directions if len(slots) else tokens
+                following += self._following(objective.name, slots, labels, ids[:tokens])
+            else:
+                marks |= _marks(objective, batch, index, slots, labels)
+        lines = [] if batch.source is None else [Line(name="source", pieces=source)]
+        for name, start, stop in self._parts(documents[:tokens], segments, context):
+            pieces = self.speller.pieces(ids, marks, start, stop)
+            lines.append(Line(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
+        return Row(
+            number=number,
+            length=len(ids),
+            tokens=tokens,
+            source_length=source_length,
+            source_tokens=sum(len(piece.ids) for piece in source),
+            targets=targets,
+            relations=relations,
+            lines=lines,
+        )
+
+    def _source(self, batch: Batch, index: int) -> tuple[list[Piece], int]:
+        """What the encoder of a sequence-to-sequence model reads, and its length with padding."""
+        if batch.source is None:
+            return [], 0
+        ids: list[int] = batch.source.ids[index].tolist()
+        tokens = len(ids) if batch.source.real is None else int(batch.source.real[index].sum())
+        return self.speller.pieces(ids, {}, 0, tokens), len(ids)
+
+    def _predicted(self, batch: Batch, index: int, name: str) -> tuple[NDArray[np.int64], list[int]]:
+        """(n,) slots among the row's T + P hidden states, times directions, and what is predicted at each."""
+        length = batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1]
+        slots = length * self.recipe.model.directions
+        rows, labels = (part.numpy() for part in batch.targets[name])
+        low, high = np.searchsorted(rows, [index * slots, (index + 1) * slots])
+        return rows[low:high] - index * slots, labels[low:high].tolist()
+
+    def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[Piece]:
+        """What is predicted from a row's last token; all else is in the row, next to where it is predicted from."""
+        pieces = []
+        places, directions = np.divmod(slots, self.recipe.model.directions)
+        for place, direction, label in zip(places.tolist(), directions.tolist(), labels, strict=True):
+            beside = place - 1 if direction else place + 1
+            if beside < len(ids):
+                assert ids[beside] == label, f"{name} predicts at {place} what is no neighbour"
+                continue
+            pieces.append(
+                Piece(
+                    kind="next",
+                    place=place,
+                    ids=[],
+                    space=self.speller.spaced(ids[place], label),
+                    text="",
+                    targets=[label],
+                    original=self.speller.name(label),
+                    objective=name,
+                )
+            )
+        return pieces
+
+    def _parts(
+        self, documents: NDArray[np.int64], segments: NDArray[np.int64] | None, context: int
+    ) -> Iterator[tuple[str, int, int]]:
+        """Names, starts and ends of the texts that a row's tokens are made of; `context` tokens are only read."""
+        owners = documents if segments is None else segments
+        several = owners[0] != owners[-1]
+        inside = np.flatnonzero(owners[1:] != owners[:-1]) + 1
+        cuts = sorted({0, *inside.tolist(), context, len(owners)})
+        whole = "target" if any(config.rewrites for config in self.recipe.objective) else "input"
+        for start, stop in pairwise(cuts):
+            if segments is not None:
+                yield chr(ord("A") + int(segments[start])), start, stop
+                continue
+            name = "context" if start < context else "document" if several else whole
+            yield f"{name} {documents[start]}" if several else name, start, stop
+
+
+def _marks(
+    objective: Objective, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
+) -> dict[int, Mark]:
+    """What an objective predicts of the tokens of a row, by their first place."""
+    if isinstance(objective, WordStructure):
+        return {int(slots[at]): Mark(objective.name, labels[at : at + RUN]) for at in range(0, len(labels), RUN)}
+    if batch.queries is None or not isinstance(objective, TwoStream):
+        return {place: Mark(objective.name, [label]) for place, label in zip(slots.tolist(), labels, strict=True)}
+    queries = slots - batch.ids.shape[1]
+    places = batch.queries.positions[index].numpy()[queries]
+    seen = batch.queries.visible[index].numpy()[slots][:, places].sum(1)
+    return {
+        place: Mark(objective.name, [label], order + 1)
+        for place, label, order in zip(places.tolist(), labels, seen.tolist(), strict=True)
+    }

@@ -1,0 +1,154 @@
+"""Examples on the terminal: what is predicted stands in brackets, so that it can be told without colour too."""
+
+from rich.console import Console
+from rich.text import Text
+
+from bakeoff.comparison.wording import counted, percent
+from bakeoff.inspection.peek import Drawn, Peek
+from bakeoff.inspection.pieces import Piece
+from bakeoff.inspection.rows import Line, Row
+
+STYLES = {
+    "special": "dim",
+    "mark": "bold green",
+    "masked": "bold magenta",
+    "replaced": "bold yellow",
+    "kept": "bold cyan",
+    "shuffled": "bold blue",
+    "ordered": "bold magenta",
+    "next": "bold magenta",
+}
+
+MEANINGS = {
+    "mark": "a span of the text is missing here",
+    "masked": "x is hidden, and predicted",
+    "replaced": "y is read in the place of x, and x predicted",
+    "kept": "x is read, and predicted all the same",
+    "shuffled": "x y z are read in another order, and predicted in their own; {=x y z} is the same by chance",
+    "ordered": "x is predicted second, from all that has no number and from number 1",
+    "next": "x comes next; it is predicted from all before it, as is every token behind the first",
+    "bilm": "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
+    "every token is predicted from all behind it",
+}
+
+COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
+
+
+def print_peek(found: Peek) -> None:
+    """Print what the brackets mean, the rows, and what was drawn for them, in lines of the terminal's width."""
+    console = Console(highlight=False)
+    which = "held-out rows" if found.held_out else "rows"
+    draws = "" if found.held_out else f", seed {found.seed}"
+    _print(console, found.recipe, Text(f"{len(found.rows):,} of {found.epoch_rows:,} {which} of {found.corpus}{draws}"))
+    samples = _samples(found)
+    width = max((sample.cell_len for sample, _ in samples), default=0)
+    for sample, meaning in samples:
+        sample.pad_right(width - sample.cell_len)
+        _print(console, Text("  ").append_text(sample), Text(meaning))
+    for row in found.rows:
+        console.print()
+        _print(console, f"row {row.number}", Text(_header(row)))
+        padding = {"source": row.source_length - row.source_tokens, row.lines[-1].name: row.length - row.tokens}
+        lines = {line.name: _body(line, padding.get(line.name, 0)) for line in row.lines}
+        lines |= _order(row)
+        width = max(map(len, lines))
+        for name, body in lines.items():
+            _print(console, Text(f"  {name:<{width}}", "dim"), body)
+    console.print()
+    whose = "the targets'" if found.rows[0].source_length else "the"
+    rows = {drawn.objective: _drawn(drawn, whose) for drawn in found.drawn}
+    rows["packing"] = f"{percent(found.packing)} % of the places hold tokens, the rest is padding"
+    width = max(map(len, rows))
+    for name, text in rows.items():
+        _print(console, f"{name:<{width}}", Text(text))
+
+
+def _print(console: Console, label: str | Text, body: Text) -> None:
+    """Print a label and what belongs to it, all of whose lines begin in the same column."""
+    head = Text(label, "bold") if isinstance(label, str) else label
+    head.append("  ")
+    for line in body.wrap(console, max(console.width - head.cell_len, 20)):
+        line.rstrip()
+        console.print(Text.assemble(head, line), soft_wrap=True)  # a sum would give the head's style to both
+        head = Text(" " * head.cell_len)
+
+
+def _samples(found: Peek) -> list[tuple[Text, str]]:
+    """A sample of each kind of brackets that the rows have, and what it means."""
+    first: dict[str, Piece] = {}
+    for row in found.rows:
+        for line in row.lines:
+            for piece in line.pieces:
+                first.setdefault(piece.kind, piece)
+    samples = []
+    for kind in MEANINGS:
+        if kind in first:
+            many = len(first[kind].ids) > 1
+            text = {"masked": first[kind].text, "mark": first[kind].text, "shuffled": "y z x"}.get(kind, "y")
+            example = {
+                "space": False,
+                "text": text,
+                "ids": [],
+                "original": "x y z" if many else "x",
+                "order": 2,
+            }
+            meaning = MEANINGS.get(str(first[kind].objective), MEANINGS[kind])
+            if found.rows[0].source_length:
+                meaning = meaning.replace("all before it", "the source and all before it")
+            samples.append((_printed(first[kind].model_copy(update=example)), meaning))
+    return samples
+
+
+def _header(row: Row) -> str:
+    """How many tokens, segments and documents, how much padding, and how the segments relate."""
+    sizes = {line.name: sum(len(piece.ids) for piece in line.pieces) for line in row.lines}
+    tokens = counted(row.tokens + row.source_tokens, "token")
+    if "A" in sizes or "source" in sizes:
+        tokens += f" ({', '.join(f'{name} {size}' for name, size in sizes.items())})"
+    elif documents := sum(name.startswith("document") for name in sizes):
+        tokens += f" of {documents} documents"
+    places = row.length + row.source_length
+    padding = places - row.tokens - row.source_tokens
+    share = f"{padding} of padding ({percent(padding / places)} %)" if padding else "no padding"
+    return "; ".join([f"{tokens}, {share}", *(f"{name}: {text}" for name, text in row.relations.items())])
+
+
+def _body(line: Line, padding: int) -> Text:
+    text = Text()
+    for piece in line.pieces:
+        text.append_text(_printed(piece))
+    text.append(f" (+ {padding} padding)" if padding else "", "dim")
+    return text[1:] if text.plain.startswith(" ") else text
+
+
+def _order(row: Row) -> dict[str, Text]:
+    """The originals in the order in which they are predicted, where there is one."""
+    ordered = [(piece.order, piece.original) for line in row.lines for piece in line.pieces if piece.order is not None]
+    return {"order": Text(" → ".join(_visible(original) for _, original in sorted(ordered)))} if ordered else {}
+
+
+def _printed(piece: Piece) -> Text:
+    """A piece with its brackets, and the space before it outside of them."""
+    read, original = _visible(piece.text), _visible(piece.original)
+    forms = {
+        "masked": f"[{read.strip('[]')}→{original}]",
+        "replaced": f"[{read}→{original}]",
+        "kept": f"[={original}]",
+        "shuffled": f"{{={original}}}" if piece.ids == piece.targets else f"{{{read}→{original}}}",
+        "ordered": f"[{piece.order}:{original}]",
+        "next": f"[→{original}]",
+    }
+    return Text(" " if piece.space else "").append(forms.get(piece.kind, read), STYLES.get(piece.kind, ""))
+
+
+def _visible(text: str) -> str:
+    """Text without what a terminal would obey, and nothing but a space as ␣."""
+    text = "␣" if text == " " else text.replace("\n", "↵")
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _drawn(drawn: Drawn, whose: str) -> str:
+    counts = ", ".join(f"{count:,} {COUNTS.get(name, name)}" for name, count in drawn.counts.items())
+    if not drawn.targets:
+        return counts
+    return f"{percent(drawn.share)} % of {whose} tokens predicted" + (f": {counts}" if counts else "")

@@ -1,0 +1,261 @@
+import json
+from itertools import groupby
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import shrink
+
+import bakeoff
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.errors import UserError
+from bakeoff.inspection.terminal import print_peek
+from bakeoff.recipe import recipe_names
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+TINY = [name for name in recipe_names() if "-tiny" in name]
+ROWS = 11
+"""More than the 8 of a batch, so that a second step is looked at."""
+
+
+def batches_of(recipe, corpus, seed=0, held_out=False):
+    """The batches as a training makes them, of a model with weights."""
+    torch.manual_seed(0)
+    return make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed, held_out)
+
+
+def batch_rows(recipe, corpus):
+    """Batch and row of the first rows of a training."""
+    batches = batches_of(recipe, corpus)
+    return [(part, i) for step in range(2) for part in batches.step(step) for i in range(len(part.ids))][:ROWS]
+
+
+def read_ids(row, sources=False):
+    """What the model reads, by what is shown."""
+    return [i for line in row.lines if (line.name == "source") == sources for p in line.pieces for i in p.ids]
+
+
+def shown_targets(row, objective):
+    """Place and original of each token that is shown as predicted at its own place."""
+    pieces = [p for line in row.lines for p in line.pieces if p.objective == objective and p.kind != "next"]
+    return [(p.place + i, target) for p in pieces for i, target in enumerate(p.targets)]
+
+
+def real_of(batch, i):
+    if batch.documents is not None:
+        return batch.documents[i] > 0
+    return torch.ones_like(batch.ids[i], dtype=torch.bool) if batch.real is None else batch.real[i]
+
+
+def compact(text):
+    return "".join(text.split())
+
+
+FORMATS = [
+    ("roberta-tiny", {"format": "full_sentences", "length": 32, "isolate": True}),
+    ("roberta-tiny", {"format": "doc_sentences", "length": 32}),
+    ("bert-tiny", {"format": "sentence_pair", "length": 32}),
+    ("gpt-tiny", {"format": "blocks", "length": 32, "isolate": True, "context": 8}),
+    ("gpt-tiny", {"format": "blocks", "length": 32, "isolate": False, "context": 8}),
+]
+
+
+@pytest.mark.parametrize(("name", "rows"), [(name, None) for name in TINY] + FORMATS)
+def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, capsys, monkeypatch):
+    recipe = shrink(name) if rows is None else shrink(name, input=rows)
+    found = bakeoff.peek(recipe, corpus.path, examples=ROWS)
+    assert len(found.rows) == ROWS
+    contexts = 0
+    targets = dict.fromkeys((drawn.objective for drawn in found.drawn), 0)
+    for row, (batch, i) in zip(found.rows, batch_rows(recipe, corpus), strict=True):
+        real = real_of(batch, i)
+        ids = batch.ids[i][real].tolist()
+        assert read_ids(row) == ids
+        assert (row.length, row.tokens) == (len(real), len(ids))
+        assert corpus.tokenizer.pad not in ids
+        names = [line.name for line in row.lines if line.name != "source"]
+        if batch.segments is not None:
+            assert names == ["A", "B"]
+            sizes = [sum(len(piece.ids) for piece in line.pieces) for line in row.lines]
+            assert sizes == [int((batch.segments[i][real] == segment).sum()) for segment in (0, 1)]
+        elif batch.documents is not None:
+            numbers = {name.split()[-1] for name in names if " " in name}
+            assert max(1, len(numbers)) == len(batch.documents[i][real].unique())
+        else:
+            assert [name for name in names if name != "context"] == ["input" if batch.source is None else "target"]
+        if batch.source is not None:
+            source = batch.source.ids[i]
+            source = source if batch.source.real is None else source[batch.source.real[i]]
+            assert read_ids(row, sources=True) == source.tolist()
+            assert (row.source_length, row.source_tokens) == (batch.source.ids.shape[1], len(source))
+        width = len(real) if batch.queries is None else batch.queries.visible.shape[1]
+        for config in recipe.objective:
+            rows, labels = batch.targets[config.kind]
+            slots = width * recipe.model.directions
+            own = [(int(r) % slots, int(y)) for r, y in zip(rows, labels, strict=True) if int(r) // slots == i]
+            if config.relates_segments:
+                words = {"nsp": 2, "sop": 2, "sentence_structure": 3}
+                assert own[0][0] == 0
+                assert row.relations[config.kind]
+                assert words[config.kind] > own[0][1]
+                continue
+            targets[config.kind] += len(own)
+            assert row.targets[config.kind] == len(own)
+            if config.running:
+                (last,) = (p for line in row.lines for p in line.pieces if p.kind == "next")
+                assert row.lines[-1].pieces[-1] == last
+                text = [*ids, *last.targets]
+                directions = recipe.model.directions
+                forward = [y for slot, y in own if slot % directions == 0]
+                first = own[0][0] // directions
+                assert forward == text[first + 1 :]
+                context = [line for line in row.lines if line.name.startswith("context")]
+                assert sum(len(piece.ids) for line in context for piece in line.pieces) == first
+                assert first in (0, recipe.input.context)
+                contexts += first
+                assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
+            elif batch.queries is not None:
+                positions = batch.queries.positions[i]
+                own = [(int(positions[slot - len(real)]), y) for slot, y in own]
+                assert sorted(shown_targets(row, config.kind)) == sorted(own)
+            else:
+                assert shown_targets(row, config.kind) == own
+    assert (contexts > 0) == (getattr(recipe.input, "context", 0) > 0)
+    assert {drawn.objective: drawn.targets for drawn in found.drawn} == targets
+    monkeypatch.setenv("COLUMNS", "60")
+    print_peek(found)
+    out = capsys.readouterr().out
+    assert "[PAD]" not in out
+    assert max(map(len, out.splitlines())) <= 60
+    assert out.count("\nrow ") == ROWS
+    for row in found.rows:
+        for line in row.lines:
+            for piece in line.pieces:
+                assert compact(piece.original) in compact(out)
+
+
+def test_relations_are_told_in_words(corpus):
+    """A pair that follows each other in the text does so in the corpus, and one of two documents does not."""
+    text = corpus.train.tokens.tobytes()
+    for name, kind in (("bert-tiny", "nsp"), ("albert-tiny", "sop"), ("structbert-tiny", "sentence_structure")):
+        kept = [{"kind": "mlm", "mask": 0.0, "random": 0.0}, {"kind": kind}]
+        found = bakeoff.peek(shrink(name, objective=kept), corpus.path, examples=24)
+        seen = set()
+        for row in found.rows:
+            first, second = ([i for p in line.pieces if p.kind != "special" for i in p.ids] for line in row.lines)
+            follows, swapped = (
+                np.array(ids, corpus.train.tokens.dtype).tobytes() in text for ids in (first + second, second + first)
+            )
+            told = row.relations[kind]
+            seen.add(told)
+            assert follows == (told == "B follows A")
+            assert swapped == (told == "A and B are swapped")
+        assert len(seen) == (3 if kind == "sentence_structure" else 2)
+        assert next(drawn for drawn in found.drawn if drawn.objective == kind).counts.keys() == seen
+
+
+@pytest.mark.parametrize(("mask", "random", "kind"), [(1.0, 0.0, "masked"), (0.0, 1.0, "replaced"), (0.0, 0.0, "kept")])
+def test_each_treatment_of_a_target_is_marked(mask, random, kind, corpus, capsys):
+    objective = [{"kind": "mlm", "mask": mask, "random": random}]
+    found = bakeoff.peek(shrink("roberta-tiny", objective=objective), corpus.path)
+    pieces = [p for row in found.rows for line in row.lines for p in line.pieces if p.targets]
+    assert {p.kind for p in pieces} <= {kind, "kept"}  # a random token can be the same one
+    assert found.drawn[0].counts[kind] >= 0.8 * found.drawn[0].targets
+    print_peek(found)
+    out = compact(capsys.readouterr().out)
+    for piece in pieces:
+        forms = {"masked": "[MASK→{1}]", "replaced": "[{0}→{1}]", "kept": "[={1}]"}
+        assert compact(forms[piece.kind].format(piece.text, piece.original)) in out
+
+
+def test_shuffled_runs_hold_the_same_tokens(corpus):
+    found = bakeoff.peek(shrink("structbert-tiny"), corpus.path, examples=8)
+    runs = [p for row in found.rows for line in row.lines for p in line.pieces if p.kind == "shuffled"]
+    assert runs
+    assert all(sorted(run.ids) == sorted(run.targets) and len(run.ids) == 3 for run in runs)
+    assert any(run.ids != run.targets for run in runs)
+
+
+def test_the_order_of_a_permutation_is_what_its_targets_may_see(corpus):
+    recipe = shrink("xlnet-tiny")
+    found = bakeoff.peek(recipe, corpus.path, examples=8)
+    for row, (batch, i) in zip(found.rows, batch_rows(recipe, corpus), strict=False):
+        orders = {p.place: p.order for line in row.lines for p in line.pieces if p.kind == "ordered"}
+        assert sorted(orders.values()) == list(range(1, len(orders) + 1))
+        for query, place in enumerate(batch.queries.positions[i, : len(orders)].tolist()):
+            visible = batch.queries.visible[i, row.length + query, : row.tokens].tolist()
+            assert visible == [orders.get(other, 0) < orders[place] for other in range(row.tokens)]
+
+
+def test_a_prefix_goes_on_in_its_target(corpus):
+    text = corpus.train.tokens.tolist()
+    for row in bakeoff.peek(shrink("t5-tiny", objective=[{"kind": "prefix_lm"}]), corpus.path, examples=8).rows:
+        whole = [i for line in row.lines for piece in line.pieces for i in piece.ids]
+        bare = [i for i in whole if i not in (corpus.tokenizer.separator, corpus.tokenizer.start)]
+        assert any(text[at : at + len(bare)] == bare for at in range(len(text)))
+
+
+def test_the_spans_of_a_target_fill_the_gaps_of_its_source(corpus):
+    text = corpus.train.tokens.tolist()
+    for row in bakeoff.peek(shrink("t5-tiny"), corpus.path, examples=8).rows:
+        source, target = row.lines
+        spans, mark = {}, None
+        for piece in target.pieces[1:-1]:
+            if piece.kind == "mark":
+                mark = piece.text
+                spans[mark] = []
+            else:
+                spans[mark] += piece.ids
+        filled = [i for p in source.pieces[:-1] for i in (spans[p.text] if p.kind == "mark" else p.ids)]
+        bare = [i for i in filled if i != corpus.tokenizer.separator]
+        assert any(text[at : at + len(bare)] == bare for at in range(len(text)))
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "character"])
+def test_pieces_spell_the_text_whatever_the_tokenizer(kind, tmp_path, capsys):
+    """With accents and Chinese, which byte-level tokens cut in two, and with what a terminal would obey."""
+    sentence = "Die Straße über den Fluß heißt 河上的橋, né \x1b[31m Łódź.\n"
+    (tmp_path / "text.txt").write_text("\n".join(sentence.replace("né", f"n{i}é") for i in range(60)), encoding="utf-8")
+    settings = TokenizerConfig(kind=kind, size=300)
+    corpus = bakeoff.prepare([tmp_path / "text.txt"], tmp_path / "c", tokenizer=settings, document_per_line=True)
+
+    def is_special(piece):
+        return piece.kind == "special" or corpus.tokenizer.separator in piece.targets
+
+    for name in ("roberta-tiny", "gpt-tiny"):
+        found = bakeoff.peek(shrink(name), corpus.path, examples=5)
+        whole = 0
+        for line in (line for row in found.rows for line in row.lines):
+            for special, group in groupby(line.pieces, key=is_special):
+                pieces = list(group)
+                spelled = "".join(" " * p.space + (p.original if p.targets else p.text) for p in pieces)
+                if not special and "�" not in spelled:
+                    ids = [i for p in pieces for i in p.targets or p.ids]
+                    decoded = corpus.tokenizer.decode(ids, skip_special=False)
+                    assert spelled.replace("##", "").strip() == decoded.replace("##", "").strip()
+                    whole += 1
+        assert whole
+        print_peek(found)
+        assert "\x1b" not in capsys.readouterr().out
+
+
+def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
+    recipe = shrink("bert-tiny")
+    (part, *_) = batches_of(recipe, corpus, held_out=True).fixed(recipe.training.validation_examples)
+    rows = {seed: bakeoff.peek(recipe, corpus.path, held_out=True, seed=seed, examples=8).rows for seed in (0, 1)}
+    assert rows[0] == rows[1]
+    assert [read_ids(row) for row in rows[0]] == [part.ids[i][real_of(part, i)].tolist() for i in range(8)]
+    assert bakeoff.peek(recipe, corpus.path, seed=0).rows != bakeoff.peek(recipe, corpus.path, seed=1).rows
+    assert len(bakeoff.peek(recipe, corpus.path, held_out=True, examples=999).rows) == 16
+
+
+def test_packing_and_shares_are_counted_over_the_rows(corpus):
+    found = bakeoff.peek(shrink("bart-tiny"), corpus.path, examples=4)
+    places = sum(row.length + row.source_length for row in found.rows)
+    assert found.packing == sum(row.tokens + row.source_tokens for row in found.rows) / places
+    assert found.drawn[0].share == 1.0
+    assert type(found).model_validate(json.loads(json.dumps(found.model_dump()))) == found
+    assert 0.9 < bakeoff.peek(shrink("elmo-tiny"), corpus.path).drawn[0].share < 1.0
+    with pytest.raises(UserError, match="ask for one at least"):
+        bakeoff.peek("bert-tiny", corpus.path, examples=0)
