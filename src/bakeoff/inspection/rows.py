@@ -21,9 +21,9 @@ class Line(Config):
     """A part of a row that is a text of its own."""
 
     name: str
-    """input; A and B where there are segments; document 1, 2, ... where there are several; what is only read is context,
-    or context 1, 2, ...; source and target of a sequence-to-sequence model, the target being what its decoder reads
-    and, at the end, has to write last."""
+    """input; A and B where there are segments; document 1, 2, ... where there are several; context, or context 1, 2,
+    ..., for what is only read; source and target of a sequence-to-sequence model, the target being what its decoder
+    reads and, at the end, has to write last."""
     pieces: list[Piece]
     """The text, in order."""
 

@@ -74,7 +74,7 @@ def _print(console: Console, label: str | Text, body: Text) -> None:
 
 
 def _samples(found: Peek) -> list[tuple[Text, str]]:
-    """A sample of each kind of brackets that the rows have, and what it means."""
+    """A sample of each kind of brackets that the rows have, and what it means; what context is, where there is one."""
     first: dict[str, Piece] = {}
     for row in found.rows:
         for line in row.lines:
@@ -96,6 +96,8 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
             if found.rows[0].source_length:
                 meaning = meaning.replace("all before it", "the source and all before it")
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
+    if any(line.name.startswith("context") for row in found.rows for line in row.lines):
+        samples.append((Text("context", "dim"), "is read, and not predicted once more"))
     return samples
 
 
