@@ -102,6 +102,27 @@ def test_a_target_does_not_know_other_documents_or_padding(corpus):
     assert (owners[documents.shape[1] :] > 0).any()
 
 
+@pytest.mark.parametrize("kinds", [["permutation", "mlm", "sop"], ["sop", "mlm", "permutation"]])
+def test_other_objectives_beside_it_have_the_rows_that_they_mean(corpus, kinds):
+    recipe = shrink("xlnet-tiny", **{"objective": [{"kind": kind} for kind in kinds], "input.length": 40})
+    module = build_on_meta(recipe, corpus.tokenizer.size)
+    batches = make_batches(recipe, module, corpus, seed=0)
+    batch = batches.step(0)[0]
+    alone = recipe.changed({"objective": [{"kind": "sop"}]})
+    text = make_batches(alone, build_on_meta(alone, corpus.tokenizer.size), corpus, seed=0).step(0)[0].ids
+    length = 40 + batch.queries.positions.shape[1]
+    rows, labels = batch.targets["sop"]
+    assert rows.tolist() == [length * row for row in range(len(text))]
+    rows, labels = batch.targets["mlm"]
+    assert (rows % length < 40).all()
+    assert torch.equal(text[rows // length, rows % length], labels)
+    assert (batch.ids[rows // length, rows % length] == corpus.tokenizer.mask).float().mean() > 0.6
+    rows, labels = batch.targets["permutation"]
+    assert (rows % length >= 40).all()
+    positions = batch.queries.positions[rows // length, rows % length - 40]
+    assert torch.equal(text[rows // length, positions], labels)
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "reason"),
     [

@@ -135,7 +135,9 @@ class Batches:
             draws = draws.static(self.versions)
         examples = self.format.examples(indices, draws)
         targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
-        length = examples.ids.shape[1] if examples.visible is None else examples.visible.shape[1]
+        own = examples.ids.shape[1]
+        length = own if examples.visible is None else examples.visible.shape[1]
+        targets = {name: target.in_rows_of(own, length) for name, target in targets.items()}
         parts = []
         for begin in _part_starts(len(indices), self.batch, self.micro_batch):
             end = min(begin + self.micro_batch, begin - begin % self.batch + self.batch, len(indices))

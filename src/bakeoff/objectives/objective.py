@@ -21,11 +21,22 @@ class Targets:
     """The places of a batch that an objective predicts something at."""
 
     rows: NDArray[np.int64]
-    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order."""
+    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order; rows of a second
+    stream count to T for the objective that adds them, and not for others."""
     labels: NDArray[np.int64]
     """(n,) what is to be predicted at each."""
     directions: int = 1
     """Hidden states of each position: 2 where the model reads in two directions."""
+    length: int | None = None
+    """T that `rows` are counted with; None: that of the examples' ids."""
+
+    def in_rows_of(self, own: int, length: int) -> "Targets":
+        """The same places counted with another T, where examples' ids have T = own."""
+        counted = self.length or own
+        if counted == length:
+            return self
+        example, place = np.divmod(self.rows, counted * self.directions)
+        return Targets(example * length * self.directions + place, self.labels, self.directions, length)
 
 
 class ObjectiveConfig(Config):

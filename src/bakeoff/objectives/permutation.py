@@ -64,4 +64,4 @@ class Permutation:
         examples.visible = np.concatenate([content, queries], axis=1)
         places = np.nonzero(real)
         labels = examples.ids[places[0], positions[places]]
-        return Targets(places[0] * (length + most) + length + places[1], labels)
+        return Targets(places[0] * (length + most) + length + places[1], labels, length=length + most)
