@@ -54,14 +54,14 @@ class Permutation:
         score = np.where(chosen, draws.words("factorisation order", length).astype(np.int64), np.iinfo(np.int64).max)
         positions = np.argsort(score, axis=1, kind="stable")[:, :most]  # targets in their order, then anything
         real = np.arange(most) < wanted[:, None]
-        # Rank 0 for what is no target; a row sees what has a lower rank than itself.
-        rank = np.zeros((count, length), np.int64)
-        rows = np.arange(count)[:, None]
-        rank[np.broadcast_to(rows, positions.shape)[real], positions[real]] = np.nonzero(real)[1] + 1
-        content = (rank[:, None, :] < rank[:, :, None]) | (rank[:, None, :] == 0)
-        queries = (rank[:, None, :] < rank[rows, positions][:, :, None]) & real[:, :, None]
-        examples.query_positions = np.where(real, positions, 0)
-        examples.visible = np.concatenate([content, queries], axis=1)
         places = np.nonzero(real)
+        # Rank 0 for what is no target. A target's rows see what has a lower rank, all others what has rank 0; in few
+        # bits, because the comparisons are most of the work.
+        rank = np.zeros((count, length), np.min_scalar_type(length))
+        rank[places[0], positions[places]] = places[1] + 1
+        orders = np.where(real, np.arange(most) + 1, 0)  # of the queries, 0 for those that only fill the row
+        below = np.concatenate([np.maximum(rank, 1), orders], axis=1).astype(rank.dtype)
+        examples.query_positions = np.where(real, positions, 0)
+        examples.visible = rank[:, None, :] < below[:, :, None]
         labels = examples.ids[places[0], positions[places]]
         return Targets(places[0] * (length + most) + length + places[1], labels, length=length + most)
