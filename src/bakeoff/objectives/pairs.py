@@ -133,10 +133,19 @@ class SegmentPairs:
         return self._rows(pairs, labels)
 
     def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
-        """(N,) where the second segment starts: at a sentence inside the chunk, else a word, else any token."""
+        """(N,) where the second segment starts: at a sentence inside the chunk, else a word, else any token.
+
+        It is the sentence nearest to an evenly drawn place. Among sentences drawn evenly those near the end are too
+        often taken, because a chunk ends with short sentences, the ones that still fit: the lengths of the segments
+        would tell their order.
+        """
         first = np.searchsorted(self.sentences, starts, side="right")
         count = np.searchsorted(self.sentences, stops, side="left") - first
-        cuts = self.sentences[np.minimum(first + draws.integers("cut", np.maximum(count, 1)), len(self.sentences) - 1)]
+        wished = starts + draws.uniform("cut", 1)[:, 0] * (stops - starts)
+        above = np.clip(np.searchsorted(self.sentences, wished), first, np.maximum(first + count - 1, first))
+        below = np.maximum(above - 1, first)
+        nearer = wished - self.sentences[below] < self.sentences[above] - wished
+        cuts = self.sentences[np.where(nearer, below, above)]
         single = np.flatnonzero(count == 0)
         if len(single):
             places = starts[single, None] + np.arange(1, self.length)  # (n, T - 1)

@@ -130,7 +130,7 @@ def _with_replacements(
     """Replace second segments by text from other documents.
 
     Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
-    the original, and where the other document has no such run left, the original is cut to that length too.
+    the original, and an original that stays is cut to the length that the replacement would have had.
 
     Args:
         name: of the objective.
@@ -158,7 +158,6 @@ def _with_replacements(
     stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
     room = longest - pairs.first_length
     start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
-    goals = pairs.second_length.copy()
     for attempt in range(ATTEMPTS):
         other = draws.integers(f"document {attempt}", count - (behind - stretch))
         other += np.where(other >= stretch, behind - stretch, 0)
@@ -169,8 +168,9 @@ def _with_replacements(
         goal = np.minimum(pairs.second_length, documents[other + 1] - sentences[begin])
         found = _nearest_run(sentences, begin, goal, room)
         taken = (length == 0) & (found > 0)
-        start[taken], length[taken], goals[taken] = sentences[begin][taken], found[taken], goal[taken]
+        start[taken], length[taken] = sentences[begin][taken], found[taken]
     replaced = wanted & (length > 0)
+    goals = np.where(length > 0, np.minimum(length, pairs.second_length), pairs.second_length)
     cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), goals, pairs.second_length)
     return Pairs(
         pairs.first,
