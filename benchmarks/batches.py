@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bakeoff.corpus.store import Corpus, Split, SplitCounts
+from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.batches import Batches
 from bakeoff.recipe import Recipe, load_recipe
@@ -73,8 +73,8 @@ class SparseText(Split):
         for name, bytes_each in (("tokens", 2), ("words", 1 / 8)):
             with (folder / name).open("wb") as file:
                 file.truncate(int(tokens * bytes_each))
-        self.tokens = np.memmap(folder / "tokens", "uint16", "r")
-        self._words = np.memmap(folder / "words", "uint8", "r")
+        self.tokens = map_array(folder / "tokens", "uint16", scattered=True)
+        self._words = map_array(folder / "words", "uint8", scattered=True)
         self.documents = np.arange(0, tokens + 1, 2000, dtype=np.int64)
         self.sentences = self.documents
         self.originals = np.arange(len(self.documents) - 1)

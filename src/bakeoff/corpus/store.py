@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import mmap
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -97,11 +98,11 @@ class Split:
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one part; `folder` holds `name.tokens` and its companions."""
         self.index_path = folder / INDEXES / name
-        self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens)
+        self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens, scattered=True)
         self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
         self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
         self.originals = _map(folder / f"{name}.originals", "int64", counts.documents)
-        self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8)
+        self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8, scattered=True)
         self.counts = counts
         self.bytes = counts.bytes
 
@@ -237,7 +238,7 @@ class Corpus:
         }
 
 
-def _map(file: Path, dtype: str, length: int) -> np.ndarray:
+def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.ndarray:
     """A file as a read-only array of a known length; a file of another size is not mapped."""
     expected = length * np.dtype(dtype).itemsize
     try:
@@ -246,4 +247,22 @@ def _map(file: Path, dtype: str, length: int) -> np.ndarray:
         raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again") from None
     if size != expected:
         raise UserError(f"{file}: holds {size} bytes instead of {expected}; prepare the corpus again")
-    return np.memmap(file, dtype=dtype, mode="r", shape=(length,))
+    return map_array(file, dtype, scattered)
+
+
+def map_array(file: Path, dtype: str, scattered: bool) -> np.ndarray:
+    """A file as a read-only array, of which only what is looked at is read.
+
+    Args:
+        file: the array's bytes.
+        dtype: its type.
+        scattered: short runs of it are looked at in random order. Without that advice the system reads a hundred
+            kilobytes and more around each: the first batch of a corpus of ten billion tokens then takes seconds.
+    """
+    if file.stat().st_size == 0:
+        return np.zeros(0, dtype)
+    with file.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    if scattered and hasattr(mmap, "MADV_RANDOM"):  # not on Windows
+        mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, dtype)
