@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=64)
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--steps", type=int, default=500)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     corpus = Corpus.open(options.corpus)
     print(f"{processor_name()}, {torch.get_num_threads()} threads; {options.rows} rows of {options.length} tokens")
     print("| recipe | first loss | last loss | share | steps | seconds |\n|---|---|---|---|---|---|")
