@@ -95,6 +95,16 @@ def test_a_long_line_comes_in_pieces(tmp_path, unit):
     assert read(file)[0] == [[text.strip()]]
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_a_last_line_is_whole_with_and_without_a_line_end(tmp_path, suffix, end):
+    """A piece ends its sentence: the last one of a file was cut in two before its last word."""
+    file = write(tmp_path / f"a.txt{suffix}", f"One.\nThe last line is whole.{end}")
+    for lines in (True, False):
+        pieces = TextReader([file], SourceOptions(document_per_line=lines))
+        assert [piece.text for piece in pieces][-1].endswith("The last line is whole.")
+
+
 def test_long_paragraph_of_short_lines(tmp_path):
     text = "a line of text\n" * 10_000
     assert read(write(tmp_path / "a.txt", text))[0] == [[" ".join(text.split())]]

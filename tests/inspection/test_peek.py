@@ -7,6 +7,7 @@ import torch
 from tests.conftest import shrink
 
 import bakeoff
+from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
@@ -135,24 +136,36 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, c
                 assert compact(piece.original) in compact(out)
 
 
-def test_relations_are_told_in_words(corpus):
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+    """A corpus in which no sentence comes twice, so that only neighbours stand side by side."""
+    folder = tmp_path_factory.mktemp("numbered")
+    documents = [" ".join(f"The lamp number {i * 8 + k} is lit." for k in range(8)) for i in range(60)]
+    (folder / "documents.txt").write_text("\n".join(documents), encoding="utf-8")
+    size = TokenizerConfig(size=100)
+    return prepare([folder], folder / "corpus", tokenizer=size, document_per_line=True, workers=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("bert-tiny", "nsp"), ("albert-tiny", "sop"), ("structbert-tiny", "sentence_structure")]
+)
+def test_relations_are_told_in_words(name, kind, numbered):
     """A pair that follows each other in the text does so in the corpus, and one of two documents does not."""
-    text = corpus.train.tokens.tobytes()
-    for name, kind in (("bert-tiny", "nsp"), ("albert-tiny", "sop"), ("structbert-tiny", "sentence_structure")):
-        kept = [{"kind": "mlm", "mask": 0.0, "random": 0.0}, {"kind": kind}]
-        found = bakeoff.peek(shrink(name, objective=kept), corpus.path, examples=24)
-        seen = set()
-        for row in found.rows:
-            first, second = ([i for p in line.pieces if p.kind != "special" for i in p.ids] for line in row.lines)
-            follows, swapped = (
-                np.array(ids, corpus.train.tokens.dtype).tobytes() in text for ids in (first + second, second + first)
-            )
-            told = row.relations[kind]
-            seen.add(told)
-            assert follows == (told == "B follows A")
-            assert swapped == (told == "A and B are swapped")
-        assert len(seen) == (3 if kind == "sentence_structure" else 2)
-        assert next(drawn for drawn in found.drawn if drawn.objective == kind).counts.keys() == seen
+    text = numbered.train.tokens.tobytes()
+    kept = [{"kind": "mlm", "mask": 0.0, "random": 0.0}, {"kind": kind}]
+    found = bakeoff.peek(shrink(name, objective=kept), numbered.path, examples=24)
+    seen = set()
+    for row in found.rows:
+        first, second = ([i for p in line.pieces if p.kind != "special" for i in p.ids] for line in row.lines)
+        follows, swapped = (
+            np.array(ids, numbered.train.tokens.dtype).tobytes() in text for ids in (first + second, second + first)
+        )
+        told = row.relations[kind]
+        seen.add(told)
+        assert follows == (told == "B follows A")
+        assert swapped == (told == "A and B are swapped")
+    assert len(seen) == (3 if kind == "sentence_structure" else 2)
+    assert next(drawn for drawn in found.drawn if drawn.objective == kind).counts.keys() == seen
 
 
 @pytest.mark.parametrize(("mask", "random", "kind"), [(1.0, 0.0, "masked"), (0.0, 1.0, "replaced"), (0.0, 0.0, "kept")])

@@ -134,9 +134,10 @@ class LineReader:
         rest = b""
         continues = False
         for number, data in self._read(_PIECE, pieces=True):
+            goes_on = len(data) == _PIECE and not data.endswith(b"\n")  # a last line may have no line end
             data = rest + data
             rest = b""
-            if not data.endswith(b"\n"):
+            if goes_on:
                 cut = _cut(data)
                 data, rest = data[:cut], data[cut:]
                 if len(rest) > _PIECE:  # no whitespace and no end of a character: not text
