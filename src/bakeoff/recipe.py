@@ -13,7 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, nearest
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.legality import refusal
+from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.optimizers import OptimizerConfig
@@ -79,6 +79,8 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _legal(self) -> Self:
         reasons = [reason for part in self.objective if (reason := refusal(part.kind, self.model, self.input))]
+        if (reason := memory_refusal(self.model, self.input)) is not None:
+            reasons.append(reason)
         kinds = [part.kind for part in self.objective]
         reasons += [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
         related = [part.kind for part in self.objective if part.relates_segments]

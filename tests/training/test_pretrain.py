@@ -22,7 +22,7 @@ from bakeoff.training.device import resolve_precision
 from bakeoff.training.pretrain import pretrain, settle
 from bakeoff.training.run import Run
 
-RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "conv-light-encoder-tiny"]
+RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]
 
 
 def train(recipe, corpus, out, **options):

@@ -13,7 +13,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.inference.sampling import draw, filtered
 from bakeoff.models.model import ModelState, Source
-from bakeoff.models.part import State
+from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -190,16 +190,10 @@ class Generator:
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:
     """The state of some rows, each as often as it is named by the (B,) indices."""
-
-    def choose(node: State) -> State:
-        if isinstance(node, tuple):
-            return tuple(choose(part) for part in node)
-        return None if node is None else node.index_select(0, rows)
-
     mask = state.source_mask
     return ModelState(
         state.tokens,
-        choose(state.layers),
+        map_state(state.layers, lambda tensor: tensor.index_select(0, rows)),
         None if state.source is None else state.source.index_select(0, rows),
         None if mask is None else mask.index_select(0, rows),
     )

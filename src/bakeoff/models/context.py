@@ -56,6 +56,8 @@ class Context(NamedTuple):
     """(B, T + N) segment of each row, for mixers that look at segments."""
     queries: int = 0
     """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
+    remembered: int | None = None
+    """How many of the first tokens a state takes up, where it does not take all; for `relative_attention`."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
     source: Tensor | None = None

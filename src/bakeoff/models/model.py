@@ -287,20 +287,40 @@ class Model(nn.Module):
         encoded, mask = (None, None) if source is None else self.encode(source)
         return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask)
 
-    def extend(self, ids: Tensor, state: ModelState) -> tuple[Tensor, ModelState]:
-        """Read the next tokens of a text; for causal models, which those of two directions are not.
+    def extend(
+        self,
+        ids: Tensor,
+        state: ModelState,
+        segments: Tensor | None = None,
+        queries: Queries | None = None,
+        remembered: int | None = None,
+    ) -> tuple[Tensor, ModelState]:
+        """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
 
         Args:
             ids: (B, T) the tokens that follow those which the state remembers; any number of them, no padding.
             state: what `start` or the last call gave; it stays as it is.
+            segments: (B, T) segment ids; None is segment 0 everywhere.
+            queries: N rows of the second stream, for models whose mixers have two.
+            remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`.
 
         Returns:
-            (B, T, D) their hidden states, the same as in one piece, and the state behind them.
+            (B, T, D) their hidden states, of a causal model the same as in one piece, or (B, T + N, D) with a second
+            stream, and the state behind the tokens that are remembered.
         """
-        context = Context(start=state.tokens, source=state.source, source_mask=state.source_mask)
-        x = self._embed(ids, None, state.tokens)
+        x = self._embed(ids, segments, state.tokens)
+        context = Context(
+            start=state.tokens,
+            source=state.source,
+            source_mask=state.source_mask,
+            segments=segments,
+            remembered=remembered,
+        )
+        if queries is not None:
+            x, context = self._with_queries(x, context, queries)
         x, layers = self.stack(x, context, state.layers)
-        return x, state._replace(tokens=state.tokens + ids.shape[1], layers=layers)
+        read = ids.shape[1] if remembered is None else min(remembered, ids.shape[1])
+        return x, state._replace(tokens=state.tokens + read, layers=layers)
 
     def _embed(self, ids: Tensor, segments: Tensor | None, start: int) -> Tensor:
         if self.target_embedding is not None:

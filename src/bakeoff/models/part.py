@@ -1,5 +1,6 @@
 """What layers are made of: functions of hidden states that can go on from where they stopped."""
 
+from collections.abc import Callable
 from typing import ClassVar, TypeAlias
 
 import torch
@@ -8,7 +9,14 @@ from torch import Tensor, nn
 from bakeoff.models.context import Context
 
 State: TypeAlias = "Tensor | tuple[State, ...] | None"
-"""What a part remembers of the tokens that it has read: a tensor, or a tree of tensors."""
+"""What a part remembers of the tokens that it has read: a tensor, or a tree of tensors; rows come first in each."""
+
+
+def map_state(state: State, function: Callable[[Tensor], Tensor]) -> State:
+    """The same tree with another tensor in the place of each."""
+    if isinstance(state, tuple):
+        return tuple(map_state(part, function) for part in state)
+    return None if state is None else function(state)
 
 
 class Part(nn.Module):

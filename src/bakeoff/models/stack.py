@@ -129,18 +129,15 @@ class Stack(nn.Module):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
         context = self._with_bias(x, context)
+        apply = _compiled_apply() if self.compiled else _apply
         if state is None:
-            apply = _compiled_apply() if self.compiled else _apply
             for layer in self.layers:
-                x = apply(layer, x, context)
+                x, _ = apply(layer, x, context)
             return self.norm(x), None
         states: list[State] = []
         for layer, remembered in zip(self.layers, cast(tuple[State, ...], state), strict=True):
-            new: list[State] = []
-            for part, own in zip(layer, cast(tuple[State, ...], remembered), strict=True):
-                x, after = part(x, context, own)
-                new.append(after)
-            states.append(tuple(new))
+            x, after = apply(layer, x, context, cast(tuple[State, ...], remembered))
+            states.append(after)
         return self.norm(x), tuple(states)
 
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
@@ -202,14 +199,18 @@ class Stack(nn.Module):
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 
 
-def _apply(parts: tuple[Part, ...], x: Tensor, context: Context) -> Tensor:
-    for part in parts:
-        x, _ = part(x, context)
-    return x
+def _apply(
+    parts: tuple[Part, ...], x: Tensor, context: Context, states: tuple[State, ...] | None = None
+) -> tuple[Tensor, tuple[State, ...]]:
+    after: list[State] = []
+    for part, state in zip(parts, states or (None,) * len(parts), strict=True):
+        x, new = part(x, context, state)
+        after.append(new)
+    return x, tuple(after)
 
 
 @cache
-def _compiled_apply() -> Callable[[tuple[Part, ...], Tensor, Context], Tensor]:
+def _compiled_apply() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
     """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
 
     Made when it is first needed, since the compiler takes seconds to import.

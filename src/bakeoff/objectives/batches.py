@@ -18,11 +18,15 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import Queries, Source
 from bakeoff.objectives.example import Format
+from bakeoff.objectives.lanes import Lanes
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.registry import InputConfig
 
 Made = TypeVar("Made")
+
+FEWEST_IN_TURN = 4
+"""Held-out rows that follow each other, so that what is remembered counts."""
 
 EXAMPLES_AT_ONCE = 256
 """Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
@@ -48,6 +52,9 @@ class Batch:
     """What the encoder reads, for a model that has a decoder too."""
     queries: Queries | None = None
     """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
+    advance: int | None = None
+    """Each row goes on with the text of the same row of the batch before, and the next batch's with what is behind so
+    many tokens of it; None: rows stand alone."""
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -68,6 +75,7 @@ class Batch:
             self.tokens,
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
             self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
+            self.advance,
         )
 
 
@@ -106,6 +114,7 @@ class Batches:
             raise UserError("the corpus has no example of two tokens or more; prepare more text")
         self._chunk: tuple[int, list[Batch]] = (-1, [])
         self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // batch)
+        self._lanes = None if self.format.advance is None else Lanes(self.format, batch, seed)
 
     @property
     def tokens_per_example(self) -> float:
@@ -118,18 +127,35 @@ class Batches:
         """The batch of one step, in parts of `micro_batch` rows."""
         chunk, place = divmod(step, self._steps_a_chunk)
         if self._chunk[0] != chunk:
-            count = self._steps_a_chunk * self.batch
-            self._chunk = (chunk, self._make(*examples_of(chunk * count, count, self.format.size, self.seed)))
+            self._chunk = (chunk, self._make(*self._order(chunk)))
         parts = -(-self.batch // self.micro_batch)
         return self._chunk[1][place * parts : (place + 1) * parts]
 
+    def _order(self, chunk: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The examples of the steps of a chunk, and the epochs for which they are drawn."""
+        steps = self._steps_a_chunk
+        if self._lanes is not None:
+            return self._lanes.examples_of(chunk * steps, steps)
+        count = steps * self.batch
+        return examples_of(chunk * count, count, self.format.size, self.seed)
+
     def fixed(self, examples: int) -> list[Batch]:
-        """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed."""
+        """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed.
+
+        Rows that continue each other do so here, too: as many lanes as a part has rows, or fewer where that would leave
+        each of them fewer than `FEWEST_IN_TURN` of the examples.
+        """
         count = min(examples, self.format.size)
+        if self.format.advance is not None:
+            lanes = max(1, min(self.micro_batch, self.batch, count // FEWEST_IN_TURN))
+            order = Lanes(self.format, lanes, seed=0).examples_of(0, max(1, count // lanes))
+            return self._make(*order, seed=0, batch=lanes)
         indices = np.arange(count, dtype=np.int64) * self.format.size // count
         return self._make(indices, np.zeros(count, np.int64), seed=0)
 
-    def _make(self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None) -> list[Batch]:
+    def _make(
+        self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None, batch: int | None = None
+    ) -> list[Batch]:
         draws = Draws(self.seed if seed is None else seed, epochs, indices)
         if self.versions is not None:
             draws = draws.static(self.versions)
@@ -139,8 +165,9 @@ class Batches:
         length = own if examples.visible is None else examples.visible.shape[1]
         targets = {name: target.in_rows_of(own, length) for name, target in targets.items()}
         parts = []
-        for begin in _part_starts(len(indices), self.batch, self.micro_batch):
-            end = min(begin + self.micro_batch, begin - begin % self.batch + self.batch, len(indices))
+        batch = batch or self.batch
+        for begin in _part_starts(len(indices), batch, self.micro_batch):
+            end = min(begin + self.micro_batch, begin - begin % batch + batch, len(indices))
             documents = examples.documents[begin:end]
             packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
             source_real = None if examples.source_real is None else examples.source_real[begin:end]
@@ -173,6 +200,7 @@ class Batches:
                     tokens=int((documents > 0).sum()) + (0 if source_real is None else int(source_real.sum())),
                     source=source,
                     queries=queries,
+                    advance=self.format.advance,
                 )
             )
         return parts

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.example import Examples
+from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.stream import Stream
@@ -28,11 +28,24 @@ class BlocksConfig(InputBaseConfig):
     context: int = Field(default=0, ge=0)
     """Tokens of the row before with which each row begins, for causal objectives: read, but not predicted again."""
 
+    recurrent: bool = False
+    """Row b of a batch goes on where row b of the batch before ended, and the model remembers what it has read
+    (Transformer-XL: Dai et al. 2019, arXiv:1901.02860, section 3.2)."""
+
     @model_validator(mode="after")
     def _something_to_predict(self) -> Self:
         if self.context >= self.length:
             raise ValueError(f"context: {self.context} of {self.length} tokens leave none to predict; give fewer")
+        if self.recurrent and self.isolate:
+            raise ValueError("recurrent: rows continue each other over the ends of documents; set isolate to false")
+        if self.recurrent and self.context:
+            raise ValueError("context: recurrent rows remember the rows before them; set context to 0")
         return self
+
+    @property
+    def continues(self) -> bool:
+        """As configured."""
+        return self.recurrent
 
     @property
     def isolates(self) -> bool:
@@ -44,7 +57,7 @@ class BlocksConfig(InputBaseConfig):
         return Blocks(self, split, tokenizer, running)
 
 
-class Blocks:
+class Blocks(Format):
     """Rows cut from the stream."""
 
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, running: bool) -> None:
@@ -53,9 +66,13 @@ class Blocks:
         self.context = config.context
         self.length = config.length if running else config.length - 2
         self.step = self.length - self.context
-        self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
-        read = self.stream.total + (self.size - 1) * self.context
-        self.tokens_per_example = read / self.size + (config.length - self.length)
+        self.advance = config.length if config.recurrent else None
+        if config.recurrent:  # whole rows only, for padding would be remembered; what is left over is not read
+            self.size = self.stream.total // self.length
+        else:
+            self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
+        read = min(self.stream.total, self.size * self.step) + max(0, self.size - 1) * self.context
+        self.tokens_per_example = read / max(1, self.size) + (config.length - self.length)
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows of the stream; nothing in them is random."""

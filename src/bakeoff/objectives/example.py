@@ -53,6 +53,11 @@ class Format(Protocol):
     """How many examples an epoch has."""
     tokens_per_example: float
     """Mean number of tokens of an example, padding not counted."""
+    advance: int | None = None
+    """How many tokens behind an example's first one the next example of the text begins, where rows are to be read in
+    turn; None: they stand alone."""
+    directions: int = 1
+    """2 where the second half of the examples is the text read from its end."""
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """The examples of these indices; what is random in them comes from the draws."""

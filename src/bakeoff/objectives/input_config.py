@@ -20,6 +20,11 @@ class InputBaseConfig(Config):
     """Rows are two segments."""
 
     @property
+    def continues(self) -> bool:
+        """Each row of a batch goes on with the text of the same row of the batch before."""
+        return False
+
+    @property
     def isolates(self) -> bool:
         """Documents that share a row do not see each other."""
         return False

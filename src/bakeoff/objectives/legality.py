@@ -19,6 +19,7 @@ TRAITS = (
     "sentence_pair",
     "isolated documents",
     "context",
+    "recurrent rows",
 )
 """What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
 
@@ -40,6 +41,7 @@ def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
         rows.model_dump()["format"]: True,
         "isolated documents": rows.isolates,
         "context": getattr(rows, "context", 0) > 0,
+        "recurrent rows": rows.continues,
     }
     return [trait for trait in TRAITS if has.get(trait, False)]
 
@@ -48,6 +50,30 @@ def refusal(kind: str, model: ModelConfig, rows: InputBaseConfig) -> str | None:
     """Why an objective cannot train a model on such rows, or None."""
     reasons = REFUSALS[kind]
     return next((reasons[trait] for trait in traits_of(model, rows) if trait in reasons), None)
+
+
+def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
+    """Why a model cannot remember the rows that a row continues, or None."""
+    if not rows.continues or model.sequence_to_sequence or model.directions == 2:  # of which the objectives speak
+        return None
+    if model.embedding.positions != "none":
+        return (
+            "input: recurrent rows begin where others end, but the embedding's positions begin anew in each; set "
+            "model.embedding.positions to none"
+        )
+    mixers = [block.mixer_config for block in model.stack.distinct()]
+    if model.encoder is not None and not model.two_streams:
+        return "input: recurrent rows need an encoder that remembers; its mixers can only be relative_attention"
+    if any(getattr(mixer, "attends", False) and getattr(mixer, "memory", None) is None for mixer in mixers):
+        return (
+            "input: recurrent rows would be remembered without end; use mixers of kind relative_attention, and set "
+            "their memory"
+        )
+    return None
+
+
+def _starts_anew(kind: str) -> dict[str, str]:
+    return {"recurrent rows": f"{kind} starts anew in every row; set input.recurrent to false"}
 
 
 def _sees_both_sides(kind: str) -> dict[str, str]:
@@ -83,7 +109,8 @@ def _writes_for_a_source(kind: str) -> dict[str, str]:
     families = ("encoder", "decoder", "decoder with directions: 2")
     reason = f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'"
     isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
-    return dict.fromkeys(families, reason) | _reads_running_text(kind) | isolated | _predicts_all(kind)
+    texts = _reads_running_text(kind) | isolated
+    return dict.fromkeys(families, reason) | texts | _predicts_all(kind) | _starts_anew(kind)
 
 
 REFUSALS: Mapping[str, Mapping[str, str]] = {
@@ -113,6 +140,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         ),
         **_reads_running_text("bilm"),
         **_predicts_all("bilm"),
+        **_starts_anew("bilm"),
     },
     "span_corruption": _writes_for_a_source("span_corruption"),
     "denoising": _writes_for_a_source("denoising"),

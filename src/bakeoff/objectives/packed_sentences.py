@@ -9,7 +9,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import packed_sentences
-from bakeoff.objectives.example import Examples
+from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.stream import Stream
@@ -57,7 +57,7 @@ class DocSentencesConfig(PackedSentencesConfig):
     crossing: ClassVar[bool] = False
 
 
-class PackedSentences:
+class PackedSentences(Format):
     """Rows for chunks of the stream."""
 
     def __init__(self, chunks: NDArray[np.int64], longest: int, stream: Stream) -> None:

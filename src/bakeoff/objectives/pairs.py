@@ -11,7 +11,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import full_chunks, sentence_chunks, sentence_pairs
-from bakeoff.objectives.example import Examples
+from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 
 SPECIAL_TOKENS = 3
@@ -100,7 +100,7 @@ class Relation(Protocol):
         ...
 
 
-class SegmentPairs:
+class SegmentPairs(Format):
     """Chunks of the text, each cut in two where a sentence starts."""
 
     def __init__(

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -134,9 +135,15 @@ class Cell:
                 self.calls[kind](0)
 
     def _fitted(self) -> Recipe:
-        """The recipe with rows of this length, each a document of its own."""
-        changes = {"input.length": self.length, "training.batch": self.rows, "training.micro_batch": None}
-        if self.recipe.input.isolates:
+        """The recipe with rows of this length, each a document of its own, with nothing remembered from others."""
+        changes: dict[str, Any] = {
+            "input.length": self.length,
+            "training.batch": self.rows,
+            "training.micro_batch": None,
+        }
+        if self.recipe.input.continues:
+            changes["input"] = {"format": "blocks", "length": self.length, "isolate": False}
+        elif self.recipe.input.isolates:
             changes["input.isolate"] = False
         if self.position_table is not None:
             changes["model.embedding.length"] = self.position_table

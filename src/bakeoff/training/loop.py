@@ -14,6 +14,7 @@ from bakeoff.objectives.batches import Batch, Batches, ahead
 from bakeoff.recipe import Recipe
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast
+from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
@@ -65,11 +66,13 @@ def optimize(
     device: torch.device,
     precision: str,
     losses: Sequence[float] = (),
+    memory: Memory | None = None,
 ) -> dict[str, torch.Tensor]:
     """One optimizer step over the parts of a batch.
 
     Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into parts. `losses` are the held-out losses so far, for schedules that look at them.
+    cut into parts. `losses` are the held-out losses so far, for schedules that look at them; `memory` is what the
+    batch before has left, where batches continue each other, and then what this one leaves.
 
     Returns:
         Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.
@@ -80,10 +83,15 @@ def optimize(
         group["lr"] = training.optimizer.lr * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
     means = {name: torch.zeros((), device=device) for name in counts}
+    states = None if memory is None else memory.before(parts)
     for index, part in enumerate(parts):
         torch.manual_seed(step_seed(seed, step, index))
         with autocast(device, precision):
-            results = module(part.to(device))
+            if memory is None or states is None:
+                results = module(part.to(device))
+            else:
+                results, after = module.forward_on(part.to(device), states[index])
+                memory.keep(index, after)
         loss = torch.zeros((), device=device)
         for name, total in results.items():
             mean = total / counts[name]
@@ -131,6 +139,7 @@ class Training:
         self.steps = recipe.training.budget.steps
         self.held_out, self.fixed = held_out, fixed
         self.optimizer = recipe.training.optimizer.build(module)
+        self.memory = Memory(module.model) if recipe.input.continues else None
         self.position = Position()
         self.flops_per_token = module.flops_per_token()
         count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
@@ -148,7 +157,7 @@ class Training:
         if not checkpoints:
             self.run.truncate_metrics(-1)
             return False
-        state = load_checkpoint(checkpoints[-1], self.module, self.optimizer)
+        state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory)
         self.position = Position(**state)
         self.run.truncate_metrics(self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
@@ -181,6 +190,7 @@ class Training:
                     self.device,
                     self.precision,
                     self.losses,
+                    self.memory,
                 )
                 position.step += 1
                 self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
@@ -208,7 +218,9 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
         self.run.sync_metrics()
-        save_checkpoint(self.run.checkpoints, self.position.step, self.module, self.optimizer, asdict(self.position))
+        save_checkpoint(
+            self.run.checkpoints, self.position.step, self.module, self.optimizer, asdict(self.position), self.memory
+        )
 
     def _read(self, names: list[str]) -> None:
         """Wait for the device and add up the figures of the steps since the last reading, in the order of their names.

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bakeoff.config import Config
-from bakeoff.models.model import Queries, Source
+from bakeoff.models.model import ModelState, Queries, Source
 from bakeoff.objectives.batches import Batch
 from bakeoff.objectives.objective import TwoStream
 from bakeoff.recipe import Recipe
@@ -79,10 +79,14 @@ def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: to
 
 
 def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
+    state: ModelState | None = None
+    if recipe.input.continues:
+        with torch.no_grad():  # a state that a batch has filled
+            state = module.gather_on(full_batch(recipe, module, rows, device), module.model.start(rows))[1]
     with _Storages() as made:
         batch = full_batch(recipe, module, rows, device)
         with autocast(device, precision):
-            gathered = module.gather(batch)
+            gathered = module.gather(batch) if state is None else module.gather_on(batch, state)[0]
             table = module.model.embedding.table
             # Kept, because what the backward pass needs hangs on them.
             losses = [each.head.usual_loss(gathered[each.name][0], table) for each in module.objectives]
@@ -114,6 +118,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
         tokens=rows * (source_length + length),
         source=Source(zeros(rows, source_length)) if source_length else None,
         queries=queries,
+        advance=length if recipe.input.continues else None,
     )
 
 

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor, nn
 
+from bakeoff.models.model import ModelState
 from bakeoff.objectives.batches import Batch
 from bakeoff.objectives.objective import Objective, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
@@ -39,6 +40,14 @@ class PretrainingModel(nn.Module):
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
         hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source, batch.queries)
+        return self._gathered(hidden, batch)
+
+    def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
+        """The same for rows that go on from a state, and the state from which the next ones do."""
+        hidden, after = self.model.extend(batch.ids, state, batch.segments, batch.queries, batch.advance)
+        return self._gathered(hidden, batch), after
+
+    def _gathered(self, hidden: Tensor, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         hidden = self.rows(hidden)
         return {
             name: (hidden if len(rows) == len(hidden) else hidden.index_select(0, rows), labels)
@@ -51,8 +60,15 @@ class PretrainingModel(nn.Module):
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
         """For each objective the loss summed over its targets, in nats."""
+        return self._losses(self.gather(batch))
+
+    def forward_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, Tensor], ModelState]:
+        """The same for rows that go on from a state, and the state from which the next ones do."""
+        gathered, after = self.gather_on(batch, state)
+        return self._losses(gathered), after
+
+    def _losses(self, gathered: dict[str, tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         table = self.model.embedding.table
-        gathered = self.gather(batch)
         return {each.name: each.head.loss(*gathered[each.name], table) for each in self.objectives}
 
     def parameter_count(self) -> int:

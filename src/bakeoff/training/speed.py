@@ -12,6 +12,7 @@ from bakeoff.objectives.batches import Batches
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
+from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
 
 MEASURE_SECONDS = 5.0
@@ -71,11 +72,12 @@ def _stepper(recipe: Recipe, corpus: Corpus, device: torch.device) -> Callable[[
         module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
     optimizer = recipe.training.optimizer.build(module)
     batches = make_batches(recipe, module, corpus, seed=0)
+    memory = Memory(module.model) if recipe.input.continues else None
 
     def step(index: int) -> float:
         began = time.perf_counter()
         parts = batches.step(index)  # in training it is made beside, but on the same cores
-        means = optimize(module, optimizer, parts, recipe, 0, index, device, precision)
+        means = optimize(module, optimizer, parts, recipe, 0, index, device, precision, memory=memory)
         float(means["gradient_norm"])  # waits for the device
         return time.perf_counter() - began
 

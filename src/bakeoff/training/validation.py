@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from bakeoff.corpus.store import Split
+from bakeoff.models.model import ModelState
 from bakeoff.objectives.batches import Batch
 from bakeoff.training.device import autocast
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -25,12 +26,16 @@ def validate(
     """
     was_training = module.training
     module.eval()
+    state: ModelState | None = None
     sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
     counts = dict.fromkeys(sums, 0)
     for part in parts:
         moved = part.to(device)
         with autocast(device, precision):
-            gathered = module.gather(moved)
+            if part.advance is None:
+                gathered = module.gather(moved)
+            else:
+                gathered, state = module.gather_on(moved, state or module.model.start(len(part.ids)))
             table = module.model.embedding.table
             predicted = {
                 each.name: each.head.log_probabilities(gathered[each.name][0], table) for each in module.objectives

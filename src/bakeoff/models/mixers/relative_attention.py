@@ -81,8 +81,9 @@ class RelativeAttention(Part):
         rate = self.rate if self.training else 0.0
         mixed = attention(query + self.content_bias, key, value, bias=bias, scale=scale, dropout=rate)
         if memory is not None:
-            kept = seen.shape[1] if self.memory is None else min(self.memory, seen.shape[1])
-            state = seen[:, seen.shape[1] - kept :].detach()
+            last = remembered + (length if context.remembered is None else min(context.remembered, length))
+            first = 0 if self.memory is None else max(0, last - self.memory)
+            state = seen[:, first:last].detach()
         return self.output(mixed.transpose(1, 2).flatten(-2)), state
 
     def _by_distance(self, query: Tensor, context: Context, length: int, remembered: int) -> Tensor:
@@ -119,12 +120,14 @@ class RelativeAttention(Part):
         return like.new_zeros(rows, 0, self.output.in_features)
 
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens, without memory."""
+        """Floating-point operations of one token's forward pass in a row of `length` tokens, and a full memory."""
         width = self.output.in_features
-        attended = (length + 1) / 2 if self.causal else length
-        distances = 2 * length - 1
+        memory = self.memory or 0
+        attended = memory + ((length + 1) / 2 if self.causal else length)
+        distances = memory + 2 * length - 1
         by_distance = 2 * distances * width + 2 * width * width * distances / length
-        return round(2 * 4 * width * width + 2 * 2 * attended * width + by_distance)
+        remembered = 2 * 2 * width * width * memory / length  # keys and values, made anew from what is remembered
+        return round(2 * 4 * width * width + remembered + 2 * 2 * attended * width + by_distance)
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""

@@ -1,0 +1,147 @@
+"""Rows that continue each other: what is remembered from step to step, and where each row goes on."""
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import shrink, without_dropout
+
+from bakeoff.errors import UserError
+from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.training.loop import optimize
+from bakeoff.training.memory import Memory
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
+CPU = torch.device("cpu")
+
+
+def made(name, corpus, seed=0, **changes):
+    recipe = without_dropout(shrink(name, **changes))
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    return recipe, module, make_batches(recipe, module, corpus, seed)
+
+
+def rows_of(parts):
+    return torch.cat([part.ids for part in parts])
+
+
+@pytest.mark.parametrize("name", ["transformer-xl-tiny", "lstm-lm-tiny"])
+@torch.no_grad()
+def test_rows_read_in_turn_are_one_long_row(name, corpus):
+    """Three steps with memory give what one pass over the three rows of each lane gives."""
+    _, module, batches = made(name, corpus)
+    parts = [batches.step(step)[0] for step in range(3)]
+    memory = Memory(module.model)
+    found = []
+    for part in parts:
+        (state,) = memory.before([part])
+        hidden, after = module.model.extend(part.ids, state, remembered=part.advance)
+        memory.keep(0, after)
+        found.append(hidden)
+    whole = module.model(torch.cat([part.ids for part in parts], dim=1))
+    torch.testing.assert_close(torch.cat(found, dim=1), whole, atol=2e-6, rtol=1e-5)
+    alone = module.model(parts[2].ids)
+    assert not torch.allclose(found[2], alone, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_each_lane_goes_on_where_it_stopped(name, corpus):
+    """The targets that a row ends with stand at the beginning of the same row of the next step."""
+    recipe, _, batches = made(name, corpus, **{"training.batch": 6, "training.micro_batch": 4})
+    (advance,) = {part.advance for step in range(3) for part in batches.step(step)}
+    for step in range(40):
+        now, following = rows_of(batches.step(step)), rows_of(batches.step(step + 1))
+        assert now.shape == following.shape == (6, recipe.input.length)
+        read = batches.format.examples(np.arange(batches.format.size), None)
+        places = [np.flatnonzero((read.ids == row.numpy()).all(1)) for row in now]
+        after = [np.flatnonzero((read.ids == row.numpy()).all(1)) for row in following]
+        for old, new in zip(places, after, strict=True):
+            assert set((old + 1) % batches.format.size) & set(new)
+        if advance == recipe.input.length:
+            text = batches.format.stream.rows(
+                (places[0][:1, None] * advance + np.arange(2 * advance)) % (batches.format.size * advance), 10**9
+            )[0][0]
+            assert torch.cat([now[0], following[0]]).tolist() == text.tolist()
+
+
+def test_an_epoch_reads_everything_once(corpus):
+    _, _, batches = made("transformer-xl-tiny", corpus, **{"training.batch": 5, "input.length": 16})
+    size = batches.format.size
+    lanes = batches._lanes
+    steps = size // 5
+    seen = np.bincount(lanes.examples_of(0, steps)[0], minlength=size)
+    assert seen.max() <= 2
+    assert (seen == 1).sum() >= size - 2 * 5
+    every = np.bincount(lanes.examples_of(0, size)[0], minlength=size)
+    assert (every == 5).all()  # each lane once around
+
+
+def test_the_seed_says_where_the_lanes_begin(corpus):
+    first = [rows_of(made("transformer-xl-tiny", corpus, seed)[2].step(0)) for seed in (0, 0, 1)]
+    assert torch.equal(first[0], first[1])
+    assert not torch.equal(first[0], first[2])
+
+
+def test_no_gradient_goes_into_the_step_before(corpus):
+    recipe, module, batches = made("lstm-lm-tiny", corpus)
+    memory = Memory(module.model)
+    optimizer = recipe.training.optimizer.build(module)
+    for step in range(2):
+        optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+    assert memory.tensors()
+    assert not any(tensor.requires_grad for tensor in memory.tensors().values())
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_parts_of_a_batch_do_not_matter(name, corpus):
+    """The same memory, losses and gradients whatever rows go through the model at once, also behind a checkpoint."""
+    found = []
+    for micro_batch in (8, 3):
+        recipe, module, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
+        optimizer = recipe.training.optimizer.build(module)
+        memory = Memory(module.model)
+        for step in range(2):
+            optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+        again = Memory(module.model)
+        again.load(memory.tensors())
+        means = optimize(module, optimizer, batches.step(2), recipe, 0, 2, CPU, "float32", memory=again)
+        found.append((means, again.tensors()))
+    (means, tensors), (others, other_tensors) = found
+    for name in means:
+        torch.testing.assert_close(means[name], others[name], atol=1e-4, rtol=1e-4)
+    assert tensors.keys() == other_tensors.keys() != set()
+    for key, tensor in tensors.items():
+        assert len(tensor) == 8
+        torch.testing.assert_close(tensor, other_tensors[key], atol=1e-3, rtol=1e-3)
+
+
+def test_held_out_rows_are_read_in_turn(corpus):
+    recipe, _, batches = made("transformer-xl-tiny", corpus)
+    parts = batches.fixed(8)
+    assert [len(part.ids) for part in parts] == [2, 2, 2, 2]
+    assert all(part.advance == recipe.input.length for part in parts)
+    assert all(torch.equal(a.ids, b.ids) for a, b in zip(parts, batches.fixed(8), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("gpt-tiny", {"input.recurrent": True}, "set model.embedding.positions to none"),
+        ("gpt-tiny", {"input.recurrent": True, "model.embedding.positions": "none"}, "relative_attention"),
+        ("transformer-xl-tiny", {"model.decoder.block.mixer.memory": None}, "set their memory"),
+        ("transformer-xl-tiny", {"input.isolate": True}, "set isolate to false"),
+        ("elmo-tiny", {"input.recurrent": True, "input.isolate": False}, "starts anew"),
+        ("t5-tiny", {"input.recurrent": True}, "starts anew"),
+        ("conv-light-encoder-tiny", {"input.recurrent": True, "input.isolate": False}, "relative_attention"),
+    ],
+)
+def test_what_cannot_remember_is_refused(name, changes, message):
+    with pytest.raises(UserError, match=message):
+        load_recipe(name, changes)
+
+
+def test_more_lanes_than_rows_are_refused(corpus):
+    with pytest.raises(UserError, match="give a smaller batch"):
+        made("transformer-xl-tiny", corpus, **{"training.batch": 5000})
