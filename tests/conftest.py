@@ -104,6 +104,8 @@ def shrink(name, **changes):
         values["model"]["embedding"]["width"] = 16
     if "context" in values["input"]:
         values["input"]["context"] = min(values["input"]["context"], 8)
+    if "reuse" in values["input"]:
+        values["input"]["reuse"] = min(values["input"]["reuse"], 12)
     recipe = type(load_recipe(name)).parse({**values, "name": name}, name)
     return recipe.changed(SMALL | changes)
 

@@ -77,9 +77,11 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, c
         assert corpus.tokenizer.pad not in ids
         names = [line.name for line in row.lines if line.name != "source"]
         if batch.segments is not None:
-            assert names == ["A", "B"]
+            reused = getattr(recipe.input, "reuse", 0)
+            assert names == ["reused"] * (reused > 0) + ["A", "B"]
             sizes = [sum(len(piece.ids) for piece in line.pieces) for line in row.lines]
-            assert sizes == [int((batch.segments[i][real] == segment).sum()) for segment in (0, 1)]
+            first = int((batch.segments[i][real] == 0).sum())
+            assert sizes == [reused] * (reused > 0) + [first - reused, len(ids) - first]
         elif batch.documents is not None:
             numbers = {name.split()[-1] for name in names if " " in name}
             assert max(1, len(numbers)) == len(batch.documents[i][real].unique())
@@ -198,7 +200,9 @@ def test_the_order_of_a_permutation_is_what_its_targets_may_see(corpus):
         assert sorted(orders.values()) == list(range(1, len(orders) + 1))
         for query, place in enumerate(batch.queries.positions[i, : len(orders)].tolist()):
             visible = batch.queries.visible[i, row.length + query, : row.tokens].tolist()
-            assert visible == [orders.get(other, 0) < orders[place] for other in range(row.tokens)]
+            seen = [orders.get(other, 0) < orders[place] for other in range(row.tokens)]
+            last = recipe.input.reuse if place < recipe.input.reuse else row.tokens
+            assert visible == [each and other < last for other, each in enumerate(seen)]
 
 
 def test_a_prefix_goes_on_in_its_target(corpus):

@@ -59,7 +59,7 @@ def test_the_share_and_the_evenness_of_the_order(corpus):
 
 def test_a_target_does_not_know_itself_or_what_follows(corpus):
     """Changing a target, or one behind it in the order, changes nothing of its prediction, in any layer."""
-    recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, "input.length": 40})
+    recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, "input": {"format": "segment_pair", "length": 40}})
     torch.manual_seed(0)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
@@ -104,7 +104,8 @@ def test_a_target_does_not_know_other_documents_or_padding(corpus):
 
 @pytest.mark.parametrize("kinds", [["permutation", "mlm", "sop"], ["sop", "mlm", "permutation"]])
 def test_other_objectives_beside_it_have_the_rows_that_they_mean(corpus, kinds):
-    recipe = shrink("xlnet-tiny", **{"objective": [{"kind": kind} for kind in kinds], "input.length": 40})
+    rows = {"format": "segment_pair", "length": 40}
+    recipe = shrink("xlnet-tiny", objective=[{"kind": kind} for kind in kinds], input=rows)
     module = build_on_meta(recipe, corpus.tokenizer.size)
     batches = make_batches(recipe, module, corpus, seed=0)
     batch = batches.step(0)[0]

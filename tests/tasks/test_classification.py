@@ -55,7 +55,7 @@ def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
     classifier = Classifier(recipe, tokenizer.size, natural_pooling(recipe), 3, 0.1).eval()
     for parameter in classifier.parameters():  # far from zero, so that a leak would show
         torch.nn.init.normal_(parameter, std=0.2)
-    format = InputFormat(tokenizer, recipe.model, 32)
+    format = InputFormat(tokenizer, recipe, 32)
     texts = ["saw", "apple " * 5, "town " * 17, "plum " * 40]
     pairs = ["drill " * 4, "pear", "coast " * 3, "hammer"]
 

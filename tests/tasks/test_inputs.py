@@ -19,18 +19,18 @@ def names(tokenizer):
 
 
 def test_rows_look_as_in_pretraining(tokenizer, names, recipe, causal_recipe):
-    both = InputFormat(tokenizer, recipe.model, 32)
+    both = InputFormat(tokenizer, recipe, 32)
     encoded = both.encode(["apple saw"], ["town"])
     assert names(encoded.ids[0]) == ["[CLS]", "apple", "saw", "[SEP]", "town", "[SEP]"]
     assert encoded.second.tolist() == [4]
     assert names(both.encode(["apple\u00a0 saw"]).ids[0]) == ["[CLS]", "apple", "saw", "[SEP]"]
-    causal = InputFormat(tokenizer, causal_recipe.model, 32)
+    causal = InputFormat(tokenizer, causal_recipe, 32)
     assert names(causal.encode(["apple saw"]).ids[0]) == ["[SEP]", "apple", "saw"]
     assert names(causal.encode(["apple saw"], ["town"]).ids[0]) == ["[SEP]", "apple", "saw", "[SEP]", "town"]
 
 
 def test_the_longer_text_is_cut_first(tokenizer, recipe):
-    format = InputFormat(tokenizer, recipe.model, 12)
+    format = InputFormat(tokenizer, recipe, 12)
     encoded = format.encode(["saw " * 30, "saw " * 30, "saw"], ["town " * 3, "town " * 30, "town"])
     assert encoded.lengths.tolist() == [12, 12, 5]
     assert (encoded.second - 2).tolist() == [6, 5, 1]
@@ -50,10 +50,10 @@ def test_longest_first_is_token_by_token(room):
 
 def test_lengths_that_the_model_cannot_take(tokenizer, recipe, convolution_recipe):
     with pytest.raises(UserError, match="length: 600 is more than the 512 positions"):
-        InputFormat(tokenizer, recipe.model, 600)
-    assert InputFormat(tokenizer, convolution_recipe.model, 600).length == 600
+        InputFormat(tokenizer, recipe, 600)
+    assert InputFormat(tokenizer, convolution_recipe, 600).length == 600
     with pytest.raises(UserError, match="too short"):
-        InputFormat(tokenizer, recipe.model, 3)
+        InputFormat(tokenizer, recipe, 3)
 
 
 def test_batches_hold_every_row_once_and_little_padding(tokenizer, recipe):
@@ -73,7 +73,7 @@ def test_batches_hold_every_row_once_and_little_padding(tokenizer, recipe):
 
 
 def test_padding_goes_to_a_multiple_of_eight_but_not_beyond_the_length(tokenizer, recipe):
-    format = InputFormat(tokenizer, recipe.model, 30)
+    format = InputFormat(tokenizer, recipe, 30)
     encoded = format.encode(["saw", "saw " * 7, "saw " * 50], ["town", "town", "town"])
     small = collate(encoded, np.array([0, 1]), format)
     assert small.ids.shape == (2, 16)

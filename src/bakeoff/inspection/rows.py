@@ -21,9 +21,9 @@ class Line(Config):
     """A part of a row that is a text of its own."""
 
     name: str
-    """input; A and B where there are segments; document 1, 2, ... where there are several; context, or context 1, 2,
-    ..., for what is only read; source and target of a sequence-to-sequence model, the target being what its decoder
-    reads and, at the end, has to write last."""
+    """input; A and B where there are segments, and before them reused, which the next row remembers; document 1, 2, ...
+    where there are several; context, or context 1, 2, ..., for what is only read; source and target of a
+    sequence-to-sequence model, the target being what its decoder reads and, at the end, has to write last."""
     pieces: list[Piece]
     """The text, in order."""
 
@@ -74,7 +74,7 @@ class RowReader:
         segments = None if batch.segments is None else batch.segments[index, :tokens].numpy()
         source, source_length = self._source(batch, index)
         marks: dict[int, Mark] = {}
-        context = 0
+        context: int = getattr(self.recipe.input, "reuse", 0)
         following: list[Piece] = []
         targets, relations = {}, {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
@@ -146,14 +146,14 @@ class RowReader:
         self, documents: NDArray[np.int64], segments: NDArray[np.int64] | None, context: int
     ) -> Iterator[tuple[str, int, int]]:
         """Names, starts and ends of the texts that a row's tokens are made of; `context` tokens are only read."""
-        owners = documents if segments is None else segments
+        owners = documents if segments is None else np.minimum(segments, 1)  # [CLS], where it is last, goes with B
         several = owners[0] != owners[-1]
         inside = np.flatnonzero(owners[1:] != owners[:-1]) + 1
         cuts = sorted({0, *inside.tolist(), context, len(owners)})
         whole = "target" if any(config.rewrites for config in self.recipe.objective) else "input"
         for start, stop in pairwise(cuts):
             if segments is not None:
-                yield chr(ord("A") + int(segments[start])), start, stop
+                yield "reused" if start < context else "B" if owners[start] else "A", start, stop
                 continue
             name = "context" if start < context else "document" if several else whole
             yield f"{name} {documents[start]}" if several else name, start, stop

@@ -38,6 +38,10 @@ class Examples:
     """(N,) label of how the second segment relates to the first, where an objective asked for it."""
     context: NDArray[np.int64] | None = None
     """(N,) how many tokens at the beginning are there to be read, and no targets; None: none."""
+    reuse: int = 0
+    """How many tokens at the beginning know nothing of those behind them, for the next row remembers their states."""
+    backwards: NDArray[np.bool_] | None = None
+    """(N,) True for rows that read the text from its end; None: none does."""
     taken: NDArray[np.bool_] | None = None
     """(N, T) True for tokens that an objective has hidden or moved, which others leave alone; None where none has."""
 

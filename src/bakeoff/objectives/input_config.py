@@ -18,6 +18,8 @@ class InputBaseConfig(Config):
     """T, tokens in a row, special tokens included."""
     pairs: ClassVar[bool] = False
     """Rows are two segments."""
+    start_last: ClassVar[bool] = False
+    """[CLS] stands at the end of a row."""
 
     @property
     def continues(self) -> bool:

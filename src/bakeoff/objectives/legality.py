@@ -17,6 +17,7 @@ TRAITS = (
     "doc_sentences",
     "segment_pair",
     "sentence_pair",
+    "continued_pair",
     "isolated documents",
     "context",
     "recurrent rows",
@@ -92,7 +93,7 @@ def _predicts_all(kind: str) -> dict[str, str]:
 
 
 def _relates_segments(kind: str) -> dict[str, str]:
-    formats = ("blocks", "full_sentences", "doc_sentences")
+    formats = ("blocks", "full_sentences", "doc_sentences", "continued_pair")
     without = {
         each: f"{kind} needs two segments, but input.format is {each}; use segment_pair or sentence_pair"
         for each in formats
@@ -101,7 +102,7 @@ def _relates_segments(kind: str) -> dict[str, str]:
 
 
 def _reads_running_text(kind: str) -> dict[str, str]:
-    formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair")
+    formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
     return {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
 from bakeoff.corpus.draws import Draws
@@ -25,6 +26,10 @@ class PermutationConfig(ObjectiveConfig):
     ngram: int = Field(default=5, ge=1)
     """Targets are runs of up to this many words, n words with probability proportional to 1/n; 1: single tokens."""
 
+    span_end: Literal["word", "token"] = "word"
+    """Runs end where a word does; token: behind n tokens from the start of a word on, in place of n words, as in the
+    published code, which looks for the end at the wrong place."""
+
     def build(self, model: ModelConfig, vocabulary: int) -> "Permutation":
         """The objective with a fresh head."""
         return Permutation(self, model, vocabulary)
@@ -40,13 +45,13 @@ class Permutation:
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
         self.head: Head = table_head(model, vocabulary)
-        self.choice = TargetChoice(config.rate, config.ngram)
+        self.choice = TargetChoice(config.rate, config.ngram, span_end=config.span_end)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Append a query for each target to every row; padded to the row with most targets."""
-        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws)
+        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws, examples.backwards)
         examples.take(chosen)
         count, length = chosen.shape
         wanted = chosen.sum(1)
@@ -63,5 +68,27 @@ class Permutation:
         below = np.concatenate([np.maximum(rank, 1), orders], axis=1).astype(rank.dtype)
         examples.query_positions = np.where(real, positions, 0)
         examples.visible = rank[:, None, :] < below[:, :, None]
+        if examples.reuse:
+            _part_at(examples.reuse, examples.visible, examples.query_positions)
         labels = examples.ids[places[0], positions[places]]
         return Targets(places[0] * (length + most) + length + places[1], labels, length=length + most)
+
+
+def _part_at(reuse: int, visible: NDArray[np.bool_], queries: NDArray[np.int64]) -> None:
+    """Hide all tokens from place `reuse` on from those before it, and show these to them, targets and all.
+
+    So the order is drawn for each of the two parts, the first one's before the second's (Yang et al. 2019, section 2.4:
+    the states that are remembered are of a row's first part).
+
+    Args:
+        reuse: where the second part begins.
+        visible: (N, T + P, T), changed in place.
+        queries: (N, P) the places of the queries.
+    """
+    length = visible.shape[2]
+    visible[:, :reuse, reuse:] = False
+    visible[:, reuse:length, :reuse] = True
+    of_queries = visible[:, length:]
+    first = (queries < reuse)[..., None]
+    of_queries[..., reuse:] &= ~first
+    of_queries[..., :reuse] |= ~first

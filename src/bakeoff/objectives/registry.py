@@ -7,6 +7,7 @@ from pydantic import Field
 from bakeoff.objectives.bilm import BidirectionalLanguageModelConfig
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
+from bakeoff.objectives.continued_pair import ContinuedPairConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
@@ -18,7 +19,12 @@ from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
 
 InputConfig = Annotated[
-    BlocksConfig | FullSentencesConfig | DocSentencesConfig | SegmentPairConfig | SentencePairConfig,
+    BlocksConfig
+    | FullSentencesConfig
+    | DocSentencesConfig
+    | SegmentPairConfig
+    | SentencePairConfig
+    | ContinuedPairConfig,
     Field(discriminator="format"),
 ]
 AnyObjectiveConfig = Annotated[

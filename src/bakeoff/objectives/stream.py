@@ -29,11 +29,15 @@ class Stream:
         """Where tokens of the text stand in the stream."""
         return tokens + np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 
+    def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens of the text at places of the stream; for a separator the one before it, or the first of all."""
+        return np.maximum(places - np.searchsorted(self.starts, places, side="right"), 0)
+
     def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
         """What stands at some places.
 
         Args:
-            places: (N, L) places in the stream, rising in each row.
+            places: (N, L) places in the stream.
             ends: (N, 1), or one for all: from here on a row has nothing.
 
         Returns:

@@ -36,20 +36,40 @@ class TargetChoice:
         ngram: choose runs of up to this many words.
         lengths: the probability of n words is proportional to 1/n (inverse), or to 0.8^n (geometric).
         whole_word: choose all tokens of a word together, as runs do in any case.
+        span_end: token for runs of n tokens from the start of a word on, in place of n words.
     """
 
-    def __init__(self, rate: float, ngram: int = 1, lengths: RunLengths = "inverse", whole_word: bool = False) -> None:
-        self.rate, self.ngram, self.whole_word = rate, ngram, whole_word
+    def __init__(
+        self,
+        rate: float,
+        ngram: int = 1,
+        lengths: RunLengths = "inverse",
+        whole_word: bool = False,
+        span_end: Literal["word", "token"] = "word",
+    ) -> None:
+        self.rate, self.ngram, self.whole_word, self.span_end = rate, ngram, whole_word, span_end
         numbers = np.arange(1, ngram + 1)
         probability = 1 / numbers if lengths == "inverse" else (1 - GEOMETRIC) ** numbers
         self.bounds = np.cumsum(probability / probability.sum())[:-1]
 
-    def choose(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.bool_]:
-        """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted."""
+    def choose(
+        self, sources: NDArray[np.int64], split: Split, draws: Draws, backwards: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
+        """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted.
+
+        (N,) `backwards` rows, which read the text from its end, are looked at in the order of the text.
+        """
+        if backwards is not None:
+            turn = np.where(backwards[:, None], np.arange(sources.shape[1])[::-1], np.arange(sources.shape[1]))
+            chosen = self.choose(np.take_along_axis(sources, turn, 1), split, draws)
+            return np.take_along_axis(chosen, turn, 1)
         length = sources.shape[1]
         ordinary = sources >= 0
         wanted = np.maximum(np.rint(ordinary.sum(1) * self.rate), ordinary.any(1)).astype(np.int64)  # (N,)
         units = self.units(sources, split, draws)
+        if self.span_end == "token":
+            ordinary &= units >= 0
+            units = np.maximum(units, 0)
         score = draws.words("mask order", length).astype(np.int64)
         score = np.take_along_axis(score, units, 1) * length + units  # equal within a unit, different between units
         score[~ordinary] = np.iinfo(np.int64).max
@@ -74,7 +94,7 @@ class TargetChoice:
         return chosen & ordinary
 
     def units(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.int64]:
-        """(N, T) the unit that each place is hidden with: tokens, words, or runs of words."""
+        """(N, T) the unit that each place is hidden with: a token, a word or a run; -1 for what is in no run."""
         length = sources.shape[1]
         if not self.whole_word and self.ngram == 1:
             return np.broadcast_to(np.arange(length), sources.shape)
@@ -88,9 +108,29 @@ class TargetChoice:
             return np.maximum(words, 0)
         # Runs of 1, 2, ... words are laid side by side over the row; choosing among them evenly keeps p(n).
         lengths = np.searchsorted(self.bounds, draws.uniform("ngram", length), side="right") + 1  # (N, T)
+        if self.span_end == "token":
+            return _runs_of_tokens(starts & ordinary, ordinary, lengths)
         ends = np.cumsum(lengths, 1)
         first_of_run = np.zeros((len(sources), length + 1), np.int64)
         rows = np.broadcast_to(np.arange(len(sources))[:, None], ends.shape)
         first_of_run[rows, np.minimum(ends, length)] = 1
         run_of_word = np.cumsum(first_of_run[:, :length], 1)
         return np.take_along_axis(run_of_word, np.maximum(words, 0), 1)
+
+
+def _runs_of_tokens(
+    starts: NDArray[np.bool_], ordinary: NDArray[np.bool_], lengths: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(N, T) the run of each place, -1 for none: run k of a row has lengths[k] tokens from the next word's start on."""
+    rows = np.arange(len(starts))
+    units = np.full(starts.shape, -1, np.int64)
+    run = np.full(len(starts), -1)
+    left = np.zeros(len(starts), np.int64)
+    for place in range(starts.shape[1]):
+        begins = (left <= 0) & starts[:, place]
+        run += begins
+        left = np.where(begins, lengths[rows, run], left)
+        inside = (left > 0) & ordinary[:, place]
+        units[inside, place] = run[inside]
+        left -= 1
+    return units

@@ -43,8 +43,11 @@ def collate(encoded: Encoded, rows: NDArray[np.int64], format: InputFormat) -> I
     column = np.arange(width)
     real = column < lengths[:, None]  # (B, T)
     segments = None
-    if format.segments and (encoded.second[rows] < lengths).any():
-        segments = torch.from_numpy((real & (column >= encoded.second[rows][:, None])).astype(np.int64))
+    if format.segments and (format.start_last or (encoded.second[rows] < lengths).any()):
+        numbers = (real & (column >= encoded.second[rows][:, None])).astype(np.int64)
+        if format.start_last:
+            numbers[np.arange(len(rows)), lengths - 1] = 2
+        segments = torch.from_numpy(numbers)
     return InputBatch(torch.from_numpy(ids), segments, None if real.all() else torch.from_numpy(real))
 
 

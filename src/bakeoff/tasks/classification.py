@@ -30,7 +30,9 @@ def natural_pooling(recipe: Recipe) -> Pooling:
 
 
 class Classifier(nn.Module):
-    """W dropout(pool(h)); the pooling cls is tanh(W_p h_0), BERT's pooler. B batch, T length, D width, C classes.
+    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last.
+
+    B batch, T length, D width, C classes.
 
     Weights are fresh, from torch's global generator.
     """
@@ -40,6 +42,7 @@ class Classifier(nn.Module):
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
         self.pooling = pooling
         self.dropout = dropout
+        self.start_last = recipe.input.start_last
         width = recipe.model.output_width
         self.pooler = nn.Linear(width, width) if pooling == "cls" else None
         self.output = nn.Linear(width, classes)
@@ -58,12 +61,13 @@ class Classifier(nn.Module):
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, D) hidden states to (B, D), whatever stands at padding."""
-        if self.pooler is not None:
-            return self.pooler(hidden[:, 0]).tanh()
         if real is None:
             real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+        last = hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
+        if self.pooler is not None:
+            return self.pooler(last if self.start_last else hidden[:, 0]).tanh()
         if self.pooling == "last":
-            return hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
+            return last
         outside = ~real[..., None]  # (B, T, 1)
         if self.pooling == "max":
             return hidden.masked_fill(outside, float("-inf")).amax(1)

@@ -86,7 +86,7 @@ def finetune(
     if config.unshare:
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
-    format = InputFormat(begun.tokenizer, recipe.model, config.length)
+    format = InputFormat(begun.tokenizer, recipe, config.length)
     setting = Setting(config, task.metric, format, seed, on, precision)
     parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
     notes = [*data.notes, *_truncations(parts, config.length)]

@@ -151,7 +151,7 @@ class FinetunedRun:
     def format(self) -> InputFormat:
         """The format of rows."""
         assert self.config.length is not None
-        return InputFormat(self.tokenizer, self.recipe.model, self.config.length)
+        return InputFormat(self.tokenizer, self.recipe, self.config.length)
 
     def load(self, device: torch.device | None = None) -> Classifier:
         """The fine-tuned classifier, in evaluation mode."""

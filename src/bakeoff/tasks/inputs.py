@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
+from bakeoff.recipe import Recipe
 
 SHORTEST = 8
 """Fewest tokens that a row may be cut to: special tokens and something of both texts."""
@@ -48,24 +49,34 @@ def check_length(model: ModelConfig, length: int) -> None:
 class InputFormat:
     """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; decoders alone: [SEP] A and [SEP] A [SEP] B, as documents start.
 
+    Where pre-training has put [CLS] last, as XLNet does, it is: A [SEP] [CLS] and A [SEP] B [SEP] [CLS].
+
     Attributes:
         length: the most tokens of a row.
         pad: id of the padding token.
-        segments: whether rows have segment ids, 1 for the second text.
+        segments: whether rows have segment ids, 1 for the second text, and 2 for [CLS] where it is last.
+        start_last: whether [CLS] is last.
     """
 
-    def __init__(self, tokenizer: Tokenizer, model: ModelConfig, length: int) -> None:
-        """A format for a model.
+    def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int) -> None:
+        """A format for the models of a recipe.
 
         Raises:
             UserError: the length is more than the model has positions for, or too short for anything.
         """
+        model = recipe.model
         check_length(model, length)
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
-        self.segments = model.embedding.segments >= 2
+        mixers = [block.mixer_config for block in model.stack.distinct()]
+        self.segments = model.embedding.segments >= 2 or any(getattr(mixer, "segments", False) for mixer in mixers)
+        self.start_last = recipe.input.start_last
         start, separator = [tokenizer.start], [tokenizer.separator]
-        decoder_only = model.encoder is None
-        self._around = (separator, separator, []) if decoder_only else (start, separator, separator)
+        if model.encoder is None:
+            self._around = separator, separator, list[int]()
+        elif self.start_last:
+            self._around = list[int](), separator, separator + start
+        else:
+            self._around = start, separator, separator
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Encoded:
         """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.

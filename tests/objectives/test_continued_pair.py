@@ -1,0 +1,149 @@
+"""XLNet's rows: where they begin and end, what they see, and both directions of reading."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from tests.conftest import shrink, without_dropout
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.objectives.target_choice import TargetChoice
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.speed import make_batches
+
+REUSE, LENGTH = 12, 32
+
+
+def rows(corpus, count=400, **changes):
+    """Examples of an epoch, as objectives are given them, and their format."""
+    recipe = shrink("xlnet-tiny", **{"input.reuse": REUSE, "input.length": LENGTH, **changes})
+    batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0)
+    number = np.arange(count)
+    indices = number * 7 % batches.format.size
+    return batches.format.examples(indices, Draws(0, number, indices)), batches.format
+
+
+def test_layout(corpus):
+    """Reused text and A in one run, [SEP], B in one run, [SEP], [CLS]; segments 0, 1 and 2."""
+    examples, format = rows(corpus)
+    separator, start = corpus.tokenizer.separator, corpus.tokenizer.start
+    for ids, sources, segments, backwards in zip(
+        examples.ids, examples.sources, examples.segments, examples.backwards, strict=True
+    ):
+        second = int(np.flatnonzero(segments == 1)[0])
+        assert REUSE + 1 < second < LENGTH - 2
+        assert ids[second - 1] == ids[-2] == separator
+        assert ids[-1] == start
+        assert segments.tolist() == [0] * second + [1] * (LENGTH - 1 - second) + [2]
+        real = sources >= 0
+        assert (ids[real] == corpus.train.tokens[sources[real]]).all()
+        for part in (sources[: second - 1], sources[second:-2]):
+            inside = part[part >= 0]
+            assert (np.diff(inside) == (-1 if backwards else 1)).all()
+    assert examples.backwards.any()
+    assert not examples.backwards.all()
+    assert format.advance == REUSE
+
+
+def test_a_row_begins_behind_what_the_one_before_reused(corpus):
+    _, format = rows(corpus, count=60)
+    length = format.size // 2
+    for backwards in (False, True):
+        indices = np.arange(20) + backwards * length
+        own = format.examples(indices, Draws(0, indices * 0, indices))
+        for row in range(19):
+            second = int(np.flatnonzero(own.segments[row] == 1)[0]) - 1
+            known = own.ids[row, REUSE : min(second, 2 * REUSE)]
+            assert known.tolist() == own.ids[row + 1, : len(known)].tolist()
+            assert len(known) > 0
+
+
+def test_segment_b_comes_from_elsewhere_as_often_as_it_should(corpus):
+    for share in (0.0, 0.5, 1.0):
+        examples, _ = rows(corpus, 600, **{"input.unrelated": share, "input.backwards": False})
+        follows = []
+        for sources, segments in zip(examples.sources, examples.segments, strict=True):
+            second = int(np.flatnonzero(segments == 1)[0])
+            before, behind = sources[second - 2], sources[second]
+            if before >= 0 and behind >= 0:
+                follows.append(behind == before + 1)
+        expected = (1 - share) * len(follows)
+        # Drawn among all places, B may by chance come from where it would have followed.
+        assert abs(sum(follows) - expected) <= 5 * math.sqrt(len(follows) * max(share * (1 - share), 0.004))
+
+
+def test_boundaries_are_those_of_sentences(corpus):
+    """Where A ends, a sentence does, in either direction, unless none ends within the row's room."""
+    examples, _ = rows(corpus)
+    starts = set(corpus.train.sentences.tolist())
+    clean = 0
+    for sources, segments, backwards in zip(examples.sources, examples.segments, examples.backwards, strict=True):
+        last = sources[int(np.flatnonzero(segments == 1)[0]) - 2]
+        clean += last < 0 or (last if backwards else last + 1) in starts
+    assert clean > 0.95 * len(examples.ids)
+
+
+def test_the_first_part_knows_nothing_of_the_second(corpus):
+    """The states of what is reused are the same whatever follows, so that they can be remembered."""
+    recipe = without_dropout(shrink("xlnet-tiny", **{"input.reuse": REUSE, "input.length": LENGTH}))
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
+    others = batch.ids.clone()
+    others[:, REUSE:] = (others[:, REUSE:] + 1) % corpus.tokenizer.size
+    real = batch.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
+    first = (batch.queries.positions < REUSE) & real
+    with torch.no_grad():
+        one, two = (module.model(ids, batch.segments, queries=batch.queries) for ids in (batch.ids, others))
+    torch.testing.assert_close(one[:, :REUSE], two[:, :REUSE])
+    torch.testing.assert_close(one[:, LENGTH:][first], two[:, LENGTH:][first])
+    assert not torch.allclose(one[:, REUSE:LENGTH], two[:, REUSE:LENGTH])
+    seen = batch.queries.visible[:, LENGTH:][real & ~first][:, :REUSE]
+    assert seen.all()
+    assert first.any()
+
+
+@pytest.mark.parametrize("kind", ["mlm", "permutation"])
+def test_words_are_whole_in_both_directions(kind, corpus):
+    options = {"whole_word": True} if kind == "mlm" else {"ngram": 3}
+    examples, _ = rows(corpus, objective=[{"kind": kind, **options}])
+    choice = TargetChoice(0.2, **options)
+    count = np.arange(len(examples.ids))
+    chosen = choice.choose(examples.sources, corpus.train, Draws(0, count * 0, count), examples.backwards)
+    assert chosen.any(1).all()
+    for picked, sources, backwards in zip(chosen, examples.sources, examples.backwards, strict=True):
+        text = sources[::-1] if backwards else sources
+        picks = picked[::-1] if backwards else picked
+        for place in range(1, LENGTH):
+            if text[place] == text[place - 1] + 1 > 0 and not corpus.train.starts_word(text[place : place + 1])[0]:
+                assert picks[place] == picks[place - 1]
+
+
+def test_runs_of_tokens_are_those_of_the_published_code(corpus):
+    """From the start of a word on n tokens; the next run begins with the first word behind it."""
+    examples, _ = rows(corpus, **{"input.backwards": False})
+    choice = TargetChoice(0.2, 4, span_end="token")
+    count = np.arange(len(examples.ids))
+    draws = Draws(0, count * 0, count)
+    units = choice.units(examples.sources, corpus.train, draws)
+    lengths = np.searchsorted(choice.bounds, draws.uniform("ngram", LENGTH), side="right") + 1
+    cut_words = 0
+    for own, sources, wanted in zip(units, examples.sources, lengths, strict=True):
+        starts = corpus.train.starts_word(np.maximum(sources, 0)) | (np.diff(sources, prepend=-9) != 1)
+        place, run = 0, 0
+        expected = np.full(LENGTH, -1)
+        while place < LENGTH:
+            if not (starts[place] and sources[place] >= 0):
+                place += 1
+                continue
+            stop = min(place + wanted[run], LENGTH)
+            expected[place:stop] = run
+            if stop < LENGTH:
+                cut_words += sources[stop] >= 0 and not starts[stop]
+            place, run = stop, run + 1
+        expected[sources < 0] = -1
+        assert own.tolist() == expected.tolist()
+    assert cut_words > 0
+    chosen = choice.choose(examples.sources, corpus.train, draws)
+    assert not chosen[units < 0].any()
