@@ -69,10 +69,11 @@ class Blocks(Format):
         self.advance = config.length if config.recurrent else None
         if config.recurrent:  # whole rows only, for padding would be remembered; what is left over is not read
             self.size = self.stream.total // self.length
+            self.tokens_per_example = float(config.length)
         else:
             self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
-        read = min(self.stream.total, self.size * self.step) + max(0, self.size - 1) * self.context
-        self.tokens_per_example = read / max(1, self.size) + (config.length - self.length)
+            read = self.stream.total + (self.size - 1) * self.context
+            self.tokens_per_example = read / self.size + (config.length - self.length)
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows of the stream; nothing in them is random."""
