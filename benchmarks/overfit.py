@@ -20,7 +20,7 @@ from bakeoff.recipe import Recipe, load_recipe, recipe_names
 from bakeoff.training.device import processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 GOAL = 0.1
 

@@ -29,7 +29,7 @@ from bakeoff.recipe import load_recipe
 from bakeoff.training.device import processor_name, resolve_device
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192
 

@@ -78,6 +78,7 @@ SMALL = {
     "input.length": 32,
     "training.batch": 8,
     "training.micro_batch": None,
+    "training.curriculum": [],
     "training.budget": {"steps": 12},
     "training.schedule": {"kind": "linear", "warmup": 0.2},
     "training.optimizer.lr": 1e-3,

@@ -16,6 +16,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.curriculum import StageConfig, stage_at
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
 
@@ -33,6 +34,8 @@ class TrainingConfig(Config):
     """The learning rate's course."""
     budget: Budget
     """How long to train; `--budget` replaces it."""
+    curriculum: list[StageConfig] = Field(default=[])
+    """Stages in which rows are shorter or weights are others, before they are the recipe's own."""
     clip: float | None = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters; null for no clipping."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -89,6 +92,7 @@ class Recipe(Config):
         rewriting = [part.kind for part in self.objective if part.rewrites]
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
+        reasons += self._wrong_in_curriculum(kinds)
         warmup = self.training.schedule.warmup
         if warmup > 1 and self.training.budget.steps is None:
             reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
@@ -98,6 +102,46 @@ class Recipe(Config):
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
+
+    def _wrong_in_curriculum(self, kinds: Sequence[str]) -> list[str]:
+        reasons = []
+        stages = self.training.curriculum
+        ends = [stage.until for stage in stages]
+        if ends != sorted(set(ends)):
+            reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
+        for place, stage in enumerate(stages):
+            where = f"training.curriculum.{place}"
+            reasons += [
+                f"{where}.weights: '{kind}' is none of the recipe's objectives, {', '.join(kinds)}"
+                for kind in stage.weights
+                if kind not in kinds
+            ]
+            reasons += [f"{where}.weights.{kind}: less than 0" for kind, weight in stage.weights.items() if weight < 0]
+            if not any(stage.weights.get(kind, 1.0) > 0 for kind in kinds):
+                reasons.append(f"{where}.weights: no objective is left to be trained")
+            if stage.length is None:
+                continue
+            if self.input.continues:
+                reasons.append(f"{where}.length: rows that continue each other keep their length")
+            elif stage.length > self.input.length:
+                reasons.append(
+                    f"{where}.length: {stage.length} is more than input.length, {self.input.length}; that is to be the "
+                    "longest"
+                )
+        return reasons
+
+    def stages(self) -> "list[Recipe]":
+        """A recipe for each stage of the curriculum, with the rows of that stage, and one for what follows them all."""
+        own: dict[str, Any] = {"training.curriculum": []}
+        lengths = [stage.length or self.input.length for stage in self.training.curriculum]
+        return [self.changed({**own, "input.length": length}) for length in lengths] + [self.changed(own)]
+
+    def weights_at(self, step: int) -> dict[str, float]:
+        """The weight of each objective in a step of a training whose budget is in steps."""
+        training = self.training
+        weights: dict[str, float] = {part.kind: part.weight for part in self.objective}
+        stage = stage_at(training.curriculum, step, training.budget.steps or 1)
+        return weights if stage == len(training.curriculum) else weights | training.curriculum[stage].weights
 
     @property
     def extra_tokens(self) -> int:

@@ -11,7 +11,7 @@ from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 VOCABULARY = 160
 LENGTH = 24

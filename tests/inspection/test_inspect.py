@@ -10,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.inspection.layers import layers_of
 from bakeoff.models.context import Context
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 CPU = torch.device("cpu")
 

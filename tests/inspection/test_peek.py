@@ -13,7 +13,7 @@ from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
 from bakeoff.recipe import recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 TINY = [name for name in recipe_names() if "-tiny" in name]
 ROWS = 11

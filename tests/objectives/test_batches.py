@@ -6,7 +6,7 @@ from tests.conftest import shrink
 
 from bakeoff.objectives.batches import ahead
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 
 def batches(corpus, name="bert-tiny", seed=0, **changes):

@@ -4,7 +4,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 RECIPE = {"input.length": 48, "training.batch": 7, "training.micro_batch": 3}
 

@@ -10,7 +10,7 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.corpus.draws import Draws
 from bakeoff.objectives.target_choice import TargetChoice
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 REUSE, LENGTH = 12, 32
 

@@ -12,7 +12,7 @@ from bakeoff.objectives.legality import REFUSALS, TRAITS, legality_table
 from bakeoff.recipe import Recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 MIXERS = {
     "attention": {"heads": 2, "positions": "rotary"},

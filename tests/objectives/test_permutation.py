@@ -11,7 +11,7 @@ from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.recipe import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 
 def drawn(corpus, epoch=0, **options):

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.models.context import Context
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "albert-tiny"])

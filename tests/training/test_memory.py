@@ -10,7 +10,7 @@ from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.loop import optimize
 from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
 CPU = torch.device("cpu")

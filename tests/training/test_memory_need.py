@@ -4,7 +4,7 @@ from tests.conftest import shrink
 
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 CPU = torch.device("cpu")
 ROWS = 8

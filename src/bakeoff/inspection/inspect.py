@@ -12,7 +12,7 @@ from bakeoff.inspection.page import write_page
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 EXAMPLES = 64
 """Rows of held-out text; the means over their tokens hardly change with more."""

@@ -12,7 +12,7 @@ from bakeoff.inspection.rows import Row, RowReader
 from bakeoff.objectives.batches import Batch, Batches
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.pretraining_model import build_on_meta
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 EXAMPLES = 3
 """Rows that are shown where nobody says how many."""
@@ -79,6 +79,8 @@ def peek(
     if examples < 1:
         raise UserError(f"peek: {examples} examples; ask for one at least")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    if not held_out:
+        loaded = loaded.stages()[0]  # what training begins with
     text = Corpus.open(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
     batches = make_batches(loaded, module, text, seed, held_out)

@@ -11,7 +11,7 @@ from bakeoff.tasks.predict import predictions_of
 from bakeoff.tasks.tables import read_table
 from bakeoff.training.device import resolve_device, resolve_precision
 from bakeoff.training.run import Run
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import validate
 
 

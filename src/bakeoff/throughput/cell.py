@@ -140,6 +140,7 @@ class Cell:
             "input.length": self.length,
             "training.batch": self.rows,
             "training.micro_batch": None,
+            "training.curriculum": [],
         }
         if self.recipe.input.continues:
             changes["input"] = {"format": "blocks", "length": self.length, "isolate": False}

@@ -10,7 +10,7 @@ import torch
 
 from bakeoff.corpus.store import Split
 from bakeoff.errors import Diverged, Interrupted
-from bakeoff.objectives.batches import Batch, Batches, ahead
+from bakeoff.objectives.batches import Batch, ahead
 from bakeoff.recipe import Recipe
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast
@@ -19,6 +19,7 @@ from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
 from bakeoff.training.signals import stop_signals
+from bakeoff.training.stages import Stages
 from bakeoff.training.validation import validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
@@ -39,6 +40,8 @@ class Position:
     """Optimizer steps done."""
     tokens: int = 0
     """Tokens seen, padding not counted."""
+    flops: int = 0
+    """Floating-point operations spent on them, forward and backward."""
     seconds: float = 0.0
     """Time spent in steps; validation and checkpoints are not counted."""
     sums: dict[str, float] = field(default_factory=dict)
@@ -83,6 +86,7 @@ def optimize(
         group["lr"] = training.optimizer.lr * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
     means = {name: torch.zeros((), device=device) for name in counts}
+    weights = recipe.weights_at(step)
     states = None if memory is None else memory.before(parts)
     for index, part in enumerate(parts):
         torch.manual_seed(step_seed(seed, step, index))
@@ -95,7 +99,7 @@ def optimize(
         loss = torch.zeros((), device=device)
         for name, total in results.items():
             mean = total / counts[name]
-            loss = loss + module.weights[name] * mean
+            loss = loss + weights[name] * mean
             means[name] += mean.detach()
         loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(module.parameters(), training.clip or math.inf)
@@ -111,7 +115,7 @@ class Training:
         run: the run's directory.
         recipe: the recipe, its budget in steps.
         module: the model with its heads, on the device.
-        batches: the batches of the training text.
+        batches: the batches of the training text, in the stages of the recipe's curriculum.
         held_out: the held-out text.
         fixed: the parts of it that the loss is measured on.
         seed: the run's seed.
@@ -125,7 +129,7 @@ class Training:
         run: Run,
         recipe: Recipe,
         module: PretrainingModel,
-        batches: Batches,
+        batches: Stages,
         held_out: Split,
         fixed: list[Batch],
         seed: int,
@@ -141,7 +145,6 @@ class Training:
         self.optimizer = recipe.training.optimizer.build(module)
         self.memory = Memory(module.model) if recipe.input.continues else None
         self.position = Position()
-        self.flops_per_token = module.flops_per_token()
         count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
         self.validation_steps = {0} | {round(self.steps * (i + 1) / count) for i in range(count)}
         self.log_every = max(1, self.steps // TRAIN_LINES)
@@ -240,16 +243,16 @@ class Training:
                 position.sums[name] = position.sums.get(name, 0.0) + value
         tokens = sum(tokens for tokens, _ in self.unread)
         position.tokens += tokens
+        for index, (own, _) in enumerate(self.unread):
+            stage = self.batches.at(position.step - len(rows) + index)
+            position.flops += own * self.batches.flops_per_token[stage]
         position.seconds += seconds
         position.since += len(rows)
         position.since_tokens += tokens
         position.since_seconds += seconds
         self.unread.clear()
-        loss = sum(
-            self.module.weights[name] * value
-            for name, value in zip(names, rows[-1], strict=True)
-            if name in self.module.weights
-        )
+        weights = self.recipe.weights_at(position.step - 1)
+        loss = sum(weights[name] * value for name, value in zip(names, rows[-1], strict=True) if name in weights)
         rate = position.since_tokens / position.since_seconds
         self.progress.step(position.step, loss, rate, (self.steps - position.step) * position.seconds / position.step)
 
@@ -269,7 +272,7 @@ class Training:
         return {
             "step": position.step,
             "tokens": position.tokens,
-            "flops": position.tokens * self.flops_per_token,
+            "flops": position.flops,
             "seconds": round(position.seconds, 3),
         }
 
@@ -278,11 +281,12 @@ class Training:
         means = {name: total / position.since for name, total in position.sums.items()}
         norm = means.pop("gradient_norm")
         training = self.recipe.training
+        weights = self.recipe.weights_at(position.step - 1)
         self.run.append_metrics(
             {
                 "kind": "train",
                 **self._counters(),
-                "loss": sum(self.module.weights[name] * mean for name, mean in means.items()),
+                "loss": sum(weights[name] * mean for name, mean in means.items()),
                 "losses": means,
                 "gradient_norm": norm,
                 "learning_rate": training.optimizer.lr

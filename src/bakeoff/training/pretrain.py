@@ -19,7 +19,8 @@ from bakeoff.training.loop import Training
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
-from bakeoff.training.speed import make_batches, seconds_per_step
+from bakeoff.training.speed import seconds_per_step
+from bakeoff.training.stages import Stages, make_batches
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
@@ -41,8 +42,7 @@ def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device:
     """
     budget = budget or recipe.training.budget
     module = build_on_meta(recipe, corpus.tokenizer.size)
-    tokens = make_batches(recipe, module, corpus, seed=0).tokens_per_example * recipe.training.batch
-    flops = tokens * module.flops_per_token()
+    tokens, flops = Stages(recipe, module, corpus, seed=0).means()
     seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
     steps = budget.steps_for(tokens, flops, seconds)
     on, compiled = resolve_device(device), recipe.training.compile
@@ -104,9 +104,10 @@ def pretrain(
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
     if settled.training.compile is True:
         module.model.compile_layers()
-    batches = make_batches(settled, module, opened, seed)
+    batches = Stages(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, held_out=True)
-    batches.step(0)  # what is wrong with the corpus comes out before there is a directory
+    for stage in batches.batches:
+        stage.step(0)  # what is wrong with the corpus comes out before there is a directory
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)
     taken = None
@@ -153,9 +154,9 @@ def _summary(training: Training, corpus: Corpus, seed: int) -> dict[str, Any]:
         "steps": position.step,
         "tokens": position.tokens,
         "seconds": round(position.seconds, 3),
-        "flops": position.tokens * training.flops_per_token,
+        "flops": position.flops,
         "parameters": training.module.parameter_count(),
-        "flops_per_token": training.flops_per_token,
+        "flops_per_token": training.module.flops_per_token(),
         "tokens_per_second": round(position.tokens / position.seconds, 1),
         "peak_memory_bytes": peak_memory(training.device),
         "unigram_entropy": corpus.validation.unigram_entropy(),

@@ -8,12 +8,13 @@ from statistics import median
 import torch
 
 from bakeoff.corpus.store import Corpus
-from bakeoff.objectives.batches import Batches
+from bakeoff.optimization.curriculum import shares
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.stages import make_batches
 
 MEASURE_SECONDS = 5.0
 """Time to measure each recipe for, behind its first step, which is slower."""
@@ -22,33 +23,22 @@ FEWEST_STEPS = 3
 """Steps to measure at least."""
 
 
-def make_batches(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
-) -> Batches:
-    """The batches of a recipe over a corpus's training text, or its held-out text."""
-    training = recipe.training
-    return Batches(
-        corpus.validation if held_out else corpus.train,
-        corpus.tokenizer,
-        recipe.input,
-        recipe.objective,
-        module.objectives,
-        seed,
-        training.batch,
-        training.micro_batch or training.batch,
-    )
-
-
 def seconds_per_step(
     recipes: Sequence[Recipe], corpus: Corpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
 ) -> list[float]:
-    """Median time of an optimizer step of each recipe, without compilation; the recipes take turns."""
+    """Median time of an optimizer step of each recipe, without compilation; the recipes take turns.
+
+    Of a recipe with a curriculum it is the mean over the training: each stage is measured.
+    """
     opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
     on = resolve_device(device)
-    steps = [_stepper(recipe, opened, on) for recipe in recipes]
+    stages = [recipe.stages() for recipe in recipes]
+    steps = [_stepper(stage, opened, on) for own in stages for stage in own]
     for step in steps:
         step(0)
-    return medians_in_turns(steps, seconds)
+    measured = iter(medians_in_turns(steps, seconds))
+    parts = [shares(recipe.training.curriculum) for recipe in recipes]
+    return [sum(share * next(measured) for share in own) for own in parts]
 
 
 def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float) -> list[float]:

@@ -1,0 +1,57 @@
+"""The batches of a training whose rows change on the way, and what their tokens cost."""
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.optimization.curriculum import shares, stage_at
+from bakeoff.recipe import Recipe
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+
+
+def make_batches(
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
+) -> Batches:
+    """The batches of a recipe over a corpus's training text, or its held-out text."""
+    training = recipe.training
+    return Batches(
+        corpus.validation if held_out else corpus.train,
+        corpus.tokenizer,
+        recipe.input,
+        recipe.objective,
+        module.objectives,
+        seed,
+        training.batch,
+        training.micro_batch or training.batch,
+    )
+
+
+class Stages:
+    """The batches of each stage of a recipe's curriculum; most recipes have a single one.
+
+    Args:
+        recipe: the recipe.
+        module: its model and heads, on any device.
+        corpus: the text.
+        seed: the run's seed.
+    """
+
+    def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int) -> None:
+        self.curriculum = recipe.training.curriculum
+        self.steps = recipe.training.budget.steps
+        recipes = recipe.stages()
+        self.batches = [make_batches(each, module, corpus, seed) for each in recipes]
+        self.flops_per_token = [build_on_meta(each, corpus.tokenizer.size).flops_per_token() for each in recipes]
+
+    def at(self, step: int) -> int:
+        """The number of the stage that a step belongs to, in a training whose budget is in steps."""
+        assert self.steps is not None
+        return stage_at(self.curriculum, step, self.steps)
+
+    def step(self, step: int) -> list[Batch]:
+        """The batch of one step, in parts of `micro_batch` rows; each stage has an order of its own."""
+        return self.batches[self.at(step)].step(step)
+
+    def means(self) -> tuple[float, float]:
+        """Tokens and floating-point operations of a step, on average over the training."""
+        weighted = zip(shares(self.curriculum), self.batches, self.flops_per_token, strict=True)
+        parts = [(share * batches.tokens_per_example * batches.batch, flops) for share, batches, flops in weighted]
+        return sum(tokens for tokens, _ in parts), sum(tokens * flops for tokens, flops in parts)

@@ -1,0 +1,105 @@
+"""Trainings whose rows and weights change on the way."""
+
+import json
+
+import pytest
+import torch
+from tests.conftest import shrink
+from tests.training.test_pretrain import interrupt_at, train
+
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import load_recipe
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretrain import settle
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.training.stages import Stages, make_batches
+
+STAGES = [{"until": 0.5, "length": 24, "weights": {"nsp": 0}}, {"until": 0.75, "weights": {"mlm": 0.5}}]
+
+
+def staged(**changes):
+    return shrink("bert-tiny", **{"training.budget": {"steps": 8}, "training.curriculum": STAGES, **changes})
+
+
+def test_rows_are_those_of_the_stage(corpus):
+    recipe = staged()
+    module = build_on_meta(recipe, corpus.tokenizer.size)
+    stages = Stages(recipe, module, corpus, seed=0)
+    short, own = (recipe.changed({"training.curriculum": [], "input.length": length}) for length in (24, 32))
+    for step in range(8):
+        expected = make_batches(short if step < 4 else own, module, corpus, 0).step(step)
+        assert all(torch.equal(a.ids, b.ids) for a, b in zip(stages.step(step), expected, strict=True))
+    assert [recipe.weights_at(step) for step in (3, 4, 5, 6)] == [
+        {"mlm": 1.0, "nsp": 0.0},
+        {"mlm": 0.5, "nsp": 1.0},
+        {"mlm": 0.5, "nsp": 1.0},
+        {"mlm": 1.0, "nsp": 1.0},
+    ]
+
+
+def test_an_objective_of_weight_0_is_not_trained(corpus):
+    recipe = staged(**{"training.optimizer.weight_decay": 0.0})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    optimizer = recipe.training.optimizer.build(module)
+    stages = Stages(recipe, module, corpus, seed=0)
+    before = {name: parameter.clone() for name, parameter in module.heads["nsp"].named_parameters()}
+    for step in range(5):
+        optimize(module, optimizer, stages.step(step), recipe, 0, step, torch.device("cpu"), "float32")
+        kept = all(torch.equal(before[name], now) for name, now in module.heads["nsp"].named_parameters())
+        assert kept == (step < 4)
+
+
+def test_an_interrupted_training_ends_with_the_same_bits_and_counts(corpus, tmp_path, monkeypatch):
+    recipe = staged(**{"training.budget": {"steps": 40}})
+    whole = train(recipe, corpus, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 13)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "again")
+    again = train(recipe, corpus, tmp_path / "again", resume=True)
+    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+    summaries = [json.loads((run.path / "summary.json").read_text()) for run in (whole, again)]
+    assert summaries[0]["flops"] == summaries[1]["flops"]
+    assert summaries[0]["validation"] == summaries[1]["validation"] | {"seconds": summaries[0]["validation"]["seconds"]}
+    module = build_on_meta(recipe, corpus.tokenizer.size)
+    stages = Stages(whole.recipe, module, corpus, seed=0)
+    tokens = [sum(part.tokens for part in stages.step(step)) for step in range(40)]
+    short, long = stages.flops_per_token[0], stages.flops_per_token[2]
+    assert summaries[0]["tokens"] == sum(tokens)
+    assert summaries[0]["flops"] == short * sum(tokens[:20]) + long * sum(tokens[20:])
+
+
+@pytest.mark.parametrize("unit", ["tokens", "flops"])
+def test_the_budget_is_that_of_all_stages_together(unit, corpus):
+    recipe = staged(**{"training.budget": {"steps": 1000}})
+    settled = settle(recipe, corpus, Budget(**{unit: {"tokens": 20_000, "flops": 10**10}[unit]}), "cpu")
+    stages = Stages(settled, build_on_meta(settled, corpus.tokenizer.size), corpus, seed=0)
+    spent = 0
+    for step in range(settled.training.budget.steps):
+        tokens = sum(part.tokens for part in stages.step(step))
+        spent += tokens * (1 if unit == "tokens" else stages.flops_per_token[stages.at(step)])
+    assert spent == pytest.approx({"tokens": 20_000, "flops": 10**10}[unit], rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([{"until": 0.9, "length": 600}], "600 is more than input.length, 512"),
+        ([{"until": 0.9}, {"until": 0.5}], "in their order"),
+        ([{"until": 0.9, "weights": {"sop": 0}}], "'sop' is none of the recipe's objectives, mlm, nsp"),
+        ([{"until": 0.9, "weights": {"nsp": -1}}], "weights.nsp: less than 0"),
+        ([{"until": 0.9, "weights": {"nsp": 0, "mlm": 0}}], "no objective is left"),
+        ([{"until": 1.0}], "until"),
+        ([{"till": 0.5}], "till"),
+    ],
+)
+def test_what_makes_no_curriculum_is_refused(stages, message):
+    with pytest.raises(UserError, match=message):
+        load_recipe("bert-base", {"training.curriculum": stages})
+
+
+def test_rows_that_continue_each_other_keep_their_length():
+    with pytest.raises(UserError, match="keep their length"):
+        load_recipe("transformer-xl-tiny", {"training.curriculum": [{"until": 0.5, "length": 64}]})
