@@ -267,10 +267,8 @@ def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
     assert len(bakeoff.peek(recipe, corpus.path, held_out=True, examples=999).rows) == 16
 
 
-def test_packing_and_shares_are_counted_over_the_rows(corpus):
+def test_shares_are_counted_over_the_rows(corpus):
     found = bakeoff.peek(shrink("bart-tiny"), corpus.path, examples=4)
-    places = sum(row.length + row.source_length for row in found.rows)
-    assert found.packing == sum(row.tokens + row.source_tokens for row in found.rows) / places
     assert found.drawn[0].share == 1.0
     assert type(found).model_validate(json.loads(json.dumps(found.model_dump()))) == found
     assert 0.9 < bakeoff.peek(shrink("elmo-tiny"), corpus.path).drawn[0].share < 1.0

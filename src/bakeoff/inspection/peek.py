@@ -8,6 +8,7 @@ from pathlib import Path
 from bakeoff.config import Config
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.inspection.packing import Packing, packing_of
 from bakeoff.inspection.rows import Row, RowReader
 from bakeoff.objectives.batches import Batch, Batches
 from bakeoff.recipe import Recipe, load_recipe
@@ -48,8 +49,9 @@ class Peek(Config):
     """How many rows this text has; a training goes over them again and again, drawn anew."""
     rows: list[Row]
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
-    packing: float
-    """Share of the places of rows and sources that hold tokens; the rest is padding."""
+    packing: Packing | None
+    """How much of a whole epoch's places hold tokens, and how much of the text it reads, whatever rows are shown; None
+    where the text is too large to measure it all, and what stands for it has no row of this kind."""
     drawn: list[Drawn]
     """What was drawn, by objective."""
 
@@ -88,7 +90,6 @@ def peek(
     parts = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
     places = ((part, index) for part in parts for index in range(len(part.ids)))
     rows = [reader.read(part, index, number) for number, (part, index) in enumerate(islice(places, examples), 1)]
-    length = sum(row.length + row.source_length for row in rows)
     return Peek(
         recipe=loaded.name,
         corpus=str(text.path),
@@ -97,7 +98,7 @@ def peek(
         seed=seed,
         epoch_rows=batches.format.size,
         rows=rows,
-        packing=sum(row.tokens + row.source_tokens for row in rows) / length,
+        packing=packing_of(loaded, module, text, seed, held_out),
         drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
     )
 

@@ -3,7 +3,8 @@
 from rich.console import Console
 from rich.text import Text
 
-from bakeoff.comparison.wording import counted, percent
+from bakeoff.comparison.wording import counted, percent, quantity
+from bakeoff.inspection.packing import Packing
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.pieces import Piece
 from bakeoff.inspection.rows import Line, Row
@@ -57,10 +58,22 @@ def print_peek(found: Peek) -> None:
     console.print()
     whose = "the targets'" if found.rows[0].source_length else "the"
     rows = {drawn.objective: _drawn(drawn, whose) for drawn in found.drawn}
-    rows["packing"] = f"{percent(found.packing)} % of the places hold tokens, the rest is padding"
+    if found.packing is not None:
+        rows["packing"] = _packing(found.packing, found.held_out)
     width = max(map(len, rows))
     for name, text in rows.items():
         _print(console, f"{name:<{width}}", Text(text))
+
+
+def _packing(packing: Packing, held_out: bool) -> str:
+    reader = "the held-out loss reads" if held_out else "an epoch reads"
+    text = f"{percent(packing.filled)} % of the places hold tokens, the rest is padding; "
+    text += f"{reader} {percent(packing.read)} % of the {'held-out ' if held_out else ''}text"
+    if packing.repeated:
+        text += f", {percent(packing.repeated)} % more than once"
+    if packing.sampled:
+        text += f" (measured on {quantity(packing.measured_tokens)} of its tokens)"
+    return text
 
 
 def _print(console: Console, label: str | Text, body: Text) -> None:

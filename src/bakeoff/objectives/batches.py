@@ -150,8 +150,8 @@ class Batches:
             lanes = max(1, min(self.micro_batch, self.batch, count // FEWEST_IN_TURN))
             order = Lanes(self.format, lanes, seed=0).examples_of(0, max(1, count // lanes))
             return self._make(*order, seed=0, batch=lanes)
-        indices = np.arange(count, dtype=np.int64) * self.format.size // count
-        return self._make(indices, np.zeros(count, np.int64), seed=0)
+        indices = spread(examples, self.format.size)
+        return self._make(indices, np.zeros_like(indices), seed=0)
 
     def _make(
         self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None, batch: int | None = None
@@ -204,6 +204,12 @@ class Batches:
                 )
             )
         return parts
+
+
+def spread(examples: int, size: int) -> NDArray[np.int64]:
+    """Indices of so many examples of `size`, or of all where there are fewer, spread evenly."""
+    count = min(examples, size)
+    return np.arange(count, dtype=np.int64) * size // count
 
 
 def _part_starts(count: int, batch: int, micro_batch: int) -> list[int]:

@@ -1,0 +1,55 @@
+"""A small part of a corpus that stands for all of it: stretches of its text from many places."""
+
+import numpy as np
+
+from bakeoff.corpus.store import Split
+
+STRETCHES = 8
+"""Stretches, spread evenly over the text."""
+
+
+class Extract(Split):
+    """Stretches of a split, one after the other, held in memory; each begins and ends with a sentence.
+
+    Args:
+        split: the text.
+        most: tokens to take at most.
+    """
+
+    def __init__(self, split: Split, most: int) -> None:
+        """Read the stretches; the documents that they begin or end inside of are cut there."""
+        bounds = _bounds(split, most // STRETCHES)
+        inside = [np.arange(first, last) for first, last in bounds]
+        before = np.cumsum([0, *map(len, inside)])
+        shifts = [place - first for place, (first, _) in zip(before[:-1].tolist(), bounds, strict=True)]
+        owners = [_starts(split.documents, first, last) for first, last in bounds]
+        numbers = [np.searchsorted(split.documents, own, side="right") - 1 for own in owners]
+        sentences = [_starts(split.sentences, first, last) for first, last in bounds]
+        self.tokens = np.concatenate([split.tokens[first:last] for first, last in bounds])
+        self.sentences = np.append(np.concatenate(_shifted(sentences, shifts)), before[-1])
+        self.documents = np.append(np.concatenate(_shifted(owners, shifts)), before[-1])
+        self.originals = np.concatenate([split.originals[own] for own in numbers])
+        self._words = np.packbits(split.starts_word(np.concatenate(inside)), bitorder="little")
+
+
+def _bounds(split: Split, size: int) -> list[tuple[int, int]]:
+    """Where stretches of at most `size` tokens start and stop; a sentence longer than that is cut."""
+    sentences, total = np.asarray(split.sentences), len(split.tokens)
+    found: list[tuple[int, int]] = []
+    for place in (np.arange(STRETCHES) * total // STRETCHES).tolist():
+        first = int(sentences[np.searchsorted(sentences, place)])
+        if first == total or (found and first < found[-1][1]):  # within a sentence that the last stretch has begun
+            continue
+        last = int(sentences[np.searchsorted(sentences, first + size, side="right") - 1])
+        found.append((first, last if last > first else first + size))
+    return found
+
+
+def _starts(starts: np.ndarray, first: int, last: int) -> np.ndarray:
+    """Where sentences or documents start within a stretch, which itself starts one."""
+    low, high = np.searchsorted(starts, [first, last])
+    return np.unique(np.append(np.asarray(starts[low:high], np.int64), first))
+
+
+def _shifted(starts: list[np.ndarray], shifts: list[int]) -> list[np.ndarray]:
+    return [own + shift for own, shift in zip(starts, shifts, strict=True)]
