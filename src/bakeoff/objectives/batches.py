@@ -20,7 +20,7 @@ from bakeoff.models.model import Queries, Source
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.lanes import Lanes
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
-from bakeoff.objectives.pairs import Relation
+from bakeoff.objectives.pairs import Relation, SentencePairConfig
 from bakeoff.objectives.registry import InputConfig
 
 Made = TypeVar("Made")
@@ -111,7 +111,7 @@ class Batches:
         running = any(config.running for config in configs)
         self.format: Format = input_config.build(split, tokenizer, running, related[0] if related else None)
         if self.format.size == 0:
-            raise UserError("the corpus has no example of two tokens or more; prepare more text")
+            raise UserError(_nothing(input_config, bool(related)))
         self._chunk: tuple[int, list[Batch]] = (-1, [])
         self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // batch)
         self._lanes = None if self.format.advance is None else Lanes(self.format, batch, seed)
@@ -204,6 +204,16 @@ class Batches:
                 )
             )
         return parts
+
+
+def _nothing(rows: InputConfig, related: bool) -> str:
+    """Why a text has not one row."""
+    if related or isinstance(rows, SentencePairConfig):
+        return (
+            f"the corpus has no two sentences of one document that fit into a row of {rows.length} tokens; raise "
+            "input.length, or prepare documents of several sentences"
+        )
+    return "the corpus has no example of two tokens or more; prepare more text"
 
 
 def spread(examples: int, size: int) -> NDArray[np.int64]:
