@@ -112,44 +112,6 @@ def test_pairs_are_laid_out_as_published(corpus, relation):
         assert sorted(np.flatnonzero(sources[:real] < 0)) == [0, *separators]
 
 
-@pytest.mark.parametrize(("relation", "classes"), [("nsp", 2), ("sop", 2), ("sentence_structure", 3)])
-def test_labels_are_balanced(corpus, relation, classes):
-    labels = np.concatenate([pairs(corpus, relation, epoch)[1].relation for epoch in range(20)])
-    shares = np.bincount(labels, minlength=classes) / len(labels)
-    assert shares.tolist() == pytest.approx([1 / classes] * classes, abs=5 * np.sqrt(0.25 / len(labels)))
-
-
-def test_the_three_relations_of_sentence_structure_are_what_they_say(corpus):
-    documents, seen = corpus.train.documents, set()
-    for epoch in range(5):
-        _, examples = pairs(corpus, "sentence_structure", epoch)
-        for label, (first, second) in zip(examples.relation.tolist(), segment_sources(examples), strict=True):
-            own, other = (np.searchsorted(documents, place[0], side="right") for place in (first, second))
-            follows, precedes = second[0] == first[-1] + 1, first[0] == second[-1] + 1
-            assert (follows and own == other, precedes and own == other, own != other).index(True) == label
-            for segment in (first, second):
-                assert segment[0] in corpus.train.sentences
-                assert segment[-1] + 1 in corpus.train.sentences
-            seen.add(label)
-    assert seen == {0, 1, 2}
-
-
-def test_a_next_sentence_follows_and_a_negative_comes_from_another_document(corpus):
-    documents = corpus.train.documents
-    for epoch in range(3):
-        _, examples = pairs(corpus, "nsp", epoch)
-        for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):
-            own, other = (np.searchsorted(documents, place[0], side="right") for place in (first, second))
-            if label == 0:
-                assert second[0] == first[-1] + 1
-            else:
-                assert own != other
-            assert np.array_equal(second, np.arange(second[0], second[-1] + 1))
-            for segment in (first, second):  # neither breaks off inside a sentence, whatever the label
-                assert segment[0] in corpus.train.sentences
-                assert segment[-1] + 1 in corpus.train.sentences
-
-
 def test_a_negative_never_comes_from_another_stretch_of_its_own_document(tmp_path):
     for letter in "abcde":  # of one letter each, so that a segment tells its document
         lines = [" ".join(letter * (2 + (i + j) % 5) for j in range(6)) + ". " + letter * 4 + "." for i in range(80)]
@@ -171,16 +133,6 @@ def test_a_negative_never_comes_from_another_stretch_of_its_own_document(tmp_pat
                 assert (first != second) == (label == 1)
                 labels.append(label)
         assert np.mean(labels) == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(labels)))
-
-
-def test_swapped_segments_are_the_same_text(corpus):
-    _, examples = pairs(corpus, "sop")
-    for label, (first, second) in zip(examples.relation, segment_sources(examples), strict=True):
-        earlier, later = (second, first) if label == 1 else (first, second)
-        assert later[0] == earlier[-1] + 1
-        for segment in (first, second):
-            assert segment[0] in corpus.train.sentences
-            assert segment[-1] + 1 in corpus.train.sentences
 
 
 def test_the_length_does_not_tell_whether_a_sentence_follows(corpus):

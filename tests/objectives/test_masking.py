@@ -29,23 +29,6 @@ def draw(corpus, seed=0, epoch=0, **options):
     return before, examples.ids, chosen.reshape(ids.shape), targets, sources
 
 
-@pytest.mark.parametrize("options", [{}, {"whole_word": True}, {"ngram": 3}], ids=["tokens", "words", "ngrams"])
-@pytest.mark.parametrize("rate", [0.15, 0.4])
-def test_the_rate_and_the_replacements(corpus, options, rate):
-    before, after, chosen, targets, sources = draw(corpus, rate=rate, **options)
-    ordinary = (sources >= 0).sum()
-    assert chosen.sum() / ordinary == pytest.approx(rate, rel=0.06)  # the last n-gram makes the number vary
-    count = chosen.sum()
-    masked = (after == corpus.tokenizer.mask) & chosen
-    same = (after == before) & chosen
-    tolerance = 5 * np.sqrt(0.25 / count)
-    assert masked.sum() / count == pytest.approx(0.8, abs=tolerance)
-    vocabulary = corpus.tokenizer.size - len(corpus.tokenizer.special_ids)
-    assert same.sum() / count == pytest.approx(0.1 + 0.1 / vocabulary, abs=tolerance)
-    assert np.array_equal(after[~chosen], before[~chosen])
-    assert np.array_equal(targets.labels, before[chosen])
-
-
 def test_the_replacements_are_adjustable(corpus):
     before, after, chosen, _, _ = draw(corpus, mask=0.0, random=1.0)
     assert not (after == corpus.tokenizer.mask).any()
@@ -55,42 +38,12 @@ def test_the_replacements_are_adjustable(corpus):
         MaskedLanguageModelConfig(mask=0.9, random=0.2)
 
 
-def test_no_special_token_is_ever_chosen(corpus):
-    for options in ({}, {"whole_word": True}, {"ngram": 3, "rate": 0.9}):
-        _, _, chosen, _, sources = draw(corpus, **options)
-        assert not chosen[sources < 0].any()
-
-
 def test_words_are_hidden_whole(corpus):
     _, _, chosen, _, sources = draw(corpus, whole_word=True)
     starts = corpus.train.starts_word(np.maximum(sources, 0))
     continues = ~starts[:, 2:-1] & (sources[:, 2:-1] >= 0)  # a token that belongs to the word of the one before
     assert continues.any()
     assert np.array_equal(chosen[:, 2:-1][continues], chosen[:, 1:-2][continues])
-
-
-GEOMETRIC = 0.8 ** np.arange(10)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({"ngram": 3}, np.array([6, 3, 2]) / 11),
-        ({"ngram": 10, "lengths": "geometric"}, GEOMETRIC / GEOMETRIC.sum()),
-    ],
-    ids=["ALBERT", "SpanBERT"],
-)
-def test_ngrams_have_the_published_lengths(corpus, options, expected):
-    """Two n-grams may touch, so the rate is low and rows long enough to make that rare."""
-    config = MaskedLanguageModelConfig(rate=0.15, **options)
-    objective = config.build(shrink("bert-tiny").model, corpus.tokenizer.size)
-    rows = np.arange(3000)
-    sources = np.tile(np.flatnonzero(corpus.train.starts_word(np.arange(4000)))[:64] * 1, (3000, 1))
-    units = objective.choice.units(sources, corpus.train, Draws(0, np.zeros(3000, np.int64), rows))
-    lengths = np.concatenate([np.bincount(row)[:-1] for row in units])  # the last run of a row may be cut
-    lengths = lengths[lengths > 0]
-    shares = np.bincount(lengths, minlength=len(expected) + 1)[1:] / len(lengths)
-    assert shares == pytest.approx(expected, abs=5 * np.sqrt(0.25 / len(lengths)) + 0.01)
 
 
 def test_dynamic_masks_differ_between_epochs_and_static_ones_do_not(corpus):

@@ -46,17 +46,6 @@ def test_each_row_sees_what_comes_before_it_in_the_order(corpus, ngram):
             assert set(np.flatnonzero(examples.visible[example, position])) == set(range(length)) - set(order)
 
 
-def test_the_share_and_the_evenness_of_the_order(corpus):
-    examples, targets = drawn(corpus, rate=0.25, ngram=1)
-    ordinary = (examples.sources >= 0).sum()
-    assert len(targets.labels) / ordinary == pytest.approx(0.25, rel=0.05)
-    first, second = examples.query_positions[:, 0], examples.query_positions[:, 1]
-    rising = (first < second).mean()
-    assert rising == pytest.approx(0.5, abs=5 * np.sqrt(0.25 / len(first)))
-    other, _ = drawn(corpus, epoch=1, rate=0.25, ngram=1)
-    assert not np.array_equal(other.query_positions, examples.query_positions)
-
-
 def test_a_target_does_not_know_itself_or_what_follows(corpus):
     """Changing a target, or one behind it in the order, changes nothing of its prediction, in any layer."""
     recipe = shrink("xlnet-tiny", **{"model.encoder.layers": 3, "input": {"format": "segment_pair", "length": 40}})

@@ -1,0 +1,246 @@
+"""What objectives draw, counted over real text: the prose of numpy's docstrings, cut as BERT's and T5's rows are.
+
+No tolerance is chosen by hand: shares lie within five standard deviations of their binomial distribution, and counts
+in several classes pass a chi-square test at one in a million.
+"""
+
+import json
+from math import comb
+
+import numpy as np
+import pytest
+from pydantic import TypeAdapter
+from scipy import stats
+from tests.conftest import shrink
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.demo.docstrings import docstrings, package_folders, prose
+from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.objectives.packed_sentences import FullSentencesConfig
+from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
+from bakeoff.objectives.registry import AnyObjectiveConfig
+
+CHANCE = 1e-6
+LENGTH = 256
+MODELS = {name: shrink(name).model for name in ("bert-tiny", "xlnet-tiny", "t5-tiny")}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """A corpus of about 140,000 tokens in 130 documents, with words of several tokens and sentences of all lengths."""
+    folder = tmp_path_factory.mktemp("prose")
+    with (folder / "prose.jsonl").open("w", encoding="utf-8") as file:
+        for _, found in docstrings(package_folders()["numpy"]):
+            paragraphs = [paragraph for docstring in found for paragraph in prose(docstring)]
+            file.write(json.dumps({"text": "\n".join(paragraphs)}) + "\n")
+    size = TokenizerConfig(size=1000)
+    return prepare(folder / "prose.jsonl", folder / "corpus", tokenizer=size, validation=0.02, workers=0)
+
+
+def built(corpus, kind, model="bert-tiny", **options):
+    config = TypeAdapter(AnyObjectiveConfig).validate_python({"kind": kind, **options})
+    return config.build(MODELS[model], corpus.tokenizer.size + config.extra_tokens)
+
+
+def drawn(corpus, objective, rows, epoch, running=False):
+    """All rows of an epoch before and after an objective has drawn its targets, and the targets."""
+    relation = objective if rows.pairs and hasattr(objective, "arrange") else None
+    format = rows.build(corpus.train, corpus.tokenizer, running, relation)
+    indices = np.arange(format.size)
+    draws = Draws(0, np.full(len(indices), epoch), indices)
+    before = format.examples(indices, draws)
+    after = format.examples(indices, draws)
+    return before, after, objective.targets(after, corpus.train, corpus.tokenizer, draws)
+
+
+def assert_share(count, total, share):
+    assert abs(count - total * share) <= 5 * np.sqrt(total * share * (1 - share)), f"{count / total} is not {share}"
+
+
+def assert_shares(counts, shares):
+    shares = np.array(shares, float)
+    assert stats.chisquare(counts, np.sum(counts) * shares / shares.sum()).pvalue > CHANCE, counts / np.sum(counts)
+
+
+CHOOSING = [
+    ("mlm", {}),
+    ("mlm", {"rate": 0.4}),
+    ("mlm", {"whole_word": True}),
+    ("mlm", {"ngram": 3}),
+    ("mlm", {"ngram": 10, "lengths": "geometric"}),
+    ("permutation", {"ngram": 1}),
+    ("permutation", {}),
+    ("word_structure", {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), CHOOSING, ids=str)
+def test_as_many_ordinary_tokens_are_targets_as_wanted(text, kind, options):
+    """Of tokens, and of runs of three, exactly; of words and runs of words on average."""
+    objective = built(text, kind, "xlnet-tiny", **options)
+    rate = {"mlm": 0.15, "permutation": 1 / 6, "word_structure": 0.05}[kind]
+    rate = options.get("rate", rate)
+    over = []
+    for epoch in range(3):
+        before, after, targets = drawn(text, objective, FullSentencesConfig(length=LENGTH), epoch)
+        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        chosen = after.taken
+        assert not (chosen & ~ordinary).any()
+        assert not np.isin(targets.labels, text.tokenizer.special_ids).any()
+        assert len(targets.labels) == chosen.sum()
+        wanted = np.rint(ordinary.sum(1) * rate) * (3 if kind == "word_structure" else 1)
+        full = ordinary.sum(1) > LENGTH / 2  # in a short row a single run may be more than is wanted
+        over.append((chosen.sum(1) - wanted)[full])
+    over = np.concatenate(over)
+    if options.get("whole_word") or options.get("ngram", 5 if kind == "permutation" else 1) > 1:
+        assert over.std() > 0
+        assert abs(over.mean()) <= 5 * over.std() / np.sqrt(len(over))
+    else:
+        assert (over == 0).all()
+
+
+@pytest.mark.parametrize("options", [options for kind, options in CHOOSING if kind == "mlm"], ids=str)
+def test_targets_are_hidden_replaced_and_kept_as_published(text, options):
+    vocabulary = text.tokenizer.size - len(text.tokenizer.special_ids)
+    counts, tokens = np.zeros(3), np.zeros(text.tokenizer.size, np.int64)
+    for epoch in range(3):
+        before, after, targets = drawn(text, built(text, "mlm", **options), FullSentencesConfig(length=LENGTH), epoch)
+        chosen = after.taken
+        assert np.array_equal(after.ids[~chosen], before.ids[~chosen])
+        assert np.array_equal(targets.labels, before.ids[chosen])
+        masked, same = after.ids == text.tokenizer.mask, after.ids == before.ids
+        replaced = chosen & ~masked & ~same
+        counts += [(chosen & masked).sum(), replaced.sum(), (chosen & same).sum()]
+        tokens += np.bincount(after.ids[replaced], minlength=len(tokens))
+    assert_shares(counts, [0.8, 0.1 * (1 - 1 / vocabulary), 0.1 + 0.1 / vocabulary])
+    ordinary = np.setdiff1d(np.arange(len(tokens)), text.tokenizer.special_ids)
+    assert tokens.sum() == tokens[ordinary].sum()
+    # A token is not counted where it would have replaced itself; in bins of a hundred that is next to nothing.
+    assert_shares(np.array([part.sum() for part in np.array_split(tokens[ordinary], 10)]), np.ones(10))
+
+
+GEOMETRIC = 0.8 ** np.arange(10)
+INVERSE = 1 / np.arange(1, 6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "shares"),
+    [
+        ("mlm", {"ngram": 3}, [6, 3, 2]),
+        ("mlm", {"ngram": 10, "lengths": "geometric"}, GEOMETRIC),
+        ("permutation", {}, INVERSE),
+    ],
+    ids=["ALBERT", "SpanBERT", "XLNet"],
+)
+def test_runs_have_the_published_numbers_of_words(text, kind, options, shares):
+    """Of each row the first six runs are counted: the last one of a row is cut."""
+    objective = built(text, kind, "xlnet-tiny", **options)
+    before, _, _ = drawn(text, objective, FullSentencesConfig(length=LENGTH), 0)
+    starts = text.train.starts_word(np.maximum(before.sources, 0)) & (before.sources >= 0)
+    starts[:, 1:] |= (before.sources[:, 1:] >= 0) & (before.sources[:, 1:] != before.sources[:, :-1] + 1)
+    rows = np.flatnonzero(starts.sum(1) > 6 * len(shares))  # words enough for six runs of any length
+    draws = Draws(0, np.zeros_like(rows), rows)
+    units = objective.choice.units(before.sources[rows], text.train, draws)
+    counts = np.zeros(len(shares))
+    for unit, start in zip(units, starts[rows], strict=True):
+        words = np.bincount(unit[start])
+        counts += np.bincount(words[words > 0][:6], minlength=len(shares) + 1)[1:]
+    assert counts.sum() == 6 * len(rows) > 2000
+    assert_shares(counts, shares)
+
+
+RELATIONS = {"nsp": [1, 1], "sop": [1, 1], "sentence_structure": [1, 1, 1]}
+FOLLOWS, SWAPPED, ELSEWHERE = range(3)
+MEANING = {"nsp": [FOLLOWS, ELSEWHERE], "sop": [FOLLOWS, SWAPPED], "sentence_structure": [FOLLOWS, SWAPPED, ELSEWHERE]}
+
+
+@pytest.mark.parametrize("rows", [SegmentPairConfig(length=64), SentencePairConfig(length=64)], ids=lambda r: r.format)
+@pytest.mark.parametrize("kind", RELATIONS)
+def test_each_relation_is_what_its_label_says_and_as_frequent_as_the_others(text, kind, rows):
+    """Whole sentences that follow each other, or the same the other way round, or of two documents of the input."""
+    split, counts = text.train, np.zeros(len(RELATIONS[kind]))
+    for epoch in range(4):
+        before, _, targets = drawn(text, built(text, kind), rows, epoch)
+        assert before.ids.shape[1] == 64
+        assert np.array_equal(targets.labels, before.relation)
+        first, last = (
+            np.stack([side(np.where(inside, before.sources, missing), 1) for inside in segments(before)])
+            for side, missing in ((np.min, len(split.tokens)), (np.max, -1))
+        )
+        documents = split.originals[np.searchsorted(split.documents, first, side="right") - 1]
+        apart = documents[0] != documents[1]
+        follows, swapped = last[0] + 1 == first[1], last[1] + 1 == first[0]
+        found = np.select([apart, follows, swapped], [ELSEWHERE, FOLLOWS, SWAPPED], -1)
+        assert np.array_equal(found, np.array(MEANING[kind])[before.relation])
+        assert np.isin(first, split.sentences).all()
+        assert np.isin(last + 1, split.sentences).all()
+        for inside, begin, end in zip(segments(before), first, last, strict=True):
+            assert np.array_equal(inside.sum(1), end - begin + 1)
+        counts += np.bincount(before.relation, minlength=len(counts))
+    assert_shares(counts, RELATIONS[kind])
+
+
+def segments(examples):
+    """(N, T) each: the ordinary tokens of the first and of the second segment."""
+    ordinary = examples.sources >= 0
+    return ordinary & (examples.segments == 0), ordinary & (examples.segments == 1)
+
+
+def test_every_order_of_targets_is_equally_likely(text):
+    orders = []
+    for epoch in range(4):
+        _, after, _ = drawn(
+            text, built(text, "permutation", "xlnet-tiny", ngram=1), SegmentPairConfig(length=64), epoch
+        )
+        orders.append(np.argsort(after.query_positions[after.taken.sum(1) >= 3, :3], axis=1))
+    ways, counts = np.unique(np.concatenate(orders), axis=0, return_counts=True)
+    assert not np.array_equal(orders[0], orders[1])  # another one in every epoch
+    assert len(ways) == 6
+    assert_shares(counts, np.ones(6))
+
+
+@pytest.mark.parametrize(("rate", "span"), [(0.15, 3.0), (0.5, 2.0)])
+def test_spans_are_as_long_as_all_ways_to_cut_make_them(text, rate, span):
+    """Of n tokens that are cut into s pieces the first has k in C(n - k - 1, s - 2) of C(n - 1, s - 1) ways."""
+    objective = built(text, "span_corruption", "t5-tiny", rate=rate, span=span)
+    rows = BlocksConfig(length=128, isolate=False)
+    assert built(text, "span_corruption", "t5-tiny").lengths(568) == (512, 114)  # the paper's
+    noise, spans = (int(count[0]) for count in objective.counts(np.array([rows.length])))
+    lengths = []
+    for epoch in range(3):
+        before, after, targets = drawn(text, objective, rows, epoch, running=True)
+        full = np.flatnonzero((before.documents > 0).all(1))
+        assert objective.lengths(rows.length) == (after.source_ids.shape[1], after.ids.shape[1])
+        labels = np.full(after.ids.shape, -1)
+        labels.ravel()[targets.rows] = targets.labels
+        marks = labels[full] >= text.tokenizer.size
+        assert (marks.sum(1) == spans).all()
+        assert ((labels[full] >= 0).sum(1) == noise + spans + 1).all()
+        lengths += [np.diff(np.flatnonzero(row))[0] - 1 for row in marks]
+    ways = [comb(noise - k - 1, spans - 2) for k in range(1, noise - spans + 2)]
+    longest = max(k for k in range(1, len(ways) + 1) if sum(ways[k - 1 :]) * len(lengths) >= 5 * sum(ways))
+    counts = np.bincount(np.minimum(lengths, longest), minlength=longest + 1)[1:]
+    assert_shares(counts, [*ways[: longest - 1], sum(ways[longest - 1 :])])
+
+
+def test_denoising_hides_its_share_in_spans_of_poisson_lengths(text):
+    """Lengths are drawn until h tokens are hidden: more than n spans with the probability of Poisson(3 n) < h."""
+    objective = built(text, "denoising", "t5-tiny", permute=False)
+    rows, masks = BlocksConfig(length=128, isolate=False), []
+    for epoch in range(3):
+        before, after, _ = drawn(text, objective, rows, epoch, running=True)
+        assert after.ids.shape[1] == rows.length + 1
+        assert after.source_ids.shape[1] <= -(-(rows.length + 1) // 8) * 8
+        masked = after.source_real & (after.source_ids == text.tokenizer.mask)
+        real = (before.documents > 0).sum(1)
+        hidden = real + 1 - (after.source_real & ~masked).sum(1)
+        assert np.array_equal(hidden, np.rint(0.3 * real))
+        masks += masked.sum(1)[real == rows.length].tolist()
+    more = stats.poisson.cdf(round(0.3 * rows.length) - 1, 3.0 * np.arange(200))
+    mean, square = more.sum(), (more * (2 * np.arange(200) + 1)).sum()
+    assert abs(np.mean(masks) - mean) <= 5 * np.sqrt((square - mean**2) / len(masks))
+    lengths = objective.drawn(20, Draws(0, np.zeros_like(real), np.arange(len(real)))).ravel()
+    expected = stats.poisson.pmf(np.arange(8), 3.0)
+    assert_shares(np.bincount(np.minimum(lengths, 8)), [*expected, 1 - expected.sum()])
