@@ -119,3 +119,18 @@ def test_the_sequence_of_epochs_does_not_depend_on_how_it_is_cut():
     assert np.array_equal(whole, np.concatenate(pieces))
     assert np.array_equal(epochs, np.arange(100) // 23)
     assert not np.array_equal(whole[:23], whole[23:46])
+
+
+@pytest.mark.parametrize("size", [1, 5, 23, 1000])
+def test_any_number_of_workers_reads_the_same_batches(size):
+    """Each worker asks for its own part of every batch: together they have what one alone has, over several epochs."""
+    batch, steps = 24, 8
+    whole, epochs = examples_of(0, steps * batch, size, seed=4)
+    for workers in (1, 2, 3, 8, 24):
+        part = batch // workers
+        starts = range(0, steps * batch, part)  # worker after worker, step after step
+        found = [examples_of(start, part, size, seed=4) for start in starts]
+        assert np.array_equal(np.concatenate([own for own, _ in found]), whole)
+        assert np.array_equal(np.concatenate([own for _, own in found]), epochs)
+    for epoch in range(steps * batch // size):
+        assert np.array_equal(np.sort(whole[epochs == epoch]), np.arange(size))

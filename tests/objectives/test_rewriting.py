@@ -1,5 +1,7 @@
 """Objectives that make a source and a target of a text: what was taken out comes back, in the published proportions."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -103,44 +105,49 @@ def test_all_ways_to_cut_are_equally_likely():
     assert frequency / count == pytest.approx(1 / 6, abs=5 * np.sqrt(5 / 36 / count))
 
 
+@pytest.mark.parametrize("rate", [0.001, 0.3, 0.9])
 @pytest.mark.parametrize("permute", [False, True])
-def test_denoising_hides_the_share_and_keeps_the_rest(corpus, permute):
-    _, texts, sources, labels = rewritten(corpus, DenoisingConfig(permute=permute))
+def test_denoising_hides_tokens_of_whole_sentences_in_disorder(corpus, rate, permute):
+    """The sentences come back into order, and what is in the source is the text but for what its masks stand for."""
+    objective, texts, sources, labels = rewritten(corpus, DenoisingConfig(rate=rate, permute=permute), length=64)
     mask, end = corpus.tokenizer.mask, corpus.tokenizer.separator
-    for text, source, label in zip(texts, sources, labels, strict=True):
-        assert label == [*text, end]
-        assert source[-1] == end
-        kept = [token for token in source[:-1] if token != mask]
-        assert len(text) - len(kept) == round(0.3 * len(text))
-        if permute:
-            assert all(kept.count(token) <= text.count(token) for token in kept)
-        else:
-            rest = iter(text)
-            assert all(token in rest for token in kept)  # in the same order
-
-
-def test_sentences_are_permuted_whole(corpus):
-    """Without anything hidden the source is the sentences of the text in another order."""
-    config = DenoisingConfig(rate=0.001)
-    _, texts, sources, _ = rewritten(corpus, config, length=64)
-    period = corpus.tokenizer.encode(["."])[0][0][-1]
+    starts = set(corpus.train.sentences.tolist())
     moved = 0
-    for text, source in zip(texts, sources, strict=True):
-        assert sorted(source[:-1]) == sorted(text)
-        moved += source[:-1] != text
-        for piece in split_behind(text, period)[1:-1]:
-            assert any(source[place : place + len(piece)] == piece for place in range(len(source)))
+    for text, places, order, source, label in zip(texts, *shuffles(corpus, objective), sources, labels, strict=True):
+        assert label == [*text, end]
+        assert source.pop() == end
+        sentences = [[]]
+        for here, place in enumerate(places):
+            opens = place in starts if place >= 0 else here + 1 < len(places)  # a separator goes with what is behind it
+            if opens and sentences[-1] and (place < 0 or here == 0 or places[here - 1] >= 0):
+                sentences.append([])
+            sentences[-1].append(here)
+        found = [order.index(sentence[0]) for sentence in sentences]
+        for sentence, first in zip(sentences, found, strict=True):
+            assert order[first : first + len(sentence)] == sentence
+        moved += found != sorted(found)
+        shuffled = [text[here] for here in (order if permute else range(len(text)))]
+        rest = iter(shuffled)
+        kept = [token for token in source if token != mask]
+        assert all(token in rest for token in kept)  # in the same order
+        assert len(text) - len(kept) == round(rate * len(text))
+        if rate == 0.001:
+            assert kept == shuffled
+        for before, after in pairwise(source):  # what stands side by side there does so here, unless it was cut
+            assert mask in (before, after) or (before, after) in set(pairwise(shuffled))
     assert moved > len(texts) / 2
 
 
-def split_behind(tokens, end):
-    pieces, current = [], []
-    for token in tokens:
-        current.append(token)
-        if token == end:
-            pieces.append(current)
-            current = []
-    return [*pieces, current]
+def shuffles(corpus, objective):
+    """Of each row of `rewritten` the places in the text, and the order of the row's places that was drawn."""
+    blocks = BlocksConfig(length=64, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    indices = np.arange(blocks.size)
+    draws = Draws(0, np.zeros_like(indices), indices)
+    examples = blocks.examples(indices, draws)
+    real = examples.documents > 0
+    orders = objective.order(examples.sources, real, corpus.train, draws)
+    places = [row[own].tolist() for row, own in zip(examples.sources, real, strict=True)]
+    return places, [row[: len(own)].tolist() for row, own in zip(orders, places, strict=True)]
 
 
 @pytest.mark.parametrize(
