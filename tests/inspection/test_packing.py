@@ -16,7 +16,7 @@ from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.inspection import packing
 from bakeoff.inspection.terminal import print_peek
 from bakeoff.training.pretraining_model import build_on_meta
-from bakeoff.training.speed import make_batches
+from bakeoff.training.stages import make_batches
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives import batches
-from bakeoff.objectives.legality import refusal
+from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 
 OBJECTIVES = {config.model_fields["kind"].default: config for config in get_args(get_args(AnyObjectiveConfig)[0])}
@@ -35,11 +35,14 @@ OBJECTIVE_OPTIONS = {
     "denoising": [{}, {"rate": 0.9, "span": 0.5}, {"permute": False}],
 }
 FORMAT_OPTIONS = {
-    "blocks": [{"isolate": isolate, "context": context} for isolate in (False, True) for context in (0, 5)],
+    "blocks": [{"isolate": isolate, "context": context} for isolate in (False, True) for context in (0, 5)]
+    + [{"isolate": False, "recurrent": True}],
+    "continued_pair": [{"reuse": 1}, {"reuse": 1, "unrelated": 1.0, "backwards": False}],
     "full_sentences": [{"isolate": False}, {"isolate": True}],
     "segment_pair": [{}, {"short": 0.3}],
 }
-MODELS = {name: shrink(name).model for name in ("bert-tiny", "xlnet-tiny", "gpt-tiny", "elmo-tiny", "t5-tiny")}
+NAMES = ("bert-tiny", "xlnet-tiny", "gpt-tiny", "transformer-xl-tiny", "elmo-tiny", "t5-tiny")
+MODELS = {name: shrink(name).model for name in NAMES}
 
 
 def legal(kind):
@@ -47,7 +50,8 @@ def legal(kind):
     for name, config in FORMATS.items():
         for options in FORMAT_OPTIONS.get(name, [{}]):
             rows = config(length=12, **options)
-            model = next((model for model in MODELS.values() if refusal(kind, model, rows) is None), None)
+            reasons = ((model, refusal(kind, model, rows) or memory_refusal(model, rows)) for model in MODELS.values())
+            model = next((model for model, reason in reasons if reason is None), None)
             if model is not None:
                 yield model, name, options
 
@@ -114,7 +118,8 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
     except UserError as error:
         few = "no example of two tokens or more"
         pairs = "no two sentences of one document that fit|takes text from other documents"
-        refused(error, f"{pairs}|{few}" if rows.pairs else few)
+        lanes = "8 rows go through the text side by side"
+        refused(error, "|".join([few, *[pairs] * rows.pairs, *[lanes] * rows.continues]))
         return None
 
 
