@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bakeoff.comparison.execution import compare
     from bakeoff.corpus.prepare import prepare
+    from bakeoff.corpus.prepare_pairs import prepare_pairs
     from bakeoff.inference.generate import generate
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inspection.inspect import inspect
@@ -38,6 +39,7 @@ _HOMES = {
     "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
+    "prepare_pairs": "bakeoff.corpus.prepare_pairs",
     "pretrain": "bakeoff.training.pretrain",
     "speed": "bakeoff.throughput.measure",
 }
@@ -58,6 +60,7 @@ __all__ = [
     "peek",
     "predict",
     "prepare",
+    "prepare_pairs",
     "pretrain",
     "speed",
 ]

@@ -1,20 +1,52 @@
 """`bakeoff prepare`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
 from bakeoff.errors import UserError
 
+if TYPE_CHECKING:
+    from bakeoff.corpus.store import Corpus
+
+
+OF_TEXTS = ("document_per_line", "document_separator", "field", "deduplicate", "minimum_characters", "shuffle_ngrams")
+"""Options that mean nothing for pairs."""
+
+OF_PAIRS = ("source_field", "target_field", "separate_vocabularies", "longest_pair", "ratio")
+"""Options that mean nothing for texts."""
+
 
 def prepare(
-    texts: Annotated[
-        list[str],
-        typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst, and .parquet .arrow."),
-    ],
+    context: typer.Context,
     out: Annotated[Path, typer.Option(help="Directory of the corpus.")],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst, and .parquet .arrow."),
+    ] = None,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="In place of texts, for translation: a file with a source a line."),
+    ] = None,
+    target: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="And the file with its translation, line by line.")
+    ] = None,
+    source_field: Annotated[str, typer.Option(help="Field or column with the source, in files of records.")] = "source",
+    target_field: Annotated[str, typer.Option(help="The one with the target.")] = "target",
+    separate_vocabularies: Annotated[
+        bool, typer.Option("--separate-vocabularies", help="A tokenizer for sources, and another one for targets.")
+    ] = False,
+    longest_pair: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Leave out pairs with more tokens on one side.")
+    ] = 250,
+    ratio: Annotated[
+        float | None,
+        typer.Option(
+            metavar="R", min=1, help="Leave out pairs with R times as many tokens on one side as on the other."
+        ),
+    ] = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
@@ -59,15 +91,52 @@ def prepare(
     """Turn text into a corpus: train a tokenizer (or take one) and store the token ids.
 
     Example: bakeoff prepare articles/ notes.txt --out corpora/mine --tokenizer unigram --vocabulary 16000
+
+    Example: bakeoff prepare --source train.de --target train.en --out corpora/de-en --recipe transformer-base-wmt
     """
     held_out, sample = parse_share(validation), parse_size(tokenizer_sample)
+    pairs = bool(source or target)
+    if pairs == bool(texts):
+        raise UserError("give either texts, or --source and --target")
+    for name in OF_TEXTS if pairs else OF_PAIRS:
+        given = context.get_parameter_source(name)
+        if given is not None and given.name != "DEFAULT":
+            of, other = ("texts", "pairs") if pairs else ("pairs", "texts")
+            raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {other}; leave it out")
+    chosen = _tokenizer(tokenizer, recipe, vocabulary, lowercase)
+    if pairs:
+        from bakeoff.corpus.prepare_pairs import prepare_pairs
+
+        if isinstance(chosen, Path) and separate_vocabularies:
+            raise UserError("--tokenizer FILE is taken as it is: leave out --separate-vocabularies")
+        _show_pairs(
+            prepare_pairs(
+                source or [],
+                target or [],
+                out,
+                source_field=source_field,
+                target_field=target_field,
+                tokenizer=chosen,
+                separate_vocabularies=separate_vocabularies,
+                tokenizer_sample=sample,
+                longest_pair=longest_pair,
+                ratio=ratio,
+                validation=held_out,
+                errors=errors,
+                seed=seed,
+                overwrite=overwrite,
+                progress=True,
+            ),
+            json,
+        )
+        return
 
     from bakeoff.corpus.prepare import prepare as prepare_corpus
 
     corpus = prepare_corpus(
-        texts,
+        texts or [],
         out,
-        tokenizer=_tokenizer(tokenizer, recipe, vocabulary, lowercase),
+        tokenizer=chosen,
         tokenizer_sample=sample,
         validation=held_out,
         document_per_line=document_per_line,
@@ -85,7 +154,6 @@ def prepare(
     if json:
         print_json(summary)
         return
-    skips = ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
     ngrams = summary["shuffled_ngrams"]
     print_table(
         {
@@ -98,9 +166,34 @@ def prepare(
             f"{summary['held_out_unit']}",
             "vocabulary": f"{summary['vocabulary']:,}",
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token",
-            "skipped": skips,
+            "skipped": _skips(summary),
         }
     )
+
+
+def _show_pairs(corpus: "Corpus", json: bool) -> None:
+    """Print what a corpus of pairs holds."""
+    summary = corpus.summary()
+    if json:
+        print_json(summary)
+        return
+    tokens, targets = summary["tokens"], summary["target_tokens"]
+    separate = corpus.manifest.options["separate_vocabularies"]
+    print_table(
+        {
+            "corpus": summary["path"],
+            "pairs": f"{summary['documents']:,}",
+            "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
+            "held out": f"{summary['held_out_documents']:,} pairs, {summary['held_out_tokens']:,} tokens",
+            "vocabulary": f"{summary['vocabulary']:,}" + (", the target's behind the source's" if separate else ""),
+            "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token of the targets",
+            "skipped": _skips(summary),
+        }
+    )
+
+
+def _skips(summary: dict[str, Any]) -> str:
+    return ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
 
 
 def parse_share(text: str) -> float:

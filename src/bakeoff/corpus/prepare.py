@@ -3,7 +3,8 @@
 import os
 import platform
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
@@ -19,20 +20,16 @@ from bakeoff.corpus.sentences import RULE
 from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece, SourceOptions, TextReader
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
-from bakeoff.corpus.tokenizer_training import new_words
+from bakeoff.corpus.tokenizer_sample import fit
 from bakeoff.corpus.word_order import NgramShuffle
-from bakeoff.corpus.worker import Job, encode_jobs
+from bakeoff.corpus.worker import Job, encode_job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter, check_target
 from bakeoff.errors import UserError
 from bakeoff.memory import return_memory
 
 _JOB = 1 << 18  # characters
 _MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
-_LONG_WORD = 24  # bytes
 _SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than they save
-
-_TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_000_000, "unigram": 1_600_000}
-"""Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
 
 
 def prepare(
@@ -120,7 +117,7 @@ def prepare(
         record: dict[str, Any] = {}
         if sample is not None:
             shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
-            record = _fit(sample, config, seed, tokenizer_sample)
+            record = fit(sample, config, seed, tokenizer_sample)
             given = Tokenizer.train(config, sample)
             sample.clear()
             return_memory()
@@ -129,8 +126,9 @@ def prepare(
             opened = [0, 0]
             assigned = assign(text("encoding"), found, validation, seed)
             shuffle = None if shuffle_ngrams is None else NgramShuffle(shuffle_ngrams, seed)
+            encode = partial(encode_job, shuffle=shuffle)
             jobs = _jobs(assigned, opened)
-            for parts in encode_jobs(given, jobs, _workers(workers, reader), shuffle):
+            for parts in encode_jobs(given, jobs, workers_for(workers, reader.sizes), encode):
                 for name, part in zip(SPLITS, parts, strict=True):
                     writer.splits[name].append(*part)
             recorded = sum(split.documents for split in writer.splits.values())
@@ -157,31 +155,9 @@ def prepare(
                     "originals": found.documents if found.documents < FEWEST_DOCUMENTS else recorded,
                     "validation_unit": _unit(found),
                     "skips": dict(sorted(skips.items())),
-                    "versions": _versions(),
+                    "versions": versions(),
                 }
             )
-
-
-def _fit(sample: Sample, config: TokenizerConfig, seed: int, asked: int) -> dict[str, Any]:
-    """Shrink the sample until training fits in memory; returns what the manifest records of it."""
-    limit = _TRAINER_BYTES.get(config.kind)
-    if limit is not None:
-        while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
-            sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
-    return {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
-
-
-def _distinct_bytes(sample: Iterable[str]) -> int:
-    """UTF-8 bytes of all different words between spaces, which trainers hold in memory at 35 to 190 bytes for each.
-
-    Long ones count twice: a text without spaces (Chinese) has far more different pieces than one with them.
-    """
-    total = 0
-    for words in new_words(sample):
-        for word in words:
-            size = len(word.encode())
-            total += size if size <= _LONG_WORD else 2 * size
-    return total
 
 
 def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[Job]:
@@ -199,10 +175,11 @@ def _jobs(assigned: Iterator[tuple[int, Piece]], opened: list[int]) -> Iterator[
         yield job
 
 
-def _workers(asked: int | None, reader: TextReader) -> int:
+def workers_for(asked: int | None, sizes: Sequence[int]) -> int:
+    """How many processes encode files of these sizes in bytes, where nobody has asked for a number."""
     if asked is not None:
         return asked
-    if sum(reader.sizes) < _SMALL:
+    if sum(sizes) < _SMALL:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, _MOST_WORKERS)
@@ -212,7 +189,8 @@ def _unit(found: Survey) -> str:
     return "documents" if found.documents >= FEWEST_DOCUMENTS else "runs of paragraphs"
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """What a corpus is made with, for its manifest."""
     return {
         "bakeoff": version("bakeoff"),
         "tokenizers": tokenizers.__version__,

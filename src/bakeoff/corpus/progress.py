@@ -2,14 +2,31 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
 
-from bakeoff.corpus.sources import Piece, TextReader
+T = TypeVar("T", covariant=True)
+
+
+class Reader(Protocol[T]):
+    """What reads files, piece by piece."""
+
+    files: list[Path]
+    """The files."""
+    sizes: list[int]
+    """Their bytes on disk."""
+
+    def bytes_read(self) -> int:
+        """Bytes on disk that have been read, of `sum(sizes)`."""
+        ...
+
+    def __iter__(self) -> Iterator[T]: ...
+
 
 _EVERY = 256  # pieces between two updates
 
@@ -17,7 +34,7 @@ _EVERY = 256  # pieces between two updates
 class Progress:
     """Follows a reader through its phases."""
 
-    def __init__(self, show: bool | Callable[[str, int, int], None], reader: TextReader) -> None:
+    def __init__(self, show: bool | Callable[[str, int, int], None], reader: Reader[object]) -> None:
         """Show progress on standard error if `show` is True, or call it with phase, bytes read, bytes in total."""
         self._call = show if callable(show) else None
         self._console = Console(stderr=True) if show is True else None
@@ -46,7 +63,7 @@ class Progress:
             else:
                 print(text, file=sys.stderr, flush=True)
 
-    def phase(self, name: str, pieces: TextReader) -> Iterator[Piece]:
+    def phase(self, name: str, pieces: Reader[T]) -> Iterator[T]:
         """Pass the pieces of a reading through and show how far it is."""
         total = sum(pieces.sizes)
         if self._bar is None:

@@ -38,7 +38,12 @@ class SplitCounts(Config):
     bytes: int
     """UTF-8 bytes of the text."""
     unigram_entropy: float
-    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each)."""
+    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
+    pairs, a token of the targets."""
+    target_tokens: int | None = None
+    """Of pairs: token ids of the targets. None: the corpus is a text."""
+    target_bytes: int | None = None
+    """Of pairs: UTF-8 bytes of the targets."""
 
 
 class Source(Config):
@@ -83,6 +88,8 @@ class Manifest(Config):
 
 class Split:
     """One part of a corpus, memory-mapped.
+
+    In a corpus of pairs a pair is a document of two sentences, its source and its target.
 
     Attributes:
         tokens: (N,) uint16 or uint32 ids.
@@ -142,6 +149,18 @@ class Split:
         """
         return (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1
 
+    @property
+    def pairs(self) -> bool:
+        """Documents are pairs of a source and a target."""
+        return self.counts.target_tokens is not None
+
+    @property
+    def tokens_per_byte(self) -> float:
+        """Tokens to predict for each byte of text: the mark between two documents is one too, and a target's end."""
+        if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
+            return (self.counts.target_tokens + len(self.documents) - 1) / self.counts.target_bytes
+        return (len(self.tokens) + len(self.documents) - 1) / self.bytes
+
     def unigram_entropy(self) -> float:
         """Loss of knowing only the frequencies of the training text, nats per token, as counted by `prepare`."""
         return self.counts.unigram_entropy
@@ -200,6 +219,11 @@ class Corpus:
         parts = "".join(f"{name} {digest}\n" for name, digest in sorted(self.manifest.sha256.items()))
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
+    @property
+    def pairs(self) -> bool:
+        """It holds pairs of a source and a target, for translation, and no text."""
+        return self.train.pairs
+
     def verify(self) -> None:
         """Read every part and compare it with its hash.
 
@@ -218,8 +242,9 @@ class Corpus:
                 )
 
     def summary(self) -> dict[str, Any]:
-        """What to print: counts of documents, sentences and tokens, skips, how sentences were split and shuffled."""
+        """What to print: counts of documents (or pairs) and tokens, skips, how sentences were split and shuffled."""
         train, validation = (self.manifest.splits[name] for name in SPLITS)
+        targets = [split.target_tokens for split in (train, validation) if split.target_tokens is not None]
         return {
             "path": str(self.path),
             "fingerprint": self.fingerprint,
@@ -228,6 +253,7 @@ class Corpus:
             "sentence_rule": self.manifest.sentence_rule,
             "shuffled_ngrams": self.manifest.options.get("shuffle_ngrams"),
             "tokens": train.tokens + validation.tokens,
+            "target_tokens": sum(targets) if self.pairs else None,
             "held_out_documents": validation.documents,
             "held_out_tokens": validation.tokens,
             "held_out_unit": self.manifest.validation_unit,

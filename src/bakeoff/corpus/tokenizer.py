@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,6 +25,9 @@ _NAMES = {
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
 }
 
+_TWO = '{"bakeoff": "two vocabularies",'
+"""How the file of `TwoVocabularies` begins."""
+
 
 class TokenizerConfig(Config):
     """How a tokenizer is trained."""
@@ -45,6 +49,8 @@ class Tokenizer:
         pad, start, separator, mask: ids of the padding token, of `[CLS]`, of `[SEP]` and of `[MASK]`.
         unknown: id of the token for what the vocabulary lacks; None where nothing can lack (byte-level BPE of others).
         special_ids: (n,) int64, sorted ids of all special tokens, the unknown token among them.
+        target_ids: the ids that a target of a pair of texts is made of, special tokens aside; all, where source and
+            target have one vocabulary.
     """
 
     pad: int
@@ -76,6 +82,7 @@ class Tokenizer:
         self.size = max(inner.get_vocab(with_added_tokens=True).values()) + 1
         forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
         self._encoder = Encoder(inner, forbidden, self.unknown)
+        self.target_ids = range(self.size)
 
     def _find(self, names: Iterable[str]) -> str | None:
         return next((name for name in names if self._inner.token_to_id(name) is not None), None)
@@ -111,7 +118,10 @@ class Tokenizer:
 
     @classmethod
     def from_string(cls, text: str, where: str = "tokenizer") -> "Tokenizer":
-        """Build from the text of a `tokenizer.json`; `where` names it in the error."""
+        """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in the error."""
+        if text.startswith(_TWO):
+            source, target = (json.loads(text)[side] for side in ("source", "target"))
+            return TwoVocabularies(cls.from_string(source, where), cls.from_string(target, where))
         try:
             inner = tokenizers.Tokenizer.from_str(text)
         except Exception as error:  # the library raises bare exceptions
@@ -148,6 +158,10 @@ class Tokenizer:
         ids, starts = unpack(b"".join(packed))
         return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
 
+    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for the targets of pairs of texts."""
+        return self.encode_joined(texts)
+
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
         """Text of ids. Exact for byte-level BPE and, where nothing is unknown, characters; else up to whitespace.
 
@@ -156,6 +170,51 @@ class Tokenizer:
             skip_special: leave special tokens out; False shows them by their names.
         """
         return self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+
+
+class TwoVocabularies(Tokenizer):
+    """A vocabulary for the sources of pairs of texts, and another one for their targets.
+
+    The target's ids follow the source's, so that one table of the model holds both: its rows are the two tables, one
+    above the other. Special tokens are the source's. As a file it is both tokenizers' text in one JSON object, which
+    other libraries do not read.
+    """
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        """Put a tokenizer of targets behind one of sources."""
+        self.source, self.target = source, target
+        for role in _NAMES:
+            setattr(self, role, getattr(source, role))
+        self.size = source.size + target.size
+        self.special_ids = np.concatenate([source.special_ids, source.size + target.special_ids])
+        self.target_ids = range(source.size, self.size)
+
+    def to_string(self) -> str:
+        """The text of the file."""
+        sides = {"source": self.source.to_string(), "target": self.target.to_string()}
+        return _TWO + json.dumps(sides, indent=1, ensure_ascii=False).removeprefix("{")
+
+    def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Encode sources; see `Tokenizer.encode`."""
+        return self.source.encode(texts)
+
+    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode sources; see `Tokenizer.encode_joined`."""
+        return self.source.encode_joined(texts)
+
+    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode targets; see `Tokenizer.encode_joined`."""
+        ids, starts, lengths = self.target.encode_joined(texts)
+        return ids + np.uint32(self.source.size), starts, lengths
+
+    def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
+        """Text of ids, each vocabulary's by itself; see `Tokenizer.decode`."""
+        border = self.source.size
+        texts = []
+        for behind, run in groupby(map(int, ids), key=lambda i: i >= border):
+            tokenizer, first = (self.target, border) if behind else (self.source, 0)
+            texts.append(tokenizer.decode([i - first for i in run], skip_special))
+        return " ".join(text for text in texts if text)
 
 
 def _unknown_token(inner: tokenizers.Tokenizer) -> str | None:

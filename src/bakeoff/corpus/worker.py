@@ -14,9 +14,9 @@ import subprocess
 import sys
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -25,6 +25,11 @@ from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, STRETCH, Piece
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.corpus.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.errors import UserError
+
+J = TypeVar("J")
+"""Text to encode in one go."""
+R = TypeVar("R")
+"""What becomes of it; no text, which stands for an error of a worker."""
 
 
 class Job(NamedTuple):
@@ -83,42 +88,42 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
 
 
 def encode_jobs(
-    tokenizer: Tokenizer, jobs: Iterable[Job], workers: int, shuffle: NgramShuffle | None = None
-) -> Iterator[tuple[Encoded, Encoded]]:
+    tokenizer: Tokenizer, jobs: Iterable[J], workers: int, encode: Callable[[Tokenizer, J], R]
+) -> Iterator[R]:
     """Encode jobs and yield the results in the order of the jobs, the same for any number of workers.
 
     Args:
         tokenizer: what to encode with.
         jobs: read as the workers take them; at most two a worker are held.
         workers: number of processes; 0 encodes in this one.
-        shuffle: how to shuffle the words of each sentence.
+        encode: what is done with a job; a function of a module, or a `partial` of one, so that it can be sent.
 
     Raises:
         UserError: a worker died.
     """
     if workers == 0:
         for job in jobs:
-            yield encode_job(tokenizer, job, shuffle)
+            yield encode(tokenizer, job)
         return
     processes: list[subprocess.Popen[bytes]] = []
     idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
     pool = ThreadPoolExecutor(workers)
 
-    def run(job: Job) -> tuple[Encoded, Encoded]:
+    def run(job: J) -> R:
         process = idle.get()
         try:
-            return _ask(process, job)
+            return cast(R, _ask(process, job))
         finally:
             idle.put(process)
 
     try:
-        setup = (tokenizer.to_string(), shuffle)
+        setup = (tokenizer.to_string(), encode)
         for _ in range(workers):
             process = _start()
             processes.append(process)
             _send(process.stdin, setup)
             idle.put(process)
-        waiting: deque[Future[tuple[Encoded, Encoded]]] = deque()
+        waiting: deque[Future[R]] = deque()
         for job in jobs:
             waiting.append(pool.submit(run, job))
             if len(waiting) >= 2 * workers:
@@ -146,7 +151,7 @@ def _start() -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def _ask(process: "subprocess.Popen[bytes]", job: Job) -> tuple[Encoded, Encoded]:
+def _ask(process: "subprocess.Popen[bytes]", job: object) -> Any:
     try:
         _send(process.stdin, job)
         answer = _receive(process.stdout)
@@ -154,8 +159,7 @@ def _ask(process: "subprocess.Popen[bytes]", job: Job) -> tuple[Encoded, Encoded
         raise UserError("a process that encodes text died; is the machine out of memory? Prepare again") from None
     if isinstance(answer, str):
         raise RuntimeError(f"a process that encodes text failed:\n{answer}")
-    result: tuple[Encoded, Encoded] = answer
-    return result
+    return answer
 
 
 def _send(stream: IO[bytes] | None, value: object) -> None:
@@ -185,13 +189,12 @@ def serve() -> None:
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the results
     with contextlib.suppress(EOFError, BrokenPipeError):
-        text, shuffle = _receive(source)
+        text, encode = _receive(source)
         tokenizer = Tokenizer.from_string(text)
         while True:
             job = _receive(source)
-            answer: tuple[Encoded, Encoded] | str
             try:
-                answer = encode_job(tokenizer, job, shuffle)
+                answer = encode(tokenizer, job)
             except Exception:
                 answer = traceback.format_exc()
             _send(target, answer)

@@ -68,13 +68,15 @@ class SplitWriter:
         tokens, documents: how many have been appended.
     """
 
-    def __init__(self, folder: Path, name: str, vocabulary: int) -> None:
-        """Create the files of part `name` in `folder`."""
+    def __init__(self, folder: Path, name: str, vocabulary: int, pairs: bool = False) -> None:
+        """Create the files of part `name` in `folder`; `pairs`: every document is a source and a target."""
+        self._pairs = pairs
         self._dtype = id_type(vocabulary)
         self._parts = {kind: _Part(folder / f"{name}.{kind}") for kind in KINDS}
         self._name = name
         self.frequencies = np.zeros(vocabulary, dtype=np.int64)
         self.tokens = self.documents = self._sentences = self._words = self._bytes = 0
+        self._target_bytes = 0
         self._bits = np.zeros(0, dtype=bool)  # word starts that do not fill a byte yet
         self._opens_next = False
         self._next_is_new = False
@@ -88,6 +90,7 @@ class SplitWriter:
         documents: np.ndarray,
         size: int,
         stretches: np.ndarray | None = None,
+        target_size: int = 0,
     ) -> None:
         """Append sentences.
 
@@ -100,8 +103,10 @@ class SplitWriter:
             size: UTF-8 bytes of the text.
             stretches: (d,) bool, whether each of these documents is another stretch of the original that the one
                 before it belongs to; left out, none is.
+            target_size: of pairs, UTF-8 bytes of the targets.
         """
         self._bytes += size
+        self._target_bytes += target_size
         new = np.ones(len(documents), dtype=bool) if stretches is None else ~stretches
         if len(lengths) and self._opens_next:
             if not (len(documents) and documents[0] == 0):
@@ -118,7 +123,8 @@ class SplitWriter:
         self._parts["sentences"].append(offsets)
         self._parts["documents"].append(offsets[documents])
         self._parts["originals"].append(self._original + np.cumsum(new, dtype=np.int64))
-        self.frequencies += np.bincount(ids, minlength=len(self.frequencies))
+        predicted = ids[np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)] if self._pairs else ids
+        self.frequencies += np.bincount(predicted, minlength=len(self.frequencies))
         bits = np.concatenate([self._bits, starts])
         whole = len(bits) // 8 * 8
         self._parts["words"].append(np.packbits(bits[:whole], bitorder="little"))
@@ -133,7 +139,7 @@ class SplitWriter:
         """Close the files; returns the counts and the hash of each file.
 
         Args:
-            train_frequencies: (V,) how often each token stands in the training text.
+            train_frequencies: (V,) how often each token stands in the training text, of pairs in the targets.
         """
         end = np.array([self.tokens], dtype=np.int64)
         self._parts["sentences"].append(end)
@@ -148,7 +154,9 @@ class SplitWriter:
             documents=self.documents,
             words=self._words,
             bytes=self._bytes,
-            unigram_entropy=float(-(self.frequencies * np.log(known)).sum() / max(self.tokens, 1)),
+            unigram_entropy=float(-(self.frequencies * np.log(known)).sum() / max(self.frequencies.sum(), 1)),
+            target_tokens=int(self.frequencies.sum()) if self._pairs else None,
+            target_bytes=self._target_bytes if self._pairs else None,
         )
         return counts, hashes
 
@@ -165,15 +173,15 @@ class CorpusWriter:
         splits: the writers of `train` and `validation`.
     """
 
-    def __init__(self, out: str | Path, tokenizer: Tokenizer, overwrite: bool = False) -> None:
-        """Prepare to write to `out`.
+    def __init__(self, out: str | Path, tokenizer: Tokenizer, overwrite: bool = False, pairs: bool = False) -> None:
+        """Prepare to write to `out`; `pairs`: every document is a source and a target.
 
         Raises:
             UserError: `out` would have to be replaced (see `check_target`), or cannot be created.
         """
         self._out = Path(os.path.abspath(out))
         self._overwrite = overwrite
-        self._tokenizer = tokenizer
+        self._tokenizer, self._pairs = tokenizer, pairs
         self._folder = self._out.with_name(f".{self._out.name}.unfinished")
         self._open = False
         self._held = ExitStack()
@@ -186,7 +194,7 @@ class CorpusWriter:
         except OSError as error:
             raise UserError(f"{self._out}: cannot be created ({error.strerror})") from None
         self._open = True
-        self.splits = {name: SplitWriter(self._folder, name, self._tokenizer.size) for name in SPLITS}
+        self.splits = {name: SplitWriter(self._folder, name, self._tokenizer.size, self._pairs) for name in SPLITS}
         return self
 
     def finish(self, provenance: dict[str, Any]) -> Corpus:

@@ -47,12 +47,11 @@ def validate(
             counts[name] += len(labels)
     module.train(was_training)
     losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
-    tokens_per_byte = (len(split.tokens) + len(split.documents) - 1) / split.bytes
     token_losses = {name: loss for name, loss in losses.items() if module.predicts_tokens[name]}
     return {
         "loss": sum(module.weights[name] * loss for name, loss in losses.items()),
         "losses": losses,
         "accuracy": {name: float(total[1]) / max(1, counts[name]) for name, total in sums.items()},
         "perplexity": {name: math.exp(min(loss, 700.0)) for name, loss in token_losses.items()},
-        "bits_per_byte": {name: loss / math.log(2) * tokens_per_byte for name, loss in token_losses.items()},
+        "bits_per_byte": {name: loss / math.log(2) * split.tokens_per_byte for name, loss in token_losses.items()},
     }

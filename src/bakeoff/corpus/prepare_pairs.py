@@ -1,0 +1,182 @@
+"""Pairs of texts to corpus, for translation: a first reading trains the tokenizer, a second one encodes."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bakeoff.corpus.aligned import Pair, PairOptions, PairReader
+from bakeoff.corpus.pair_encoding import LengthFilter, encode_pairs
+from bakeoff.corpus.prepare import versions, workers_for
+from bakeoff.corpus.progress import Progress
+from bakeoff.corpus.sampling import TRAIN, VALIDATION, Sample
+from bakeoff.corpus.store import SPLITS, Corpus, Source
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.corpus.tokenizer_sample import fit
+from bakeoff.corpus.worker import encode_jobs
+from bakeoff.corpus.writer import CorpusWriter, check_target
+from bakeoff.errors import UserError
+from bakeoff.memory import return_memory
+
+_JOB = 1 << 18  # characters
+_HASHES = 1 << 64
+
+Paths = str | Path | Sequence[str | Path]
+
+
+def prepare_pairs(
+    source: Paths,
+    target: Paths,
+    out: str | Path,
+    *,
+    source_field: str = "source",
+    target_field: str = "target",
+    tokenizer: TokenizerConfig | str | Path | None = None,
+    separate_vocabularies: bool = False,
+    tokenizer_sample: int = 50_000_000,
+    longest_pair: int = 250,
+    ratio: float | None = None,
+    validation: float = 0.01,
+    errors: Literal["strict", "replace"] = "strict",
+    seed: int = 0,
+    overwrite: bool = False,
+    workers: int | None = None,
+    progress: bool | Callable[[str, int, int], None] = False,
+) -> Corpus:
+    """Make a corpus of texts and their translations.
+
+    The same text and options give the same corpus, byte for byte, whatever the number of workers.
+
+    Args:
+        source: one file or several; a line of it, or a record of a .jsonl, .csv, .tsv, .parquet or .arrow, is a text.
+        target: as many files, whose lines or records are the translations of those with their numbers.
+        out: folder of the corpus; it appears only when it is complete.
+        source_field: field or column of records that holds the source.
+        target_field: the one that holds the target.
+        tokenizer: what to train (default: a `TokenizerConfig` as it is), or the path of a `tokenizer.json`.
+        separate_vocabularies: train a tokenizer for each side; else one for both.
+        tokenizer_sample: UTF-8 bytes of text to train a tokenizer on at most.
+        longest_pair: leave out pairs with more tokens on one side.
+        ratio: leave out pairs one side of which has more than so many times the tokens of the other; None: none.
+        validation: share of the pairs to hold out; pairs with the same source stay together.
+        errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
+        seed: chooses the tokenizer's sample and the held-out pairs.
+        overwrite: replace a corpus at `out`.
+        workers: processes that encode; default one a core, at most four, and none for small files.
+        progress: True shows it on standard error; or is called with phase, bytes read and bytes in total.
+
+    Raises:
+        UserError: bad options, unreadable text (with file and line), files of different lengths, or too few pairs to
+            hold some out.
+    """
+    if not 0 < validation < 1:
+        raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
+    if tokenizer_sample < 1:
+        raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
+    fields = {"source_field": source_field, "target_field": target_field, "errors": errors}
+    options = PairOptions.parse(fields, "prepare")
+    limits = LengthFilter.parse({"longest_pair": longest_pair, "ratio": ratio}, "prepare")
+    check_target(Path(out), overwrite)
+    given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
+    if given is not None and separate_vocabularies:
+        raise UserError(f"{tokenizer}: taken as it is; leave out separate_vocabularies")
+    config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
+    reader = PairReader(_files(source), _files(target), options)
+    sides = 0 if given is not None else 2 if separate_vocabularies else 1
+    samples = [Sample(tokenizer_sample, seed) for _ in range(sides)]
+
+    with Progress(progress, reader) as shown:
+        smallest = _survey(shown.phase("reading", reader), seed, samples)
+        if smallest == _HASHES:
+            raise UserError(f"{reader.files[0]}: there is no pair here, nor in any other file that was given")
+        records: list[dict[str, Any]] = []
+        trained: list[Tokenizer] = []
+        for sample in samples:
+            shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
+            records.append(fit(sample, config, seed, tokenizer_sample))
+            trained.append(Tokenizer.train(config, sample))
+            sample.clear()
+            return_memory()
+        used = given or (TwoVocabularies(*trained) if separate_vocabularies else trained[0])
+        with CorpusWriter(out, used, overwrite, pairs=True) as writer:
+            # At least one of the pairs is held out, however few that would be by chance.
+            threshold = max(int(validation * _HASHES), smallest + 1)
+            jobs = _jobs(shown.phase("encoding", reader), seed, threshold)
+            skips: Counter[str] = Counter()
+            for parts in encode_jobs(
+                used, jobs, workers_for(workers, reader.sizes), partial(encode_pairs, limits=limits)
+            ):
+                for name, part in zip(SPLITS, parts, strict=True):
+                    opens = np.arange(0, len(part.lengths), 2)
+                    writer.splits[name].append(
+                        part.ids, part.starts, part.lengths, opens, part.size, target_size=part.target_size
+                    )
+                    skips += part.skips
+            return writer.finish(
+                {
+                    "sources": [
+                        Source(path=str(file), bytes=size)
+                        for file, size in zip(reader.files, reader.sizes, strict=True)
+                    ],
+                    "options": {
+                        **options.model_dump(),
+                        **limits.model_dump(),
+                        "separate_vocabularies": isinstance(used, TwoVocabularies),
+                        "validation": validation,
+                        "seed": seed,
+                        "tokenizer": str(tokenizer) if given is not None else config.model_dump(),
+                    },
+                    "sentence_rule": "none: a pair is a source and a target",
+                    "tokenizer_sample": dict(zip(("source", "target"), records, strict=True))
+                    if separate_vocabularies
+                    else dict(*records),
+                    "originals": sum(split.documents for split in writer.splits.values()),
+                    "validation_unit": "pairs",
+                    "skips": dict(sorted(skips.items())),
+                    "versions": versions(),
+                }
+            )
+
+
+def _files(given: Paths) -> list[Path]:
+    return [Path(each).expanduser() for each in ([given] if isinstance(given, str | Path) else given)]
+
+
+def _survey(pairs: Iterable[Pair], seed: int, samples: list[Sample]) -> int:
+    """Read the pairs for the first time: fills one sample with both sides, or two with one each.
+
+    Returns:
+        The smallest hash of a pair, or `_HASHES` where there is no pair.
+    """
+    smallest = _HASHES
+    for pair in pairs:
+        if pair.source and pair.target:
+            smallest = min(smallest, _identity(pair, seed))
+        for text, sample in zip(pair, samples * (3 - len(samples)), strict=False):
+            if text:
+                sample.add(text)
+    return smallest
+
+
+def _identity(pair: Pair, seed: int) -> int:
+    """Keyed hash of the source: a text that was learned with one translation is no test of another one."""
+    key = (seed % _HASHES).to_bytes(8, "little")
+    return int.from_bytes(blake2b(pair.source.encode(), digest_size=8, key=key).digest(), "little")
+
+
+def _jobs(pairs: Iterable[Pair], seed: int, threshold: int) -> Iterator[list[tuple[int, Pair]]]:
+    """Group pairs into jobs, each with the part of the corpus that it belongs to."""
+    job: list[tuple[int, Pair]] = []
+    length = 0
+    for pair in pairs:
+        job.append((VALIDATION if _identity(pair, seed) < threshold else TRAIN, pair))
+        length += len(pair.source) + len(pair.target)
+        if length >= _JOB:
+            yield job
+            job, length = [], 0
+    if job:
+        yield job

@@ -1,0 +1,45 @@
+"""How much text a tokenizer is trained on: as much as was asked for, unless its trainer would take too much memory."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from bakeoff.corpus.sampling import Sample
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.corpus.tokenizer_training import new_words
+
+_LONG_WORD = 24  # bytes
+
+_TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_000_000, "unigram": 1_600_000}
+"""Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
+
+
+def fit(sample: Sample, config: TokenizerConfig, seed: int, asked: int) -> dict[str, Any]:
+    """Shrink the sample until training fits in memory.
+
+    Args:
+        sample: the text to train on; shrunk in place.
+        config: the tokenizer that it is for.
+        seed: what the sample was drawn with.
+        asked: bytes of text that were asked for.
+
+    Returns:
+        What the manifest records of it.
+    """
+    limit = _TRAINER_BYTES.get(config.kind)
+    if limit is not None:
+        while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
+            sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
+    return {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
+
+
+def _distinct_bytes(sample: Iterable[str]) -> int:
+    """UTF-8 bytes of all different words between spaces, which trainers hold in memory at 35 to 190 bytes for each.
+
+    Long ones count twice: a text without spaces (Chinese) has far more different pieces than one with them.
+    """
+    total = 0
+    for words in new_words(sample):
+        for word in words:
+            size = len(word.encode())
+            total += size if size <= _LONG_WORD else 2 * size
+    return total
