@@ -44,9 +44,10 @@ class Config(BaseModel):
 
 
 def _relevant(error: ValidationError) -> list[Any]:
-    """The errors without those of a union's alternatives that want a list where keys are given, or keys for a list."""
+    """The errors without those of a union's alternatives that want keys where none are given, or something else."""
     items = error.errors()
-    shapes = {"list_type": Mapping, "model_type": list, "model_attributes_type": list, "dict_type": list}
+    shapes: dict[str, Any] = {"list_type": Mapping, "int_type": Mapping}
+    shapes |= dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), (list, int, str))
     return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, model_validator
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
@@ -15,8 +15,9 @@ from bakeoff.errors import UserError, nearest
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
+from bakeoff.objectives.token_batches import TokenBatch
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.curriculum import StageConfig, stage_at
+from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
 
@@ -24,10 +25,11 @@ from bakeoff.optimization.schedules import ScheduleConfig
 class TrainingConfig(Config):
     """How the model is trained."""
 
-    batch: int = Field(gt=0)
-    """Rows of a batch."""
-    micro_batch: int | None = Field(default=None, gt=0)
-    """Rows that go through the model at once; gradients of a batch's parts are added. Absent: the whole batch."""
+    batch: PositiveInt | TokenBatch
+    """Rows of a batch; or its tokens, where rows have different lengths: `{tokens: 25000}`."""
+    micro_batch: PositiveInt | TokenBatch | None = None
+    """Rows, or tokens, that go through the model at once; gradients of a batch's parts are added. Absent: the whole
+    batch."""
     optimizer: OptimizerConfig
     """The optimizer."""
     schedule: ScheduleConfig
@@ -48,6 +50,17 @@ class TrainingConfig(Config):
     """Rows of held-out text to measure it on, always the same with the same masks."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
     """Time between checkpoints."""
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> Self:
+        if self.micro_batch is not None and isinstance(self.micro_batch, int) != isinstance(self.batch, int):
+            raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
+        return self
+
+    def rows_at_once(self, length: int) -> int:
+        """Rows of `length` tokens that go through the model at once."""
+        size = self.micro_batch or self.batch
+        return size if isinstance(size, int) else max(1, size.tokens // length)
 
 
 class Published(Config):
@@ -92,7 +105,8 @@ class Recipe(Config):
         rewriting = [part.kind for part in self.objective if part.rewrites]
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
-        reasons += self._wrong_in_curriculum(kinds)
+        reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
+        reasons += self._uncountable(related)
         warmup = self.training.schedule.warmup
         if warmup > 1 and self.training.budget.steps is None:
             reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
@@ -103,32 +117,18 @@ class Recipe(Config):
             raise ValueError("; ".join(reasons))
         return self
 
-    def _wrong_in_curriculum(self, kinds: Sequence[str]) -> list[str]:
-        reasons = []
-        stages = self.training.curriculum
-        ends = [stage.until for stage in stages]
-        if ends != sorted(set(ends)):
-            reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
-        for place, stage in enumerate(stages):
-            where = f"training.curriculum.{place}"
-            reasons += [
-                f"{where}.weights: '{kind}' is none of the recipe's objectives, {', '.join(kinds)}"
-                for kind in stage.weights
-                if kind not in kinds
-            ]
-            reasons += [f"{where}.weights.{kind}: less than 0" for kind, weight in stage.weights.items() if weight < 0]
-            if not any(stage.weights.get(kind, 1.0) > 0 for kind in kinds):
-                reasons.append(f"{where}.weights: no objective is left to be trained")
-            if stage.length is None:
-                continue
-            if self.input.continues:
-                reasons.append(f"{where}.length: rows that continue each other keep their length")
-            elif stage.length > self.input.length:
-                reasons.append(
-                    f"{where}.length: {stage.length} is more than input.length, {self.input.length}; that is to be the "
-                    "longest"
-                )
-        return reasons
+    def _uncountable(self, related: Sequence[str]) -> list[str]:
+        """Why batches cannot have a number of tokens, if that is asked for."""
+        batch, rows = self.training.batch, self.input.model_dump()["format"]
+        if isinstance(batch, int):
+            return []
+        if not self.input.uneven:
+            return [f"training.batch: rows of {rows} are all as long as input.length; give their number, not tokens"]
+        if related:
+            return [f"training.batch: {related[0]} changes the lengths of rows; give their number, not tokens"]
+        if batch.tokens < self.input.length:
+            return [f"training.batch.tokens: {batch.tokens} are fewer than one row may have, {self.input.length}"]
+        return []
 
     def stages(self) -> "list[Recipe]":
         """A recipe for each stage of the curriculum, with the rows of that stage, and one for what follows them all."""

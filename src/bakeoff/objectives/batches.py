@@ -22,6 +22,7 @@ from bakeoff.objectives.lanes import Lanes
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
 from bakeoff.objectives.pairs import Relation, SentencePairConfig
 from bakeoff.objectives.registry import InputConfig
+from bakeoff.objectives.token_batches import TokenBatch, TokenOrder, Uneven, trim
 
 Made = TypeVar("Made")
 
@@ -89,8 +90,8 @@ class Batches:
         configs: the objectives' configs.
         objectives: the objectives built from them.
         seed: the run's seed.
-        batch: rows of a batch.
-        micro_batch: rows of each part that a batch is handed out in.
+        batch: rows of a batch, or tokens.
+        micro_batch: rows, or tokens, of each part that a batch is handed out in.
     """
 
     def __init__(
@@ -101,30 +102,51 @@ class Batches:
         configs: Sequence[ObjectiveConfig],
         objectives: Sequence[Objective],
         seed: int,
-        batch: int,
-        micro_batch: int,
+        batch: int | TokenBatch,
+        micro_batch: int | TokenBatch,
     ) -> None:
-        self.split, self.tokenizer, self.objectives = split, tokenizer, objectives
-        self.seed, self.batch, self.micro_batch = seed, batch, micro_batch
+        self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
         running = any(config.running for config in configs)
         self.format: Format = input_config.build(split, tokenizer, running, related[0] if related else None)
+        self.parallel = input_config.parallel
         if self.format.size == 0:
             raise UserError(_nothing(input_config, bool(related)))
+        self.by_tokens: TokenOrder | None = None
+        self.batch, self.micro_batch = 1, 1
+        if isinstance(batch, TokenBatch):
+            assert isinstance(micro_batch, TokenBatch)
+            self.by_tokens = TokenOrder(cast(Uneven, self.format).lengths, batch.tokens, seed)
+            self.micro_tokens = micro_batch.tokens
+        else:
+            assert isinstance(micro_batch, int)
+            self.batch, self.micro_batch = batch, micro_batch
         self._chunk: tuple[int, list[Batch]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // batch)
-        self._lanes = None if self.format.advance is None else Lanes(self.format, batch, seed)
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
+        self._lanes = None if self.format.advance is None else Lanes(self.format, self.batch, seed)
 
     @property
     def tokens_per_example(self) -> float:
         """Mean number of tokens of an example, those of its source included, padding not counted."""
         text = self.format.tokens_per_example
+        if self.parallel:
+            return text
         source, target = row_lengths(self.objectives, round(text))
         return float(source + target) if source else text
 
+    @property
+    def tokens_per_step(self) -> float:
+        """Mean number of tokens of a batch, padding not counted."""
+        rows = self.batch if self.by_tokens is None else self.format.size / self.by_tokens.batches
+        return self.tokens_per_example * rows
+
     def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in parts of `micro_batch` rows."""
+        """The batch of one step, in parts of `micro_batch` rows or tokens."""
+        if self.by_tokens is not None:
+            examples, epoch = self.by_tokens.examples_of(step)
+            parts_of = self.by_tokens.parts(examples, self.micro_tokens)
+            return self._make(examples, np.full(len(examples), epoch), parts=parts_of)
         chunk, place = divmod(step, self._steps_a_chunk)
         if self._chunk[0] != chunk:
             self._chunk = (chunk, self._make(*self._order(chunk)))
@@ -145,29 +167,39 @@ class Batches:
         Rows that continue each other do so here, too: as many lanes as a part has rows, or fewer where that would leave
         each of them fewer than `FEWEST_IN_TURN` of the examples.
         """
-        count = min(examples, self.format.size)
-        if self.format.advance is not None:
-            lanes = max(1, min(self.micro_batch, self.batch, count // FEWEST_IN_TURN))
-            order = Lanes(self.format, lanes, seed=0).examples_of(0, max(1, count // lanes))
-            return self._make(*order, seed=0, batch=lanes)
         indices = spread(examples, self.format.size)
+        if self._lanes is not None:
+            lanes = max(1, min(self.micro_batch, self.batch, len(indices) // FEWEST_IN_TURN))
+            steps = max(1, len(indices) // lanes)
+            order = Lanes(self.format, lanes, seed=0).examples_of(0, steps)
+            return self._make(*order, seed=0, parts=[(step * lanes, (step + 1) * lanes) for step in range(steps)])
+        if self.by_tokens is not None:
+            made = []
+            for low, high in self.by_tokens.parts(indices, self.micro_tokens):
+                made += self._make(indices[low:high], np.zeros(high - low, np.int64), 0, parts=[(0, high - low)])
+            return made
         return self._make(indices, np.zeros_like(indices), seed=0)
 
     def _make(
-        self, indices: NDArray[np.int64], epochs: NDArray[np.int64], seed: int | None = None, batch: int | None = None
+        self,
+        indices: NDArray[np.int64],
+        epochs: NDArray[np.int64],
+        seed: int | None = None,
+        parts: Sequence[tuple[int, int]] | None = None,
     ) -> list[Batch]:
+        """Batches of these examples, in parts of `micro_batch` rows; `parts`: one, in parts between these places."""
         draws = Draws(self.seed if seed is None else seed, epochs, indices)
         if self.versions is not None:
             draws = draws.static(self.versions)
         examples = self.format.examples(indices, draws)
+        if self.by_tokens is not None:
+            trim(examples)
         targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
         own = examples.ids.shape[1]
         length = own if examples.visible is None else examples.visible.shape[1]
         targets = {name: target.in_rows_of(own, length) for name, target in targets.items()}
-        parts = []
-        batch = batch or self.batch
-        for begin in _part_starts(len(indices), batch, self.micro_batch):
-            end = min(begin + self.micro_batch, begin - begin % batch + batch, len(indices))
+        made = []
+        for begin, end in parts or _parts(len(indices), self.batch, self.micro_batch):
             documents = examples.documents[begin:end]
             packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
             source_real = None if examples.source_real is None else examples.source_real[begin:end]
@@ -190,7 +222,7 @@ class Batches:
                     torch.from_numpy(target.rows[low:high] - begin * places),
                     torch.from_numpy(target.labels[low:high]),
                 )
-            parts.append(
+            made.append(
                 Batch(
                     ids=torch.from_numpy(examples.ids[begin:end]),
                     segments=None if examples.segments is None else torch.from_numpy(examples.segments[begin:end]),
@@ -203,7 +235,7 @@ class Batches:
                     advance=self.format.advance,
                 )
             )
-        return parts
+        return made
 
 
 def _nothing(rows: InputConfig, related: bool) -> str:
@@ -222,9 +254,10 @@ def spread(examples: int, size: int) -> NDArray[np.int64]:
     return np.arange(count, dtype=np.int64) * size // count
 
 
-def _part_starts(count: int, batch: int, micro_batch: int) -> list[int]:
-    """Where the parts begin; a part never reaches over the end of its batch."""
-    return [start for first in range(0, count, batch) for start in range(first, min(first + batch, count), micro_batch)]
+def _parts(count: int, batch: int, micro_batch: int) -> list[tuple[int, int]]:
+    """Where the parts begin and end; a part never reaches over the end of its batch."""
+    ends = [(first, min(first + batch, count)) for first in range(0, count, batch)]
+    return [(start, min(start + micro_batch, end)) for first, end in ends for start in range(first, end, micro_batch)]
 
 
 def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:

@@ -18,6 +18,10 @@ class InputBaseConfig(Config):
     """T, tokens in a row, special tokens included."""
     pairs: ClassVar[bool] = False
     """Rows are two segments."""
+    parallel: ClassVar[bool] = False
+    """Rows are targets that have a source each; the corpus holds pairs, not a text."""
+    uneven: ClassVar[bool] = False
+    """Rows have different lengths that are known beforehand, so that batches can have a number of tokens."""
     start_last: ClassVar[bool] = False
     """[CLS] stands at the end of a row."""
 

@@ -23,6 +23,7 @@ class PackedSentencesConfig(InputBaseConfig):
 
     crossing: ClassVar[bool]
     """Rows go on with the next document."""
+    uneven: ClassVar[bool] = True
 
     def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None) -> "PackedSentences":
         """The format over a split."""
@@ -66,7 +67,8 @@ class PackedSentences(Format):
         self.longest, self.stream = longest, stream
         self.size = len(self.starts)
         places = self.stream.places(np.asarray(self.stops) - 1) - self.stream.places(np.asarray(self.starts)) + 1
-        self.tokens_per_example = float(places.mean()) + SPECIAL_TOKENS if self.size else 0.0
+        self.lengths = places[:, None] + SPECIAL_TOKENS  # (size, 1)
+        self.tokens_per_example = float(self.lengths.mean()) if self.size else 0.0
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows for these chunks; nothing in them is random."""

@@ -24,6 +24,7 @@ class PairConfig(InputBaseConfig):
     length: int = Field(gt=SPECIAL_TOKENS + 2)
     """T, tokens in a row, its three special tokens included; shorter rows are padded."""
     pairs: ClassVar[bool] = True
+    uneven: ClassVar[bool] = True
 
 
 class SegmentPairConfig(PairConfig):
@@ -119,8 +120,8 @@ class SegmentPairs(Format):
         self.sentences = np.asarray(split.sentences)
         self.starts, self.stops = chunks
         self.size = len(self.starts)
-        mean = float((self.stops - self.starts).mean()) if self.size else 0.0
-        self.tokens_per_example = mean + SPECIAL_TOKENS if self.size else 0.0
+        self.lengths = (self.stops - self.starts)[:, None] + SPECIAL_TOKENS  # (size, 1), before any relation
+        self.tokens_per_example = float(self.lengths.mean()) if self.size else 0.0
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows for these chunks, cut and arranged anew in every epoch."""

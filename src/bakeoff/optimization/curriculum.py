@@ -1,5 +1,6 @@
 """Curricula: rows and weights that are others in the first part of a training (Devlin et al. 2019, appendix A.2)."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from pydantic import Field
@@ -27,3 +28,35 @@ def shares(curriculum: list[StageConfig]) -> list[float]:
     """The share of the steps of each stage, and of what follows them all."""
     ends = [0.0, *(stage.until for stage in curriculum), 1.0]
     return [end - begin for begin, end in pairwise(ends)]
+
+
+def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], length: int, continues: bool) -> list[str]:
+    """Why these are no stages of a training.
+
+    Args:
+        stages: the curriculum.
+        kinds: the objectives.
+        length: the recipe's own length of rows.
+        continues: whether rows continue each other from step to step.
+    """
+    reasons = []
+    ends = [stage.until for stage in stages]
+    if ends != sorted(set(ends)):
+        reasons.append("training.curriculum: give the stages in their order, each 'until' above the one before")
+    for place, stage in enumerate(stages):
+        where = f"training.curriculum.{place}"
+        reasons += [
+            f"{where}.weights: '{kind}' is none of the recipe's objectives, {', '.join(kinds)}"
+            for kind in stage.weights
+            if kind not in kinds
+        ]
+        reasons += [f"{where}.weights.{kind}: less than 0" for kind, weight in stage.weights.items() if weight < 0]
+        if not any(stage.weights.get(kind, 1.0) > 0 for kind in kinds):
+            reasons.append(f"{where}.weights: no objective is left to be trained")
+        if stage.length is not None and continues:
+            reasons.append(f"{where}.length: rows that continue each other keep their length")
+        elif stage.length is not None and stage.length > length:
+            reasons.append(
+                f"{where}.length: {stage.length} is more than input.length, {length}; that is to be the longest"
+            )
+    return reasons

@@ -51,7 +51,7 @@ class MemoryNeed(Config):
 
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
     """Count the memory of a training with that many rows at once; absent: as many as the recipe has."""
-    rows = rows or recipe.training.micro_batch or recipe.training.batch
+    rows = rows or recipe.training.rows_at_once(recipe.input.length)
     precision = resolve_precision(recipe.training.precision, device)
     module = build_on_meta(recipe, vocabulary).train()
     weights = module.parameter_count() * BYTES_PER_NUMBER

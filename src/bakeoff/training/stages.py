@@ -1,6 +1,7 @@
 """The batches of a training whose rows change on the way, and what their tokens cost."""
 
 from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
 from bakeoff.objectives.batches import Batch, Batches
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.recipe import Recipe
@@ -10,8 +11,20 @@ from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 def make_batches(
     recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
 ) -> Batches:
-    """The batches of a recipe over a corpus's training text, or its held-out text."""
+    """The batches of a recipe over a corpus's training text, or its held-out text.
+
+    Raises:
+        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
+    """
     training = recipe.training
+    kind = recipe.objective[0].kind
+    if corpus.pairs and not recipe.input.parallel:
+        raise UserError(f"{corpus.path}: holds pairs, on which translation is trained; {kind} needs a text")
+    if recipe.input.parallel and not corpus.pairs:
+        raise UserError(
+            f"{corpus.path}: holds a text, but {kind} needs pairs; prepare them with `bakeoff prepare --source A "
+            "--target B`"
+        )
     return Batches(
         corpus.validation if held_out else corpus.train,
         corpus.tokenizer,
@@ -53,5 +66,5 @@ class Stages:
     def means(self) -> tuple[float, float]:
         """Tokens and floating-point operations of a step, on average over the training."""
         weighted = zip(shares(self.curriculum), self.batches, self.flops_per_token, strict=True)
-        parts = [(share * batches.tokens_per_example * batches.batch, flops) for share, batches, flops in weighted]
+        parts = [(share * batches.tokens_per_step, flops) for share, batches, flops in weighted]
         return sum(tokens for tokens, _ in parts), sum(tokens * flops for tokens, flops in parts)
