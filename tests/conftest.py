@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.prepare_pairs import prepare_pairs
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.recipe import load_recipe
 
@@ -72,6 +73,28 @@ def corpus(text_folder, tmp_path_factory):
     return prepare(
         [text_folder], out, tokenizer=TokenizerConfig(size=160), validation=0.1, document_per_line=True, workers=0
     )
+
+
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+
+
+def digit_pairs(count, longest=6, seed=0):
+    """Digits, and the same in words: the smallest language that can be translated."""
+    generator = np.random.default_rng(seed)
+    rows = [generator.integers(10, size=generator.integers(1, longest + 1)).tolist() for _ in range(count)]
+    return [(" ".join(map(str, row)), " ".join(DIGITS[digit] for digit in row)) for row in rows]
+
+
+@pytest.fixture(scope="session")
+def parallel_corpus(tmp_path_factory):
+    """A small corpus of pairs of several lengths."""
+    folder = tmp_path_factory.mktemp("parallel")
+    for name, side in (("digits.txt", 0), ("words.txt", 1)):
+        text = "".join(pair[side] + "\n" for pair in digit_pairs(600, longest=10))
+        (folder / name).write_text(text, encoding="utf-8")
+    config = TokenizerConfig(size=100)
+    out = folder / "corpus"
+    return prepare_pairs(folder / "digits.txt", folder / "words.txt", out, tokenizer=config, validation=0.1, workers=0)
 
 
 SMALL = {

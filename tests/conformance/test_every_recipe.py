@@ -28,6 +28,12 @@ def recipe(request):
 
 
 @pytest.fixture
+def corpus(recipe, corpus, parallel_corpus):
+    """What the recipe can be trained on."""
+    return parallel_corpus if recipe.input.parallel else corpus
+
+
+@pytest.fixture
 def module(recipe):
     torch.manual_seed(0)
     return PretrainingModel(recipe, VOCABULARY).eval()

@@ -63,8 +63,9 @@ FORMATS = [
 
 
 @pytest.mark.parametrize(("name", "rows"), [(name, None) for name in TINY] + FORMATS)
-def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, capsys, monkeypatch):
+def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, parallel_corpus, capsys, monkeypatch):
     recipe = shrink(name) if rows is None else shrink(name, input=rows)
+    corpus = parallel_corpus if recipe.input.parallel else corpus
     found = bakeoff.peek(recipe, corpus.path, examples=ROWS)
     assert len(found.rows) == ROWS
     contexts = 0
@@ -115,7 +116,7 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, c
                 assert forward == text[first + 1 :]
                 context = [line for line in row.lines if line.name.startswith("context")]
                 assert sum(len(piece.ids) for line in context for piece in line.pieces) == first
-                assert first in (0, recipe.input.context)
+                assert first in (0, getattr(recipe.input, "context", 0))
                 contexts += first
                 assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
             elif batch.queries is not None:

@@ -61,6 +61,8 @@ def recipe(family, block, kind):
         model["directions"] = 2
     pairs = kind in ("nsp", "sop", "sentence_structure")
     rows = {"format": "segment_pair"} if pairs else {"format": "blocks", "isolate": False}
+    if kind == "translation":
+        rows = {"format": "parallel"}
     values = {
         "name": "crossed",
         "model": model,
@@ -84,6 +86,13 @@ def traits(family, block):
 
 def legal(family, block, kind):
     return not (REFUSALS[kind].keys() & (traits(family, block) - {"segment_pair", "blocks"}))
+
+
+@pytest.fixture
+def corpus(request, corpus, parallel_corpus):
+    """What the objective can be trained on."""
+    kind = request.node.callspec.params["kind"] if hasattr(request.node, "callspec") else ""
+    return parallel_corpus if kind == "translation" else corpus
 
 
 def trains(family, block, kind, corpus):
@@ -130,6 +139,7 @@ def test_all_others_are_refused_with_the_reason(family, block):
         ({"format": "segment_pair", "length": 24}, "clm needs running text, but input.format is segment_pair; use"),
         ({"format": "blocks", "length": 24, "context": 24}, "context: 24 of 24 tokens leave none to predict"),
         ({"format": "doc_sentences", "length": 24}, "clm needs running text, but input.format is doc_sentences; use"),
+        ({"format": "parallel", "length": 24}, "clm needs a text, but input.format is parallel; use translation, or"),
     ],
 )
 def test_rows_that_do_not_suit_are_refused(changes, reason):

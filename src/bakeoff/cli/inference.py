@@ -23,12 +23,15 @@ def generate(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Continue texts, or fill in [MASK] with a sequence-to-sequence model.
+    """Continue texts, fill in [MASK] with a sequence-to-sequence model, or translate.
 
     Example: bakeoff generate runs/gpt "The history of the city" --tokens 50 --top-p 0.9
+
+    Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
     from bakeoff.inference.generate import generate as generate_texts
     from bakeoff.inference.generation import GenerationConfig
+    from bakeoff.training.run import Run
 
     config = GenerationConfig.parse(
         {
@@ -42,8 +45,10 @@ def generate(
         },
         "generate",
     )
-    prompts = list(prompt or []) or lines(sys.stdin)
-    written = generate_texts(run, prompts, config, device=device)
+    opened = Run.open_finished(run)
+    # A translation has as many lines as its source, blank ones included.
+    prompts = list(prompt or []) or lines(sys.stdin, blank=opened.recipe.input.parallel)
+    written = generate_texts(opened, prompts, config, device=device)
     if json:
         print_json([{"prompt": text, "text": found} for text, found in zip(prompts, written, strict=True)])
         return

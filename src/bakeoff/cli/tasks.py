@@ -171,9 +171,9 @@ def predict(
         print(f"{label}\t{probability:.4f}\t{shown}")
 
 
-def lines(stream: TextIO) -> list[str]:
-    """The lines of a stream that hold something."""
+def lines(stream: TextIO, blank: bool = False) -> list[str]:
+    """The lines of a stream that hold something; `blank`: the others too."""
     try:
-        return [line.rstrip("\r\n") for line in stream if line.strip()]
+        return [line.rstrip("\r\n") for line in stream if blank or line.strip()]
     except UnicodeDecodeError:
         raise UserError("standard input is not valid UTF-8") from None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
+from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
@@ -26,7 +27,8 @@ def generate(
 
     A model trained with clm continues each prompt. One trained with span_corruption, denoising or prefix_lm reads it
     as its source, in which [MASK] stands for what is missing: the first then writes what belongs at each mark, as
-    "[1] ... [2] ...", the second the whole text, the third what follows.
+    "[1] ... [2] ...", the second the whole text, the third what follows. One trained with translation reads it as a
+    source, as `prepare` would, and writes its translation; that of an empty text is empty.
 
     Args:
         run: a finished run of a causal or a sequence-to-sequence model.
@@ -43,7 +45,11 @@ def generate(
         return []
     module = opened.load(resolve_device(device))
     tokenizer = opened.tokenizer
-    generator = Generator(module, tokenizer.separator, [i for i in tokenizer.special_ids if i != tokenizer.separator])
+    banned = {*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator}
+    generator = Generator(module, tokenizer.separator, sorted(banned))
+    translates = opened.recipe.input.parallel
+    if translates:
+        prompts = [clean(text) for text in prompts]
     rows = [encoded(text, tokenizer, opened) for text in prompts]
     longest = module.model.config.longest_input
     for text, row in zip(prompts, rows, strict=True):
@@ -53,13 +59,14 @@ def generate(
         written = generator.write([[tokenizer.start]] * len(rows), config, sources=rows)
     else:
         written = generator.write(rows, config)
-    return [decoded(ids, tokenizer) for ids in written]
+    silent = [translates and not text for text in prompts]
+    return ["" if empty else decoded(ids, tokenizer) for ids, empty in zip(written, silent, strict=True)]
 
 
 def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
     """The ids of a prompt, in the form in which pre-training showed texts."""
     (objective, *_) = run.recipe.objective
-    parts = text.split(MASK) if objective.rewrites else [text]
+    parts = text.split(MASK) if objective.rewrites and not run.recipe.input.parallel else [text]
     marks = [tokenizer.mask] * (len(parts) - 1)
     if isinstance(objective, SpanCorruptionConfig):
         if len(marks) > objective.marks:

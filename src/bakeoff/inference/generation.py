@@ -208,6 +208,6 @@ def next_token_head(module: PretrainingModel) -> Head:
     if module.writing is None:
         raise UserError(
             f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
-            "span_corruption, denoising or prefix_lm"
+            "span_corruption, denoising, prefix_lm or translation"
         )
     return next(objective.head for objective in module.objectives if objective.name == module.writing)

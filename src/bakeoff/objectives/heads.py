@@ -53,7 +53,8 @@ class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
-    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so.
+    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. With
+    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
     """
 
     def __init__(
@@ -65,9 +66,10 @@ class TokenHead(Head):
         activation: str,
         norm_epsilon: float,
         bias: bool = False,
+        label_smoothing: float = 0.0,
     ) -> None:
         super().__init__()
-        self.activation = activation
+        self.activation, self.label_smoothing = activation, label_smoothing
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
         self.norm = nn.LayerNorm(table_width, eps=norm_epsilon) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
@@ -82,10 +84,15 @@ class TokenHead(Head):
             rows = self.norm(activate(rows, self.activation))
         return F.linear(rows, table, self.bias)
 
+    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+        """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
+        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing)
 
-def table_head(model: ModelConfig, vocabulary: int, bias: bool = False) -> TokenHead:
+
+def table_head(model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0) -> TokenHead:
     """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
-    return TokenHead(model.stack.output_width, model.table_width, vocabulary, False, "gelu", model.norm_epsilon, bias)
+    width, epsilon = model.stack.output_width, model.norm_epsilon
+    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing)
 
 
 class UntiedTokenHead(Head):

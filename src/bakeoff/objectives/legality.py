@@ -18,13 +18,14 @@ TRAITS = (
     "segment_pair",
     "sentence_pair",
     "continued_pair",
+    "parallel",
     "isolated documents",
     "context",
     "recurrent rows",
 )
 """What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
 
-WRITING = "span_corruption, denoising, prefix_lm"
+WRITING = "span_corruption, denoising, prefix_lm, translation"
 
 
 def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
@@ -89,7 +90,11 @@ def _sees_both_sides(kind: str) -> dict[str, str]:
 
 
 def _predicts_all(kind: str) -> dict[str, str]:
-    return {"context": f"{kind} has no use for tokens that are only read; set input.context to 0"}
+    return {"context": f"{kind} has no use for tokens that are only read; set input.context to 0", **_reads_text(kind)}
+
+
+def _reads_text(kind: str) -> dict[str, str]:
+    return {"parallel": f"{kind} needs a text, but input.format is parallel; use translation, or another format"}
 
 
 def _relates_segments(kind: str) -> dict[str, str]:
@@ -103,15 +108,28 @@ def _relates_segments(kind: str) -> dict[str, str]:
 
 def _reads_running_text(kind: str) -> dict[str, str]:
     formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
-    return {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
+    needed = {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
+    return needed | _reads_text(kind)
+
+
+def _has_a_source(kind: str) -> dict[str, str]:
+    families = ("encoder", "decoder", "decoder with directions: 2")
+    return dict.fromkeys(families, f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'")
 
 
 def _writes_for_a_source(kind: str) -> dict[str, str]:
-    families = ("encoder", "decoder", "decoder with directions: 2")
-    reason = f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'"
     isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
     texts = _reads_running_text(kind) | isolated
-    return dict.fromkeys(families, reason) | texts | _predicts_all(kind) | _starts_anew(kind)
+    return _has_a_source(kind) | texts | _predicts_all(kind) | _starts_anew(kind)
+
+
+def _translates(kind: str) -> dict[str, str]:
+    formats = ("blocks", "full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
+    needed = {
+        each: f"{kind} needs pairs of a source and a target, but input.format is {each}; use parallel"
+        for each in formats
+    }
+    return _has_a_source(kind) | needed | _starts_anew(kind)
 
 
 REFUSALS: Mapping[str, Mapping[str, str]] = {
@@ -146,6 +164,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
     "span_corruption": _writes_for_a_source("span_corruption"),
     "denoising": _writes_for_a_source("denoising"),
     "prefix_lm": _writes_for_a_source("prefix_lm"),
+    "translation": _translates("translation"),
 }
 """For each objective the traits that rule it out, with the reason."""
 

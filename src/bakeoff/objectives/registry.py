@@ -12,10 +12,12 @@ from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
+from bakeoff.objectives.parallel import ParallelConfig
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
+from bakeoff.objectives.translation import TranslationConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
 
 InputConfig = Annotated[
@@ -24,7 +26,8 @@ InputConfig = Annotated[
     | DocSentencesConfig
     | SegmentPairConfig
     | SentencePairConfig
-    | ContinuedPairConfig,
+    | ContinuedPairConfig
+    | ParallelConfig,
     Field(discriminator="format"),
 ]
 AnyObjectiveConfig = Annotated[
@@ -38,6 +41,7 @@ AnyObjectiveConfig = Annotated[
     | SpanCorruptionConfig
     | DenoisingConfig
     | PrefixLanguageModelConfig
+    | TranslationConfig
     | PermutationConfig,
     Field(discriminator="kind"),
 ]

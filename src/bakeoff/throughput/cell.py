@@ -152,7 +152,7 @@ class Cell:
 
     def _batch(self, recipe: Recipe, module: PretrainingModel, rows: int) -> Batch:
         tokenizer = numbered_tokenizer(self.vocabulary)
-        text = RandomText(rows, self.length, self.vocabulary)
+        text = RandomText(rows, self.length, self.vocabulary, recipe.input.parallel)
         batches = Batches(text, tokenizer, recipe.input, recipe.objective, module.objectives, 0, rows, rows)
         (batch,) = batches.fixed(rows)
         return batch.to(self.device)

@@ -15,25 +15,31 @@ FRAME = 3
 
 
 class RandomText(Split):
-    """Ids drawn evenly, in memory; every token is a word and a sentence, so that segments end where a row does."""
+    """Ids drawn evenly, in memory; every token is a word and a sentence, so that segments end where a row does.
 
-    def __init__(self, rows: int, length: int, vocabulary: int) -> None:
+    Or pairs, whose sources and targets fill a row each.
+    """
+
+    def __init__(self, rows: int, length: int, vocabulary: int, pairs: bool = False) -> None:
         """Text for so many rows of `length` tokens and more, from a vocabulary with the special tokens first."""
-        each = 2 * (rows + 1) * (length - FRAME)
-        count = DOCUMENTS * each
+        documents = rows if pairs else DOCUMENTS
+        each = 2 * (length - 1) if pairs else 2 * (rows + 1) * (length - FRAME)
+        count = documents * each
         self.tokens = np.random.default_rng(0).integers(len(SPECIAL_TOKENS), vocabulary, count, dtype=np.uint32)
-        self.sentences = np.arange(count + 1, dtype=np.int64)
-        self.documents = np.arange(DOCUMENTS + 1, dtype=np.int64) * each
-        self.originals = np.arange(DOCUMENTS, dtype=np.int64)
+        self.sentences = np.arange(0, count + 1, length - 1 if pairs else 1, dtype=np.int64)
+        self.documents = np.arange(documents + 1, dtype=np.int64) * each
+        self.originals = np.arange(documents, dtype=np.int64)
         self._words = np.full((count + 7) // 8, 255, dtype=np.uint8)
         self.bytes = count
         self.counts = SplitCounts(
             tokens=count,
-            sentences=count,
-            documents=DOCUMENTS,
+            sentences=len(self.sentences) - 1,
+            documents=documents,
             words=count,
             bytes=count,
             unigram_entropy=float(np.log(vocabulary)),
+            target_tokens=count // 2 if pairs else None,
+            target_bytes=count // 2 if pairs else None,
         )
 
 

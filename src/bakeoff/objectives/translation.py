@@ -1,0 +1,46 @@
+"""Translation: the decoder writes the target of a pair, the encoder has read its source."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, teach
+
+
+class TranslationConfig(SequenceToSequenceConfig):
+    """Supervised sequence to sequence with teacher forcing (Vaswani et al. 2017), on pairs of texts."""
+
+    kind: Literal["translation"] = "translation"
+    """The objective's name."""
+    label_smoothing: float = Field(default=0.1, ge=0, lt=1)
+    """In training, the share of the target's probability that is spread evenly over the vocabulary (Szegedy et al.
+    2016, arXiv:1512.00567, section 7); held-out losses are without it."""
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "Translation":
+        """The objective with a fresh head."""
+        return Translation(self, model, vocabulary)
+
+
+class Translation:
+    """Every token of the target is predicted."""
+
+    name = "translation"
+
+    def __init__(self, config: TranslationConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.head: Head = table_head(model, vocabulary, label_smoothing=config.label_smoothing)
+        self.targets_per_token = 1.0
+
+    def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the longest source and of the longest target."""
+        return length, length
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """The decoder's input is the target moved by one token."""
+        return teach(examples, examples.ids, examples.documents > 0, tokenizer)
