@@ -51,9 +51,12 @@ def interrupt_at(monkeypatch, step):
     monkeypatch.setattr(loop, "optimize", stops)
 
 
-@pytest.mark.parametrize("name", RECIPES)
-def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", [*RECIPES, "transformer-translation-tiny"])
+def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
     changes = {"training.budget": {"steps": 40}, "training.micro_batch": 5, "model.dropout": 0.1}
+    if name == "transformer-translation-tiny":
+        corpus = parallel_corpus
+        changes |= {"training.batch": {"tokens": 160}, "training.micro_batch": {"tokens": 64}}
     if name == "albert-tiny":
         changes["training.optimizer"] = {"kind": "lamb", "lr": 1e-2}
     recipe = shrink(name, **changes)
