@@ -43,7 +43,8 @@ RECIPES = {
     "context": ("gpt-tiny", {"input.context": 20}),
     "full_sentences": ("roberta-tiny", {"objective": SHOWN}),
     "doc_sentences": ("roberta-tiny", {"objective": SHOWN, "input": {"format": "doc_sentences", "length": 32}}),
-    "segment_pair": ("xlnet-tiny", {}),
+    "segment_pair": ("bert-tiny", {"objective": SHOWN}),
+    "continued_pair": ("xlnet-tiny", {}),
     "nsp": ("bert-tiny", {"objective": [*SHOWN, {"kind": "nsp"}]}),
     "sop": ("albert-tiny", {"objective": [*SHOWN, {"kind": "sop"}]}),
     "sentence_pair": ("bert-tiny", {"objective": SHOWN, "input": {"format": "sentence_pair", "length": 32}}),
@@ -76,8 +77,11 @@ def counted(parts, rows, context=0):
     return places, tokens, often
 
 
-@pytest.mark.parametrize("held_out", [False, True], ids=["training", "held-out"])
-@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize(
+    ("name", "held_out"),
+    # Of rows that continue each other an epoch has no last step; what is read at random would not be the same.
+    [(name, held_out) for name in RECIPES for held_out in (False, True) if held_out or name != "continued_pair"],
+)
 def test_packing_is_that_of_the_batches(name, held_out, distinct):
     base, changes = RECIPES[name]
     recipe = shrink(base, **changes)

@@ -26,6 +26,9 @@ from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 
 OBJECTIVES = {config.model_fields["kind"].default: config for config in get_args(get_args(AnyObjectiveConfig)[0])}
 FORMATS = {config.model_fields["format"].default: config for config in get_args(get_args(InputConfig)[0])}
+# Pairs of texts are another kind of corpus, with tests of their own.
+FORMATS = {name: config for name, config in FORMATS.items() if not config.parallel}
+OBJECTIVES = {kind: config for kind, config in OBJECTIVES.items() if kind != "translation"}
 
 OBJECTIVE_OPTIONS = {
     "mlm": [{}, {"ngram": 3}, {"whole_word": True, "rate": 0.9}, {"masking": "static"}],

@@ -12,8 +12,9 @@ from bakeoff.corpus.extract import Extract
 from bakeoff.corpus.order import examples_of
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches, spread
+from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
 from bakeoff.objectives.objective import Objective, Rewriting
+from bakeoff.objectives.token_batches import trim
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -62,13 +63,18 @@ def packing_of(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: i
 
 
 def _fixed(batches: Batches, recipe: Recipe) -> Iterator[Rows]:
-    indices = spread(recipe.training.validation_examples, batches.format.size)
-    yield indices, Draws(0, np.zeros_like(indices), indices)
+    for indices, epochs, _ in batches.fixed_rows(recipe.training.validation_examples):
+        yield indices, Draws(0, epochs, indices)
 
 
 def _epoch(batches: Batches) -> Iterator[Rows]:
     """As many rows at once as in training: those that objectives rewrite are padded to the longest of them."""
     size = batches.format.size
+    if batches.by_tokens is not None:
+        for step in range(batches.by_tokens.batches):
+            indices, epoch = batches.by_tokens.examples_of(step)
+            yield indices, Draws(batches.seed, np.full(len(indices), epoch), indices)
+        return
     count = max(1, EXAMPLES_AT_ONCE // batches.batch) * batches.batch
     for start in range(0, size, count):
         indices, epochs = examples_of(start, min(count, size - start), size, batches.seed)
@@ -81,6 +87,8 @@ def _measured(batches: Batches, rows: Iterable[Rows]) -> Packing:
     rewriting = [each for each in batches.objectives if isinstance(each, Rewriting)]
     for indices, draws in rows:
         examples = batches.format.examples(indices, draws)
+        if batches.by_tokens is not None:
+            trim(examples)
         fresh = examples.sources >= 0
         if examples.context is not None:
             fresh &= np.arange(fresh.shape[1]) >= examples.context[:, None]

@@ -26,6 +26,8 @@ from bakeoff.objectives.token_batches import TokenBatch, TokenOrder, Uneven, tri
 
 Made = TypeVar("Made")
 
+FixedRows = tuple[NDArray[np.int64], NDArray[np.int64], Sequence[tuple[int, int]] | None]
+
 FEWEST_IN_TURN = 4
 """Held-out rows that follow each other, so that what is remembered counts."""
 
@@ -167,18 +169,21 @@ class Batches:
         Rows that continue each other do so here, too: as many lanes as a part has rows, or fewer where that would leave
         each of them fewer than `FEWEST_IN_TURN` of the examples.
         """
+        return [part for rows in self.fixed_rows(examples) for part in self._make(*rows[:2], seed=0, parts=rows[2])]
+
+    def fixed_rows(self, examples: int) -> Iterator[FixedRows]:
+        """The rows of `fixed`, as they are made together: their indices, their epochs, and the parts if they differ."""
         indices = spread(examples, self.format.size)
         if self._lanes is not None:
             lanes = max(1, min(self.micro_batch, self.batch, len(indices) // FEWEST_IN_TURN))
             steps = max(1, len(indices) // lanes)
             order = Lanes(self.format, lanes, seed=0).examples_of(0, steps)
-            return self._make(*order, seed=0, parts=[(step * lanes, (step + 1) * lanes) for step in range(steps)])
-        if self.by_tokens is not None:
-            made = []
+            yield *order, [(step * lanes, (step + 1) * lanes) for step in range(steps)]
+        elif self.by_tokens is not None:
             for low, high in self.by_tokens.parts(indices, self.micro_tokens):
-                made += self._make(indices[low:high], np.zeros(high - low, np.int64), 0, parts=[(0, high - low)])
-            return made
-        return self._make(indices, np.zeros_like(indices), seed=0)
+                yield indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)]
+        else:
+            yield indices, np.zeros_like(indices), None
 
     def _make(
         self,

@@ -9,7 +9,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
-from bakeoff.objectives.example import Examples
+from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.token_batches import padded_length
@@ -35,7 +35,7 @@ class ParallelConfig(InputBaseConfig):
         return Parallel(self, split, tokenizer)
 
 
-class Parallel:
+class Parallel(Format):
     """The pairs of a split; N examples, U length of the source, T of the target.
 
     Attributes:
