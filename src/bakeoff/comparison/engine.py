@@ -2,6 +2,7 @@
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,8 +22,8 @@ class Engine(Protocol):
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
 
-    def corpus(self, path: Path) -> CorpusFacts:
-        """What the corpus is."""
+    def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
+        """What the corpus is; refused where one of the recipes cannot be trained on it."""
 
     def task(self, task: TaskPlan) -> TaskData:
         """The labelled rows of a task."""
@@ -70,11 +71,14 @@ class Bakeoff:
 
         settle(task.finetune, recipe)
 
-    def corpus(self, path: Path) -> CorpusFacts:
+    def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
         """From the corpus's manifest."""
         from bakeoff.corpus.store import Corpus
+        from bakeoff.training.stages import require_kind
 
         corpus = Corpus.open(path)
+        for recipe in recipes:
+            require_kind(recipe, corpus)
         facts = corpus.summary()
         return CorpusFacts(
             path=str(path),

@@ -8,15 +8,12 @@ from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 
-def make_batches(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
-) -> Batches:
-    """The batches of a recipe over a corpus's training text, or its held-out text.
+def require_kind(recipe: Recipe, corpus: Corpus) -> None:
+    """Refuse a text for a recipe that wants pairs, and the other way round.
 
     Raises:
-        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
+        UserError: the corpus is of the wrong kind.
     """
-    training = recipe.training
     kind = recipe.objective[0].kind
     if corpus.pairs and not recipe.input.parallel:
         raise UserError(f"{corpus.path}: holds pairs, on which translation is trained; {kind} needs a text")
@@ -25,6 +22,18 @@ def make_batches(
             f"{corpus.path}: holds a text, but {kind} needs pairs; prepare them with `bakeoff prepare --source A "
             "--target B`"
         )
+
+
+def make_batches(
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
+) -> Batches:
+    """The batches of a recipe over a corpus's training text, or its held-out text.
+
+    Raises:
+        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
+    """
+    require_kind(recipe, corpus)
+    training = recipe.training
     return Batches(
         corpus.validation if held_out else corpus.train,
         corpus.tokenizer,
