@@ -66,7 +66,9 @@ def main() -> None:
     corpus = Corpus.open(options.corpus)
     print(f"{processor_name()}, {torch.get_num_threads()} threads; {options.rows} rows of {options.length} tokens")
     print("| recipe | first loss | last loss | share | steps | seconds |\n|---|---|---|---|---|---|")
-    for name in options.recipes or [name for name in recipe_names() if name.endswith("-tiny")]:
+    for name in options.recipes or [
+        name for name in recipe_names() if name.endswith("-tiny") and not load_recipe(name).input.parallel
+    ]:
         recipe = load_recipe(name, {"input.length": options.length, "training.batch": options.rows})
         changed = {**recipe.model_dump(mode="json"), "model": without_dropout(recipe.model.model_dump(mode="json"))}
         began = time.perf_counter()

@@ -77,7 +77,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--plot", type=Path, help="a picture of all curves, .svg or .png")
     options = parser.parse_intermixed_args()
-    names = options.recipes or [name for name in recipe_names() if name.endswith("-tiny")]
+    names = options.recipes or [
+        name for name in recipe_names() if name.endswith("-tiny") and not load_recipe(name).input.parallel
+    ]
     runs = []
     for name in names:
         path = options.out / name
