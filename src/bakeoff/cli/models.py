@@ -93,7 +93,7 @@ def _by_stack(texts: dict[str, str]) -> str:
 
 
 def pretrain(
-    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made.")],
+    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3.")],
     out: Annotated[Path, typer.Option(help="Directory of the run.")],
     recipe: Annotated[str | None, typer.Argument(help="A recipe's name or file. With --from: that run's.")] = None,
     budget: Annotated[

@@ -12,7 +12,7 @@ from torch import Tensor
 from bakeoff.config import Config
 from bakeoff.models.context import Context
 from bakeoff.models.stack import Stack
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 

@@ -6,14 +6,14 @@ from itertools import count, islice
 from pathlib import Path
 
 from bakeoff.config import Config
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.inspection.packing import Packing, packing_of
 from bakeoff.inspection.rows import Row, RowReader
-from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.objectives.batch import Batch
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.pretraining_model import build_on_meta
-from bakeoff.training.stages import make_batches
+from bakeoff.training.stages import AnyBatches, make_batches
 
 EXAMPLES = 3
 """Rows that are shown where nobody says how many."""
@@ -51,7 +51,7 @@ class Peek(Config):
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
     packing: Packing | None
     """How much of a whole epoch's places hold tokens, and how much of the text it reads, whatever rows are shown; None
-    where the text is too large to measure it all, and what stands for it has no row of this kind."""
+    for a mixture, and where the text is too large to measure it all and what stands for it has no row of this kind."""
     drawn: list[Drawn]
     """What was drawn, by objective."""
 
@@ -83,7 +83,7 @@ def peek(
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     if not held_out:
         loaded = loaded.stages()[0]  # what training begins with
-    text = Corpus.open(corpus)
+    text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
     batches = make_batches(loaded, module, text, seed, held_out)
     reader = RowReader(loaded, module.objectives, text.tokenizer)
@@ -96,14 +96,14 @@ def peek(
         corpus_fingerprint=text.fingerprint,
         held_out=held_out,
         seed=seed,
-        epoch_rows=batches.format.size,
+        epoch_rows=batches.rows_an_epoch,
         rows=rows,
-        packing=packing_of(loaded, module, text, seed, held_out),
+        packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out),
         drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
     )
 
 
-def _steps(batches: Batches) -> Iterator[Batch]:
+def _steps(batches: AnyBatches) -> Iterator[Batch]:
     """The parts of all steps, made when they are asked for."""
     for step in count():
         yield from batches.step(step)

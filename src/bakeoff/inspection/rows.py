@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.inspection.pieces import Mark, Piece, Speller
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import Objective, TwoStream
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.word_structure import RUN, WordStructure

@@ -3,13 +3,11 @@
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.order import examples_of
@@ -17,6 +15,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import Queries, Source
+from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.lanes import Lanes
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
@@ -33,53 +32,6 @@ FEWEST_IN_TURN = 4
 
 EXAMPLES_AT_ONCE = 256
 """Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One batch, or a part of it; B rows, T length."""
-
-    ids: Tensor
-    """(B, T) token ids."""
-    segments: Tensor | None
-    """(B, T) segment ids, or None for segment 0 everywhere."""
-    real: Tensor | None
-    """(B, T) True for tokens, False for padding; None where there is no padding or `documents` is given."""
-    documents: Tensor | None
-    """(B, T) document of each token, 0 for padding; None where every row is one document."""
-    targets: dict[str, tuple[Tensor, Tensor]]
-    """For each objective (n,) rows of the hidden states flattened to (B * T * directions, D), and (n,) labels."""
-    tokens: int
-    """Number of tokens, those of the source included, padding not counted."""
-    source: Source | None = None
-    """What the encoder reads, for a model that has a decoder too."""
-    queries: Queries | None = None
-    """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
-    advance: int | None = None
-    """Each row goes on with the text of the same row of the batch before, and the next batch's with what is behind so
-    many tokens of it; None: rows stand alone."""
-
-    def to(self, device: torch.device) -> "Batch":
-        """The batch on a device."""
-        if device.type == "cpu":
-            return self
-
-        def move(tensor: Tensor | None) -> Tensor | None:
-            if tensor is None or device.type != "cuda":
-                return None if tensor is None else tensor.to(device)
-            return tensor.pin_memory().to(device, non_blocking=True)
-
-        return Batch(
-            cast(Tensor, move(self.ids)),
-            move(self.segments),
-            move(self.real),
-            move(self.documents),
-            {name: (cast(Tensor, move(r)), cast(Tensor, move(y))) for name, (r, y) in self.targets.items()},
-            self.tokens,
-            self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
-            self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
-            self.advance,
-        )
 
 
 class Batches:
@@ -129,6 +81,11 @@ class Batches:
         self._lanes = None if self.format.advance is None else Lanes(self.format, self.batch, seed)
 
     @property
+    def rows_an_epoch(self) -> int:
+        """How many examples there are."""
+        return self.format.size
+
+    @property
     def tokens_per_example(self) -> float:
         """Mean number of tokens of an example, those of its source included, padding not counted."""
         text = self.format.tokens_per_example
@@ -148,10 +105,10 @@ class Batches:
         if self.by_tokens is not None:
             examples, epoch = self.by_tokens.examples_of(step)
             parts_of = self.by_tokens.parts(examples, self.micro_tokens)
-            return self._make(examples, np.full(len(examples), epoch), parts=parts_of)
+            return self.make(examples, np.full(len(examples), epoch), parts=parts_of)
         chunk, place = divmod(step, self._steps_a_chunk)
         if self._chunk[0] != chunk:
-            self._chunk = (chunk, self._make(*self._order(chunk)))
+            self._chunk = (chunk, self.make(*self._order(chunk)))
         parts = -(-self.batch // self.micro_batch)
         return self._chunk[1][place * parts : (place + 1) * parts]
 
@@ -169,7 +126,7 @@ class Batches:
         Rows that continue each other do so here, too: as many lanes as a part has rows, or fewer where that would leave
         each of them fewer than `FEWEST_IN_TURN` of the examples.
         """
-        return [part for rows in self.fixed_rows(examples) for part in self._make(*rows[:2], seed=0, parts=rows[2])]
+        return [part for rows in self.fixed_rows(examples) for part in self.make(*rows[:2], seed=0, parts=rows[2])]
 
     def fixed_rows(self, examples: int) -> Iterator[FixedRows]:
         """The rows of `fixed`, as they are made together: their indices, their epochs, and the parts if they differ."""
@@ -185,7 +142,7 @@ class Batches:
         else:
             yield indices, np.zeros_like(indices), None
 
-    def _make(
+    def make(
         self,
         indices: NDArray[np.int64],
         epochs: NDArray[np.int64],

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, Literal
 
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
@@ -52,7 +52,7 @@ def evaluate(
     if corpus is not None:
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
-        return _evaluate_text(Run.open_finished(run), Corpus.open(corpus), examples, device)
+        return _evaluate_text(Run.open_finished(run), open_corpus(corpus), examples, device)
     if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
             f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
@@ -85,7 +85,7 @@ def evaluate(
     }
 
 
-def _evaluate_text(run: Run, corpus: Corpus, examples: int | None, device: str) -> dict[str, Any]:
+def _evaluate_text(run: Run, corpus: AnyCorpus, examples: int | None, device: str) -> dict[str, Any]:
     """The held-out losses, on rows and masks that never change."""
     run.require_tokenizer_of(corpus)
     on = resolve_device(device)

@@ -9,7 +9,8 @@ import torch
 
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
-from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.batches import Batches
 from bakeoff.recipe import Recipe
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer

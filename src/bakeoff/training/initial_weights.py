@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from bakeoff.config import Config
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.errors import UserError
 from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
 from bakeoff.recipe import Recipe
@@ -75,7 +75,7 @@ class Start(Config):
         """
         return recipe if self.grow is None else recipe.changed(grown(recipe.model, self.grow, self.grow_by))
 
-    def load(self, module: PretrainingModel, corpus: Corpus) -> dict[str, Any]:
+    def load(self, module: PretrainingModel, corpus: AnyCorpus) -> dict[str, Any]:
         """Put the runs' weights into a module whose own are fresh.
 
         Returns:

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 
+from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.errors import Diverged, Interrupted
-from bakeoff.objectives.batches import Batch, ahead
+from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.batches import ahead
 from bakeoff.recipe import Recipe
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast
@@ -130,7 +132,7 @@ class Training:
         recipe: Recipe,
         module: PretrainingModel,
         batches: Stages,
-        held_out: Split,
+        held_out: Split | MixedText,
         fixed: list[Batch],
         seed: int,
         device: torch.device,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from bakeoff.models.model import Model, ModelState
 from bakeoff.models.part import map_state
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 
 
 class Memory:

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_leaves
 
 from bakeoff.config import Config
 from bakeoff.models.model import ModelState, Queries, Source
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import TwoStream
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import autocast, resolve_precision

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from bakeoff.config import differing
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.durable import held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -28,7 +28,7 @@ slower here and a little faster there (docs/results.md). Work decides, not the c
 made alike."""
 
 
-def settle(recipe: Recipe, corpus: Corpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
+def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
     """The recipe with everything that depends on this machine decided: steps, warm-up, precision, compilation.
 
     Args:
@@ -68,7 +68,7 @@ def pretrain(
 
     Args:
         recipe: what to train and how; None: as the run that `start` names was trained.
-        corpus: a directory that `prepare` made.
+        corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`.
         out: directory of the run; it must not exist, unless `resume`.
         seed: of the weights, the order, the masks and the dropout.
         budget: replaces the recipe's own; its schedule is fitted to it.
@@ -82,7 +82,7 @@ def pretrain(
         Diverged: the loss is not a number any more; the last checkpoint stays.
         Interrupted: SIGINT or SIGTERM came; the run is saved and can be resumed.
     """
-    opened = Corpus.open(corpus)
+    opened = open_corpus(corpus)
     on = resolve_device(device)
     run = Run.open(out) if resume and (Path(out) / "recipe.yaml").exists() else None
     recipe = _recipe(recipe, start, run)
@@ -117,7 +117,7 @@ def pretrain(
     with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
         if run.finished:  # by another process, since we looked
             return run
-        training = Training(run, settled, module, batches, held_out.split, fixed, seed, on, precision, shown)
+        training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown)
         if resume and training.resume():
             shown.line(f"{settled.name}: resumed at step {training.position.step}")
             for key in ("device", "device_name", "threads", "versions"):
@@ -146,7 +146,7 @@ def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Re
     return start.recipe()
 
 
-def _summary(training: Training, corpus: Corpus, seed: int) -> dict[str, Any]:
+def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]:
     position = training.position
     return {
         "name": training.recipe.name,

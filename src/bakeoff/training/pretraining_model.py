@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import Objective, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import torch
 
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
@@ -100,7 +100,7 @@ class Run:
         """The figures of the whole training; only a finished run has one."""
         return self._json("summary.json")
 
-    def require_tokenizer_of(self, corpus: Corpus) -> None:
+    def require_tokenizer_of(self, corpus: AnyCorpus) -> None:
         """Refuse a corpus whose ids mean something else.
 
         Raises:

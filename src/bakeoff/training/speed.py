@@ -7,6 +7,7 @@ from statistics import median
 
 import torch
 
+from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.optimization.curriculum import shares
 from bakeoff.recipe import Recipe
@@ -24,13 +25,13 @@ FEWEST_STEPS = 3
 
 
 def seconds_per_step(
-    recipes: Sequence[Recipe], corpus: Corpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
+    recipes: Sequence[Recipe], corpus: AnyCorpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
 ) -> list[float]:
     """Median time of an optimizer step of each recipe, without compilation; the recipes take turns.
 
     Of a recipe with a curriculum it is the mean over the training: each stage is measured.
     """
-    opened = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)
+    opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
     stages = [recipe.stages() for recipe in recipes]
     steps = [_stepper(stage, opened, on) for own in stages for stage in own]
@@ -55,7 +56,7 @@ def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float)
     return [median(own) for own in times]
 
 
-def _stepper(recipe: Recipe, corpus: Corpus, device: torch.device) -> Callable[[int], float]:
+def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], float]:
     """A function that makes one optimizer step on a model of its own and returns the time it took."""
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):

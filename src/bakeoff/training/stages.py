@@ -1,14 +1,20 @@
 """The batches of a training whose rows change on the way, and what their tokens cost."""
 
+from bakeoff.corpus.draws import key_of
+from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.objectives.batches import Batch, Batches
+from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.batches import Batches
+from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
+AnyBatches = Batches | MixedBatches
 
-def require_kind(recipe: Recipe, corpus: Corpus) -> None:
+
+def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
     """Refuse a text for a recipe that wants pairs, and the other way round.
 
     Raises:
@@ -25,14 +31,23 @@ def require_kind(recipe: Recipe, corpus: Corpus) -> None:
 
 
 def make_batches(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool = False
-) -> Batches:
+    recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int, held_out: bool = False
+) -> AnyBatches:
     """The batches of a recipe over a corpus's training text, or its held-out text.
 
     Raises:
         UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
     """
     require_kind(recipe, corpus)
+    if isinstance(corpus, Mixture):
+        keys = [key_of(seed, number, "corpus of a mixture") >> 1 for number in range(len(corpus.parts))]
+        texts = zip(corpus.parts, keys, strict=True)
+        parts = [_batches(recipe, module, part, key, held_out) for part, key in texts]
+        return MixedBatches(corpus, parts, recipe.model.directions, seed)
+    return _batches(recipe, module, corpus, seed, held_out)
+
+
+def _batches(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool) -> Batches:
     training = recipe.training
     return Batches(
         corpus.validation if held_out else corpus.train,
@@ -56,7 +71,7 @@ class Stages:
         seed: the run's seed.
     """
 
-    def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int) -> None:
+    def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int) -> None:
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
         recipes = recipe.stages()

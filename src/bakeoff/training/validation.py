@@ -7,16 +7,17 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.batches import Batch
+from bakeoff.objectives.batch import Batch
 from bakeoff.training.device import autocast
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
 @torch.no_grad()
 def validate(
-    module: PretrainingModel, parts: Sequence[Batch], split: Split, device: torch.device, precision: str
+    module: PretrainingModel, parts: Sequence[Batch], split: Split | MixedText, device: torch.device, precision: str
 ) -> dict[str, Any]:
     """Losses in nats per target, accuracies, and for token objectives perplexity and bits per byte.
 

@@ -1,0 +1,79 @@
+"""Batches of several corpora, of each as many rows as its share."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from bakeoff.corpus.mixture import Mixture, apportioned
+from bakeoff.corpus.order import examples_of
+from bakeoff.errors import UserError
+from bakeoff.objectives.batch import Batch, join
+from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
+
+
+class MixedBatches:
+    """All batches of a training on a mixture, each a function of the seed and its step.
+
+    Args:
+        mixture: the corpora.
+        batches: the batches of each of them alone, each with a seed of its own.
+        directions: hidden states of each position of the model.
+        seed: the run's seed.
+
+    Raises:
+        UserError: rows continue each other, or batches have a number of tokens.
+    """
+
+    def __init__(self, mixture: Mixture, batches: Sequence[Batches], directions: int, seed: int) -> None:
+        self.mixture, self.parts, self.directions, self.seed = mixture, batches, directions, seed
+        first = batches[0]
+        if first.format.advance is not None:
+            raise UserError(f"{mixture.path}: rows that continue each other go through one text; give a single corpus")
+        if first.by_tokens is not None:
+            raise UserError(
+                f"{mixture.path}: the shares of a mixture are of rows; give training.batch as a number of rows"
+            )
+        self.batch, self.micro_batch = first.batch, first.micro_batch
+        self.rows_an_epoch = sum(part.format.size for part in batches)
+        self._chunk: tuple[int, list[Batch]] = (-1, [])
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
+
+    @property
+    def tokens_per_step(self) -> float:
+        """Mean number of tokens of a batch, padding not counted."""
+        shares = zip(self.mixture.shares, self.parts, strict=True)
+        return self.batch * sum(share * part.tokens_per_example for share, part in shares)
+
+    def step(self, step: int) -> list[Batch]:
+        """The batch of one step, in parts of `micro_batch` rows."""
+        chunk, place = divmod(step, self._steps_a_chunk)
+        if self._chunk[0] != chunk:
+            self._chunk = (chunk, self._make(chunk))
+        parts = -(-self.batch // self.micro_batch)
+        return self._chunk[1][place * parts : (place + 1) * parts]
+
+    def fixed(self, examples: int) -> list[Batch]:
+        """Parts that never change: of each corpus's rows its share, spread evenly."""
+        counts = apportioned(self.mixture.shares, examples)
+        return [batch for part, own in zip(self.parts, counts, strict=True) if own for batch in part.fixed(own)]
+
+    def _make(self, chunk: int) -> list[Batch]:
+        count = self._steps_a_chunk * self.batch
+        order = self.mixture.order(self.seed, chunk * count, count)
+        starts = [
+            first + begin for first in range(0, count, self.batch) for begin in range(0, self.batch, self.micro_batch)
+        ]
+        cuts = np.array([*starts, count])
+        pieces: list[list[Batch]] = [[] for _ in starts]
+        for number, part in enumerate(self.parts):
+            rows = np.concatenate([[0], np.cumsum(order.corpora == number)])[cuts]  # of this corpus before each cut
+            own = [(int(low), int(high)) for low, high in pairwise(rows)]
+            if rows[-1] == 0:
+                continue
+            indices = examples_of(order.first[number], int(rows[-1]), part.format.size, part.seed)
+            made = iter(part.make(*indices, parts=[cut for cut in own if cut[0] < cut[1]]))
+            for place, (low, high) in enumerate(own):
+                if low < high:
+                    pieces[place].append(next(made))
+        return [join(own, self.directions, self.mixture.tokenizer.pad) for own in pieces]
