@@ -86,14 +86,14 @@ class NextSentence(SegmentRelation):
     labels = ("B follows A", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Replace with probability 1/2; a pair for which no replacement fits into the row stays as it is.
+        """Replace with probability 1/2.
 
         Raises:
             UserError: the split has one document, so that there is no other.
         """
         wanted = draws.uniform("is next", 1)[:, 0] < 1 / 2
-        pairs, replaced = _with_replacements(self.name, pairs, wanted, split, longest, draws)
-        return pairs, replaced.astype(np.int64)
+        pairs = _with_replacements(self.name, pairs, wanted, split, longest, draws)
+        return pairs, wanted.astype(np.int64)
 
 
 class SentenceOrder(SegmentRelation):
@@ -113,24 +113,25 @@ class SentenceStructure(SegmentRelation):
     labels = ("B follows A", "A and B are swapped", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Replace with probability 1/3, else swap with probability 1/2, also where no replacement fits.
+        """Replace with probability 1/3, else swap with probability 1/2.
 
         Raises:
             UserError: the split has one document, so that there is no other.
         """
         wanted = draws.uniform("is next", 1)[:, 0] < 1 / 3
-        pairs, replaced = _with_replacements(self.name, pairs, wanted, split, longest, draws)
-        swapped = ~replaced & (draws.uniform("swapped", 1)[:, 0] < 1 / 2)
-        return pairs.swapped(swapped), np.where(replaced, 2, swapped).astype(np.int64)
+        pairs = _with_replacements(self.name, pairs, wanted, split, longest, draws)
+        swapped = ~wanted & (draws.uniform("swapped", 1)[:, 0] < 1 / 2)
+        return pairs.swapped(swapped), np.where(wanted, 2, swapped).astype(np.int64)
 
 
 def _with_replacements(
     name: str, pairs: Pairs, wanted: NDArray[np.bool_], split: Split, longest: int, draws: Draws
-) -> tuple[Pairs, NDArray[np.bool_]]:
+) -> Pairs:
     """Replace second segments by text from other documents.
 
     Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
-    the original, and an original that stays is cut to the length that the replacement would have had.
+    the original, and an original that stays is cut to the length that the replacement would have had. Where nothing
+    that was tried fits into the row, both are cut to half the original's length, inside a sentence.
 
     Args:
         name: of the objective.
@@ -139,9 +140,6 @@ def _with_replacements(
         split: the text.
         longest: the most tokens of a pair.
         draws: the examples' random numbers.
-
-    Returns:
-        The pairs, and (N,) True where the second segment was replaced: not where nothing that was tried fits.
 
     Raises:
         UserError: the split has one document, so that there is no other.
@@ -169,15 +167,17 @@ def _with_replacements(
         found = _nearest_run(sentences, begin, goal, room)
         taken = (length == 0) & (found > 0)
         start[taken], length[taken] = sentences[begin][taken], found[taken]
-    replaced = wanted & (length > 0)
-    goals = np.where(length > 0, np.minimum(length, pairs.second_length), pairs.second_length)
+    goals = np.minimum(length, pairs.second_length)
     cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), goals, pairs.second_length)
+    nothing = length == 0  # the last sentence that was tried, like all before, is longer than the room
+    half = (pairs.second_length + 1) // 2
+    start, length = np.where(nothing, sentences[begin], start), np.where(nothing, half, length)
     return Pairs(
         pairs.first,
         pairs.first_length,
-        np.where(replaced, start, pairs.second),
-        np.where(replaced, length, cut),
-    ), replaced
+        np.where(wanted, start, pairs.second),
+        np.where(wanted, length, np.where(nothing, half, cut)),
+    )
 
 
 def _nearest_run(
