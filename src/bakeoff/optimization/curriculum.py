@@ -57,6 +57,7 @@ def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], len
             reasons.append(f"{where}.length: rows that continue each other keep their length")
         elif stage.length is not None and stage.length > length:
             reasons.append(
-                f"{where}.length: {stage.length} is more than input.length, {length}; that is to be the longest"
+                f"{where}.length: {stage.length} is more than input.length, {length}; shorten it, or set "
+                "training.curriculum to []"
             )
     return reasons
