@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,12 +32,13 @@ def write_atomically(path: Path, content: str) -> None:
 
 
 @contextmanager
-def held(folder: Path, name: Path | None = None) -> Iterator[None]:
+def held(folder: Path, name: Path | str | None = None, waiting: Callable[[], None] | None = None) -> Iterator[None]:
     """Keep other processes of Bakeoff out of a folder; the system lets go of it when the process ends.
 
     Args:
         folder: what is written to.
         name: what the user calls it; left out, `folder`.
+        waiting: called where another process holds it, to wait for that one instead of raising an error.
 
     Raises:
         UserError: another process holds it.
@@ -50,9 +51,12 @@ def held(folder: Path, name: Path | None = None) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise UserError(
-                f"{name or folder}: another process is writing here; wait for it, or choose another --out"
-            ) from None
+            if waiting is None:
+                raise UserError(
+                    f"{name or folder}: another process is writing here; wait for it, or choose another --out"
+                ) from None
+            waiting()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         except OSError:
             pass  # a file system without locks
         yield

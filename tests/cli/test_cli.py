@@ -278,9 +278,21 @@ def test_an_interrupted_verb_says_so(tmp_path):
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         rest = process.stderr.read()
-    assert rest.splitlines()[-1] == "bakeoff: interrupted"
+    unfinished = tmp_path / ".corpus.unfinished"
+    expected = f"bakeoff: interrupted; the same command goes on from here, or remove {unfinished}"
+    assert rest.splitlines()[-1] == expected
     assert process.returncode == 128 + signal.SIGINT
-    assert list(tmp_path.iterdir()) == [file]
+    assert sorted(tmp_path.iterdir()) == [unfinished, file]
+
+
+@pytest.mark.parametrize("option", [("--part", "1/2"), ("--merge",)])
+def test_a_corpus_of_pairs_is_made_in_one_go(capsys, tmp_path, option):
+    for side in ("source", "target"):
+        (tmp_path / side).write_text("A river.\n")
+    sides = ("--source", tmp_path / "source", "--target", tmp_path / "target")
+    said = refused(capsys, "prepare", *sides, "--out", tmp_path / "corpus", *option)
+    assert said == f"{option[0]} is for texts, not for pairs; leave it out"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
 
 
 def test_pretrain_refuses(capsys, tmp_path, corpus, pretrained):

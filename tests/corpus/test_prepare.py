@@ -1,10 +1,7 @@
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -197,40 +194,6 @@ def test_progress(tmp_path, capsys):
     prepare(file, tmp_path / "1", tokenizer=BYTES, progress=True)
     lines = capsys.readouterr().err.splitlines()
     assert [line.split()[0] for line in lines] == ["reading", "training", "encoding"]
-
-
-PREPARE = "import sys; from bakeoff.corpus.prepare import prepare; prepare(sys.argv[1], sys.argv[2], workers=2, {})"
-
-
-@pytest.mark.skipif(os.name != "posix", reason="signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_prepare_leaves_no_corpus(tmp_path, number):
-    file = _jsonl(tmp_path / "a.jsonl", _documents(40_000))
-    command = [sys.executable, "-c", PREPARE.format("tokenizer_sample=20_000"), str(file), str(tmp_path / "corpus")]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
-    unfinished = tmp_path / ".corpus.unfinished"
-    while not (unfinished.is_dir() and any(path.stat().st_size for path in unfinished.iterdir())):
-        assert process.poll() is None
-        time.sleep(0.01)
-    process.send_signal(number)
-    assert process.wait(30) != 0
-    assert not (tmp_path / "corpus").exists()
-    if number == signal.SIGINT:
-        assert not unfinished.exists()
-    deadline = time.monotonic() + 20
-    while _group_lives(process.pid):  # the workers end with the process that started them
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    prepare(file, tmp_path / "corpus", tokenizer_sample=20_000).verify()
-    assert not unfinished.exists()
-
-
-def _group_lives(group: int) -> bool:
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 MEASURE = """

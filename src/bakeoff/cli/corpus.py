@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from bakeoff.corpus.store import Corpus
 
 
-OF_TEXTS = ("document_per_line", "document_separator", "field", "deduplicate", "minimum_characters", "shuffle_ngrams")
+OF_TEXTS = (
+    "document_per_line",
+    "document_separator",
+    "field",
+    "deduplicate",
+    "minimum_characters",
+    "shuffle_ngrams",
+    "part",
+    "merge",
+)
 """Options that mean nothing for pairs."""
 
 OF_PAIRS = ("source_field", "target_field", "separate_vocabularies", "longest_pair", "ratio")
@@ -86,6 +95,10 @@ def prepare(
     errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
+    part: Annotated[
+        str | None, typer.Option(metavar="K/N", help="Make part K of N only, as one of many jobs, in any order.")
+    ] = None,
+    merge: Annotated[bool, typer.Option(help="Put the parts of --part together.")] = False,
     json: Json = False,
 ) -> None:
     """Turn text into a corpus: train a tokenizer (or take one) and store the token ids.
@@ -103,11 +116,22 @@ def prepare(
         if given is not None and given.name != "DEFAULT":
             of, other = ("texts", "pairs") if pairs else ("pairs", "texts")
             raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {other}; leave it out")
-    chosen = _tokenizer(tokenizer, recipe, vocabulary, lowercase)
+    number = None if part is None else parse_part(part)
+    if part is not None and merge:
+        raise UserError("--part and --merge exclude each other: make all parts, then merge them")
+    options: dict[str, Any] = {
+        "tokenizer": _tokenizer(tokenizer, recipe, vocabulary, lowercase),
+        "tokenizer_sample": sample,
+        "validation": held_out,
+        "errors": errors,
+        "seed": seed,
+        "overwrite": overwrite,
+        "progress": True,
+    }
     if pairs:
         from bakeoff.corpus.prepare_pairs import prepare_pairs
 
-        if isinstance(chosen, Path) and separate_vocabularies:
+        if isinstance(options["tokenizer"], Path) and separate_vocabularies:
             raise UserError("--tokenizer FILE is taken as it is: leave out --separate-vocabularies")
         _show_pairs(
             prepare_pairs(
@@ -116,41 +140,31 @@ def prepare(
                 out,
                 source_field=source_field,
                 target_field=target_field,
-                tokenizer=chosen,
                 separate_vocabularies=separate_vocabularies,
-                tokenizer_sample=sample,
                 longest_pair=longest_pair,
                 ratio=ratio,
-                validation=held_out,
-                errors=errors,
-                seed=seed,
-                overwrite=overwrite,
-                progress=True,
+                **options,
             ),
             json,
         )
         return
 
-    from bakeoff.corpus.prepare import prepare as prepare_corpus
+    from bakeoff.corpus import prepare as preparing
 
-    corpus = prepare_corpus(
-        texts or [],
-        out,
-        tokenizer=chosen,
-        tokenizer_sample=sample,
-        validation=held_out,
-        document_per_line=document_per_line,
-        document_separator=document_separator,
-        field=field,
-        deduplicate=deduplicate,
-        minimum_characters=minimum_characters,
-        shuffle_ngrams=shuffle_ngrams,
-        errors=errors,
-        seed=seed,
-        overwrite=overwrite,
-        progress=True,
-    )
-    summary = corpus.summary()
+    options |= {
+        "document_per_line": document_per_line,
+        "document_separator": document_separator,
+        "field": field,
+        "deduplicate": deduplicate,
+        "minimum_characters": minimum_characters,
+        "shuffle_ngrams": shuffle_ngrams,
+    }
+    if number is not None:
+        made = preparing.prepare_part(texts or [], out, *number, **options)
+        print_json(made) if json else print_table(_part_table(made, out))
+        return
+    make = preparing.merge_parts if merge else preparing.prepare
+    summary = make(texts or [], out, **options).summary()
     if json:
         print_json(summary)
         return
@@ -194,6 +208,20 @@ def _show_pairs(corpus: "Corpus", json: bool) -> None:
 
 def _skips(summary: dict[str, Any]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
+
+
+def _part_table(made: dict[str, Any], out: Path) -> dict[str, str]:
+    if made["merged"]:
+        return {"corpus": f"{out}: complete already, with this part"}
+    return {"part": made["part"], "documents": f"{made['documents']:,}", "tokens": f"{made['tokens']:,}"}
+
+
+def parse_part(text: str) -> tuple[int, int]:
+    """Read `3/16`."""
+    part, _, parts = text.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise UserError(f"--part {text}: expected the number of a part and how many there are, such as 3/16")
+    return int(part), int(parts)
 
 
 def parse_share(text: str) -> float:

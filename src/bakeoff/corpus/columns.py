@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from bakeoff.corpus.fields import existing
 from bakeoff.corpus.files import kind_of
-from bakeoff.corpus.records import existing
 from bakeoff.errors import UserError
 
 _ROWS = 256  # rows of a Parquet file that are held at once
@@ -35,12 +35,13 @@ class ColumnReader:
         """Bytes of the file on disk that have been read, about."""
         return self._position
 
-    def values(self, name: str, advice: str = "") -> Iterator[tuple[int, Any]]:
+    def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
         """The number of each row, from 1, and its value of one column; text that is stored as bytes is decoded.
 
         Args:
             name: the column.
             advice: what to do where it is missing.
+            skip: rows to pass over.
 
         Raises:
             UserError: a missing column, an unreadable or damaged file, invalid UTF-8 (with its row).
@@ -52,7 +53,9 @@ class ColumnReader:
             with open(self._path, "rb") as raw:
                 batches = self._parquet if kind_of(self._path) == ".parquet" else self._arrow
                 for column in batches(raw, name, advice):
-                    for value in _as_bytes(column).to_pylist():
+                    passed = min(len(column), skip - row) if row < skip else 0
+                    row += passed
+                    for value in _as_bytes(column.slice(passed)).to_pylist():
                         row += 1
                         yield row, self._decode(value, row) if isinstance(value, bytes) else value
         except (pyarrow.ArrowException, OSError) as error:

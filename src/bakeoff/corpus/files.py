@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import zstandard
 
+from bakeoff.corpus.hub import PREFIX, HubFile, hub_files
 from bakeoff.errors import UserError
 
 KINDS = (".txt", ".jsonl", ".csv", ".tsv")
@@ -23,8 +24,10 @@ LONGEST_RECORD = 1 << 27
 """Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
 
 
-def kind_of(path: Path) -> str | None:
+def kind_of(path: Path | HubFile) -> str | None:
     """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files."""
+    if isinstance(path, HubFile):
+        return None
     suffix = path.suffix.lower()
     if suffix in COLUMNAR:
         return suffix
@@ -33,8 +36,8 @@ def kind_of(path: Path) -> str | None:
     return suffix if suffix in KINDS else None
 
 
-def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path]:
-    """All text files that are meant by files, folders (searched recursively, hidden files left out) and globs.
+def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path | HubFile]:
+    """All text files that are meant by files, folders (searched recursively, hidden files left out), globs and `hub:`.
 
     Args:
         texts: what the user gave.
@@ -48,8 +51,11 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
     """
     if isinstance(texts, str | Path):
         texts = [texts]
-    files: dict[Path, Path] = {}
+    files: dict[object, Path | HubFile] = {}
     for text in texts:
+        if isinstance(text, str) and text.startswith(PREFIX):
+            files.update((str(file), file) for file in hub_files(text))
+            continue
         path = Path(text).expanduser()
         if path.is_dir():
             found = _in_folder(path, skips)

@@ -11,16 +11,14 @@ import numpy as np
 
 from bakeoff.corpus.aligned import Pair, PairOptions, PairReader
 from bakeoff.corpus.pair_encoding import LengthFilter, encode_pairs
-from bakeoff.corpus.prepare import versions, workers_for
 from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import TRAIN, VALIDATION, Sample
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
-from bakeoff.corpus.tokenizer_sample import fit
-from bakeoff.corpus.worker import encode_jobs
-from bakeoff.corpus.writer import CorpusWriter, check_target
+from bakeoff.corpus.tokenizer_sample import train_tokenizer
+from bakeoff.corpus.worker import encode_jobs, workers_for
+from bakeoff.corpus.writer import CorpusWriter, check_target, versions
 from bakeoff.errors import UserError
-from bakeoff.memory import return_memory
 
 _JOB = 1 << 18  # characters
 _HASHES = 1 << 64
@@ -96,20 +94,17 @@ def prepare_pairs(
         records: list[dict[str, Any]] = []
         trained: list[Tokenizer] = []
         for sample in samples:
-            shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
-            records.append(fit(sample, config, seed, tokenizer_sample))
-            trained.append(Tokenizer.train(config, sample))
-            sample.clear()
-            return_memory()
+            own, record = train_tokenizer(sample, config, seed, tokenizer_sample, shown)
+            trained.append(own)
+            records.append(record)
         used = given or (TwoVocabularies(*trained) if separate_vocabularies else trained[0])
         with CorpusWriter(out, used, overwrite, pairs=True) as writer:
             # At least one of the pairs is held out, however few that would be by chance.
             threshold = max(int(validation * _HASHES), smallest + 1)
             jobs = _jobs(shown.phase("encoding", reader), seed, threshold)
             skips: Counter[str] = Counter()
-            for parts in encode_jobs(
-                used, jobs, workers_for(workers, reader.sizes), partial(encode_pairs, limits=limits)
-            ):
+            processes = workers_for(workers, sum(reader.sizes))
+            for parts in encode_jobs(used, jobs, processes, partial(encode_pairs, limits=limits)):
                 for name, part in zip(SPLITS, parts, strict=True):
                     opens = np.arange(0, len(part.lengths), 2)
                     writer.splits[name].append(

@@ -1,8 +1,7 @@
 """Progress of a long reading: a bar on a terminal, one line a phase elsewhere."""
 
 import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
@@ -16,10 +15,15 @@ T = TypeVar("T", covariant=True)
 class Reader(Protocol[T]):
     """What reads files, piece by piece."""
 
-    files: list[Path]
-    """The files."""
-    sizes: list[int]
-    """Their bytes on disk."""
+    @property
+    def files(self) -> Sequence[object]:
+        """The files."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Their bytes on disk."""
+        ...
 
     def bytes_read(self) -> int:
         """Bytes on disk that have been read, of `sum(sizes)`."""
@@ -63,20 +67,32 @@ class Progress:
             else:
                 print(text, file=sys.stderr, flush=True)
 
-    def phase(self, name: str, pieces: Reader[T]) -> Iterator[T]:
-        """Pass the pieces of a reading through and show how far it is."""
-        total = sum(pieces.sizes)
+    def phase(self, name: str, reader: Reader[T], pieces: Iterator[T] | None = None, share: float = 1.0) -> Iterator[T]:
+        """Pass the pieces of a reading through and show how far it is.
+
+        Args:
+            name: what is done with them.
+            reader: what reads.
+            pieces: what it reads, where that is not all of it; what stands before counts as done.
+            share: about how much of all of it that is; where it is less than 1, what stands before does not count.
+        """
+        total = round(share * sum(reader.sizes))
         if self._bar is None:
-            self.note(f"{name} {total / 1e6:.1f} MB in {len(pieces.files)} file{'s' * (len(pieces.files) != 1)}")
+            self.note(f"{name} {total / 1e6:.1f} MB in {len(reader.files)} file{'s' * (len(reader.files) != 1)}")
         task = self._bar.add_task(name, total=total) if self._bar is not None else None
+        before: int | None = 0 if share == 1 else None
 
         def update() -> None:
+            nonlocal before
+            if before is None:
+                before = reader.bytes_read()
+            done = min(total, reader.bytes_read() - before) if share < 1 else reader.bytes_read()
             if self._bar is not None and task is not None:
-                self._bar.update(task, completed=pieces.bytes_read())
+                self._bar.update(task, completed=done)
             if self._call is not None:
-                self._call(name, pieces.bytes_read(), total)
+                self._call(name, done, total)
 
-        for i, piece in enumerate(pieces):
+        for i, piece in enumerate(reader if pieces is None else pieces):
             if i % _EVERY == 0:
                 update()
             yield piece

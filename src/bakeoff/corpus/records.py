@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from bakeoff.corpus.fields import existing
 from bakeoff.corpus.files import LONGEST_RECORD, LineReader, kind_of
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError
 
 
 def read_records(
-    path: Path, lines: LineReader, names: Sequence[str], advice: str = ""
+    path: Path, lines: LineReader, names: Sequence[str], advice: str = "", skip: int = 0
 ) -> Iterator[tuple[int, list[Any]]]:
     """The line on which each record ends, and its values of some fields; blank lines are passed over.
 
@@ -23,13 +24,14 @@ def read_records(
         lines: its lines.
         names: fields or columns, in the order in which their values are wanted.
         advice: what to do about one that is missing.
+        skip: records to pass over; those of a .jsonl file are not parsed.
 
     Raises:
         UserError: a missing field or column, or a broken record; with its line.
     """
     kind = kind_of(path)
     if kind == ".jsonl":
-        for number, record in _objects(path, lines):
+        for number, record in _objects(path, lines, skip):
             yield number, [record[existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
         return
     places: list[int] | None = None
@@ -41,6 +43,8 @@ def read_records(
         elif len(row) < len(header) or any(row[len(header) :]):
             # A row that is too long or too short has probably moved a value to another column.
             raise UserError(f"{path}:{number}: the row has {len(row)} columns, the first line {len(header)}; mend it")
+        elif skip:
+            skip -= 1
         else:
             yield number, [row[place] for place in places]
 
@@ -73,9 +77,12 @@ def text_value(value: Any, where: str, name: str, errors: str) -> str:
     return value
 
 
-def _objects(path: Path, lines: LineReader) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(path: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, dict[str, Any]]]:
     for line in lines.whole():
         if not line.text.strip():
+            continue
+        if skip:
+            skip -= 1
             continue
         where = f"{path}:{line.number}"
         try:
@@ -103,24 +110,3 @@ def _csv_rows(path: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
                 yield reader.line_num, row
     except csv.Error as error:
         raise UserError(f"{path}:{reader.line_num}: broken CSV ({error}); is a quotation mark left open?") from None
-
-
-def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
-    """The name, which must be among the existing ones.
-
-    Args:
-        name: the field or column that is wanted.
-        names: those that exist.
-        where: the file, and the line where there is one.
-        what: "field" or "column".
-        advice: what to do about one that is missing.
-
-    Raises:
-        UserError: it is not among them.
-    """
-    if name in names:
-        return name
-    shown = ", ".join(str(key)[:40] for key in names[:20]) or "none"
-    hint = nearest(name, names[:100])
-    hint = hint if "did you mean" in hint else ""
-    raise UserError(f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}){advice}")

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-from bakeoff.corpus.sources import DOCUMENT, STRETCH, Piece
+from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, Place
 
 TRAIN, VALIDATION = 0, 1
 FEWEST_DOCUMENTS = 200
 """With fewer documents, runs of paragraphs are held out instead of whole documents."""
 _IDENTITY = 1 << 16  # characters from the beginning of a document that stand for it
 _MOST_RUNS = 64
+_MOST_MARKS = 1 << 14
 _HASHES = 1 << 64
 
 Assigned = Iterator[tuple[int, Piece]]
@@ -71,13 +72,51 @@ class Survey(NamedTuple):
     smallest: int  # hash of the document, among the first ones, that is held out first
 
 
-def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None) -> Survey:
-    """Read the text for the first time: all of it for a sample, else until enough documents are known.
+class Mark(NamedTuple):
+    """A place in the text at which it can be cut, with what the kept documents before it hold."""
+
+    place: Place
+    """Where."""
+    pieces: int
+    """Pieces before it."""
+    characters: int
+    """Characters before it."""
+
+
+class Cuts:
+    """Marks all over the text, within a bounded memory, with about as many characters between two."""
+
+    def __init__(self) -> None:
+        """Begin without marks."""
+        self._marks: list[Mark] = []
+        self._gap = 0
+
+    def add(self, mark: Mark) -> None:
+        """Offer the start of the next document."""
+        if self._marks and mark.characters < self._marks[-1].characters + self._gap:
+            return
+        self._marks.append(mark)
+        if len(self._marks) > _MOST_MARKS:
+            self._marks = self._marks[::2]
+            self._gap = 2 * mark.characters // _MOST_MARKS
+
+    def divide(self, parts: int, characters: int) -> list[Mark]:
+        """Where each of so many parts of a text of so many characters starts; some are empty where it is short."""
+        starts = [Mark(BEGINNING, 0, 0)]
+        for part in range(1, parts):
+            i = bisect_left(self._marks, characters * part / parts, key=lambda mark: mark.characters)
+            starts.append(max(starts[-1], self._marks[min(i, len(self._marks) - 1)]))
+        return starts
+
+
+def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None, cuts: Cuts | None = None) -> Survey:
+    """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
 
     Args:
         pieces: the text.
         seed: key of the hashes that choose held-out documents.
         sample: takes all pieces.
+        cuts: takes all places of documents.
     """
     documents = characters = count = 0
     smallest = _HASHES
@@ -89,7 +128,9 @@ def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None) -> Survey:
                 smallest = min(smallest, _identity(opening, seed))
                 opening, length = [], 0
             documents += 1
-            if documents > FEWEST_DOCUMENTS and sample is None:
+            if cuts is not None and piece.place is not None:
+                cuts.add(Mark(piece.place, count, characters))
+            elif documents > FEWEST_DOCUMENTS and sample is None:
                 break
         if documents <= FEWEST_DOCUMENTS and length < _IDENTITY:
             opening.append(piece.text)

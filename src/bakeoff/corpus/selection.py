@@ -32,16 +32,17 @@ class Selection(NamedTuple):
     skips: dict[str, int]
     """How many are left out, by reason."""
 
-    def keep(self, pieces: Iterable[Piece]) -> Iterator[Piece]:
+    def keep(self, pieces: Iterable[Piece], first: int = 0) -> Iterator[Piece]:
         """The pieces of the documents that are kept.
 
         Args:
-            pieces: the text, as it was when the selection was made.
+            pieces: the text, as it was when the selection was made, or a stretch of it.
+            first: number of the document with which it starts.
 
         Raises:
             UserError: it has more documents than it had then.
         """
-        number = -1
+        number = first - 1
         kept = True
         for piece in pieces:
             if piece.opens == DOCUMENT:

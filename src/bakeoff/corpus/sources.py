@@ -1,4 +1,4 @@
-"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow."""
+"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow; `hub:`."""
 
 import re
 import unicodedata
@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 from bakeoff.config import Config
 from bakeoff.corpus.columns import ColumnReader
 from bakeoff.corpus.files import COLUMNAR, Line, LineReader, kind_of
+from bakeoff.corpus.hub import HubFile
 from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
 
@@ -26,9 +27,26 @@ class SourceOptions(Config):
     document_separator: str | None = None
     """In .txt files a regular expression, looked for in each line; each match ends a document and is left out."""
     field: str = "text"
-    """Field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the text."""
+    """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and `hub:`, that holds the text."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+
+
+class Place(NamedTuple):
+    """Where a document starts in the text, so that a reading can start there."""
+
+    file: int
+    """Number of its file."""
+    record: int
+    """Documents of the file before it, empty ones among them."""
+    document: int
+    """Documents of the text before it, without empty ones; from the start of the reading where that is not known."""
+    empty: int
+    """Empty documents before it, counted likewise."""
+
+
+BEGINNING = Place(0, 0, 0, 0)
+"""The place of the first document."""
 
 
 class Piece(NamedTuple):
@@ -39,6 +57,8 @@ class Piece(NamedTuple):
     on behind a cut, where text is held out."""
     text: str
     """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
+    place: Place | None = None
+    """Where the document starts that this piece opens."""
 
 
 class TextReader:
@@ -48,7 +68,7 @@ class TextReader:
         skips: what the last reading left out, by reason.
     """
 
-    def __init__(self, files: Sequence[Path], options: SourceOptions) -> None:
+    def __init__(self, files: Sequence[Path | HubFile], options: SourceOptions) -> None:
         """Read `files` in their order.
 
         Raises:
@@ -61,9 +81,10 @@ class TextReader:
         self._options = options
         self._separator: re.Pattern[str] | None = None
         self._done = 0
-        self._current: LineReader | ColumnReader | None = None
+        self._documents = 0
+        self._current: LineReader | ColumnReader | HubFile | None = None
         for file in self.files:
-            if kind_of(file) in COLUMNAR:
+            if isinstance(file, Path) and kind_of(file) in COLUMNAR:
                 ColumnReader(file, options.errors)  # a library that is missing is told before anything is read
                 break
         if options.document_separator is not None:
@@ -80,48 +101,82 @@ class TextReader:
         return self._done + (self._current.position() if self._current else 0)
 
     def __iter__(self) -> Iterator[Piece]:
-        """Stream the pieces; empty files and empty documents are counted in `skips`.
+        """Stream all pieces; see `read`."""
+        return self.read()
+
+    def read(self, start: Place = BEGINNING, stop: Place | None = None) -> Iterator[Piece]:
+        """Stream the pieces; empty documents are counted in `skips`, and empty files where all of them are read.
+
+        Args:
+            start: where to start; what stands before it is passed over without a look at it, where that can be.
+            stop: the document with which to stop, which is not read any more; left out, the end of the text.
 
         Raises:
             UserError: a file that cannot be read as what its name says; the message has file and line.
         """
         self.skips.clear()
-        self._done = 0
-        for file, size in zip(self.files, self.sizes, strict=True):
-            if size == 0:
+        if start.empty:
+            self.skips["empty documents"] = start.empty
+        self._documents = start.document
+        self._done = sum(self.sizes[: start.file])
+        self._current = None
+        last = len(self.files) if stop is None else stop.file + (stop.record > 0)
+        for number in range(start.file, last):
+            if self.is_empty(number):
                 self.skips["empty files"] += 1
                 continue
-            yield from self._clean(self._raw(file))
-            self._done += size
+            skip = start.record if number == start.file else 0
+            until = stop.record if stop is not None and number == stop.file else None
+            yield from self._clean(self._raw(self.files[number], skip), number, skip, until)
+            self._done += self.sizes[number]
             self._current = None
 
-    def _raw(self, file: Path) -> Iterator[tuple[int, str]]:
+    def is_empty(self, number: int) -> bool:
+        """Whether a file holds nothing; of some of the Hub that is not known before they are read."""
+        return self.sizes[number] == 0 and isinstance(self.files[number], Path)
+
+    def _raw(self, file: Path | HubFile, skip: int) -> Iterator[tuple[int, str]]:
+        """Levels and texts of a file behind so many of its documents."""
+        if isinstance(file, HubFile):
+            self._current = file
+            return self._rows(file, file, skip)
         kind = kind_of(file)
         if kind in COLUMNAR:
             self._current = columns = ColumnReader(file, self._options.errors)
-            return self._rows(file, columns)
+            return self._rows(file, columns, skip)
         self._current = lines = LineReader(file, self._options.errors)
-        return self._text(lines) if kind == ".txt" else self._records(file, lines)
+        return _behind(self._text(lines), skip) if kind == ".txt" else self._records(file, lines, skip)
 
-    def _clean(self, raw: Iterator[tuple[int, str]]) -> Iterator[Piece]:
+    def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[Piece]:
         """Normalise, drop what is empty, cut what is long."""
         opens = CONTINUATION
+        record -= 1  # the document that comes next opens with the level DOCUMENT
         for level, text in raw:
-            if level == DOCUMENT and opens == DOCUMENT:
-                self.skips["empty documents"] += 1
+            if level == DOCUMENT:
+                if opens == DOCUMENT:
+                    self.skips["empty documents"] += 1
+                    opens = CONTINUATION
+                record += 1
+                if record == until:
+                    return
             opens = max(opens, level)
             words = unicodedata.normalize("NFC", text).split()
             if not words:
                 continue
             clean = " ".join(words)
-            if opens == CONTINUATION and text[0].isspace():
-                clean = " " + clean
+            place = None
+            if opens == CONTINUATION:
+                if text[0].isspace():
+                    clean = " " + clean
+            elif opens == DOCUMENT:
+                place = Place(file, record, self._documents, self.skips["empty documents"])
+                self._documents += 1
             while len(clean) > _LONGEST:
                 cut = clean.rfind(" ", 1, _LONGEST)
                 cut = cut if cut > 0 else _LONGEST
-                yield Piece(opens, clean[:cut])
-                clean, opens = clean[cut:], CONTINUATION
-            yield Piece(opens, clean)
+                yield Piece(opens, clean[:cut], place)
+                clean, opens, place = clean[cut:], CONTINUATION, None
+            yield Piece(opens, clean, place)
             opens = CONTINUATION
         if opens == DOCUMENT:
             self.skips["empty documents"] += 1
@@ -164,14 +219,14 @@ class TextReader:
         rest = line.text[start:]
         yield boundary, rest if rest.strip() or not boundary else ""
 
-    def _records(self, file: Path, lines: LineReader) -> Iterator[tuple[int, str]]:
+    def _records(self, file: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, str]]:
         field, errors = self._options.field, self._options.errors
-        for number, (value,) in read_records(file, lines, [field], _ADVICE):
+        for number, (value,) in read_records(file, lines, [field], _ADVICE, skip):
             yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors))
 
-    def _rows(self, file: Path, columns: ColumnReader) -> Iterator[tuple[int, str]]:
+    def _rows(self, file: Path | HubFile, columns: ColumnReader | HubFile, skip: int) -> Iterator[tuple[int, str]]:
         field, errors = self._options.field, self._options.errors
-        for number, value in columns.values(field, _ADVICE):
+        for number, value in columns.values(field, _ADVICE, skip):
             yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors))
 
 
@@ -182,7 +237,19 @@ def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
         yield PARAGRAPH, paragraph
 
 
-def _size(file: Path) -> int:
+def _behind(raw: Iterator[tuple[int, str]], skip: int) -> Iterator[tuple[int, str]]:
+    """What follows the first documents of a file."""
+    opened = 0
+    for level, text in raw:
+        opened += level == DOCUMENT
+        if opened > skip:
+            yield level, text
+            yield from raw
+
+
+def _size(file: Path | HubFile) -> int:
+    if isinstance(file, HubFile):
+        return file.bytes
     try:
         return file.stat().st_size
     except OSError as error:

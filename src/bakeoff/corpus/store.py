@@ -52,7 +52,9 @@ class Source(Config):
     path: str
     """Path as it was found."""
     bytes: int
-    """Size on disk, compressed where the file is."""
+    """Size on disk, compressed where the file is; 0 where it is not known of a file of the Hub."""
+    revision: str | None = None
+    """Commit of a data set of the Hub."""
 
 
 class Manifest(Config):

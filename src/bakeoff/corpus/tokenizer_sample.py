@@ -3,9 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
+from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import Sample
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.tokenizer_training import new_words
+from bakeoff.memory import return_memory
 
 _LONG_WORD = 24  # bytes
 
@@ -13,23 +15,31 @@ _TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_0
 """Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
 
 
-def fit(sample: Sample, config: TokenizerConfig, seed: int, asked: int) -> dict[str, Any]:
-    """Shrink the sample until training fits in memory.
+def train_tokenizer(
+    sample: Sample, config: TokenizerConfig, seed: int, asked: int, shown: Progress
+) -> tuple[Tokenizer, dict[str, Any]]:
+    """Train a tokenizer on a sample, shrunk until that fits in memory.
 
     Args:
-        sample: the text to train on; shrunk in place.
-        config: the tokenizer that it is for.
+        sample: the text to train on; emptied.
+        config: the tokenizer.
         seed: what the sample was drawn with.
         asked: bytes of text that were asked for.
+        shown: is told of it.
 
     Returns:
-        What the manifest records of it.
+        The tokenizer, and what the manifest records of the sample.
     """
+    shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
     limit = _TRAINER_BYTES.get(config.kind)
     if limit is not None:
         while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
             sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
-    return {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
+    record = {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}
+    tokenizer = Tokenizer.train(config, sample)
+    sample.clear()
+    return_memory()
+    return tokenizer, record
 
 
 def _distinct_bytes(sample: Iterable[str]) -> int:

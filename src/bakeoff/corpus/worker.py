@@ -26,6 +26,9 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.corpus.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.errors import UserError
 
+_MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
+_SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than they save
+
 J = TypeVar("J")
 """Text to encode in one go."""
 R = TypeVar("R")
@@ -141,6 +144,21 @@ def encode_jobs(
                 if stream is not None:
                     with contextlib.suppress(OSError):  # what could not be sent is still in the buffer
                         stream.close()
+
+
+def workers_for(asked: int | None, size: int | None) -> int:
+    """How many processes encode a text of so many bytes on disk; None: it is not known, but large.
+
+    Args:
+        asked: the number that somebody has asked for.
+        size: bytes.
+    """
+    if asked is not None:
+        return asked
+    if size is not None and size < _SMALL:
+        return 0
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, _MOST_WORKERS)
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -1,0 +1,24 @@
+"""Names of fields and columns."""
+
+from bakeoff.errors import UserError, nearest
+
+
+def existing(name: str, names: list[str], where: str, what: str, advice: str) -> str:
+    """The name, which must be among the existing ones.
+
+    Args:
+        name: the field or column that is wanted.
+        names: those that exist.
+        where: the file, and the line where there is one.
+        what: "field" or "column".
+        advice: what to do about one that is missing.
+
+    Raises:
+        UserError: it is not among them.
+    """
+    if name in names:
+        return name
+    shown = ", ".join(str(key)[:40] for key in names[:20]) or "none"
+    hint = nearest(name, names[:100])
+    hint = hint if "did you mean" in hint else ""
+    raise UserError(f"{where}: no {what} '{name}'{hint} ({what}s here: {shown}){advice}")

@@ -1,0 +1,274 @@
+"""Encoding a part of the text, from where a killed process was, and merging parts to a corpus."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from bakeoff.config import Config
+from bakeoff.corpus.plan import Plan, part_folder
+from bakeoff.corpus.progress import Progress
+from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Mark, assign
+from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, TextReader
+from bakeoff.corpus.split_writer import SplitState, SplitWriter, id_type
+from bakeoff.corpus.store import SPLITS, Corpus
+from bakeoff.corpus.word_order import NgramShuffle
+from bakeoff.corpus.worker import Job, encode_job, encode_jobs
+from bakeoff.corpus.writer import CorpusWriter
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+
+_JOB = 1 << 18  # characters
+_SAVE_EVERY = 2.0  # seconds
+_SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
+_SENTENCES = 1 << 14  # that a merge holds at once
+_SHOWN = 8  # missing parts that an error names
+
+
+class Journal(Config):
+    """How far a part is."""
+
+    mark: Mark
+    """Where in the text to go on."""
+    opened: int
+    """Documents of the text before it, in this part."""
+    empty: int
+    """Empty documents before it, in this part."""
+    splits: dict[str, SplitState]
+    """What has been written of `train` and `validation`."""
+    complete: bool
+    """Whether nothing is left to do."""
+
+    def save(self, folder: Path) -> None:
+        """Write it beside a part's folder."""
+        write_atomically(_journal(folder), json.dumps(self.model_dump(mode="json")))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Journal | None":
+        """The journal of a part; None where it has none, or its files hold less than the journal says."""
+        try:
+            journal = cls.parse(json.loads(_journal(folder).read_text(encoding="utf-8")), str(folder))
+            for name, state in journal.splits.items():
+                for kind, size in state.sizes.items():
+                    if (folder / f"{name}.{kind}").stat().st_size < size:
+                        return None
+        except (OSError, ValueError, UserError):
+            return None
+        return journal
+
+
+def _journal(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def encode_whole(
+    plan: Plan, work: Path, out: str | Path, overwrite: bool, reader: TextReader, workers: int, shown: Progress
+) -> Corpus:
+    """Encode a plan of one part and put the corpus in its place.
+
+    Raises:
+        UserError: unreadable text, or too little of it; or `out` would have to be replaced.
+    """
+    folder = part_folder(work, 1, 1)
+    journal = Journal.load(folder)
+    with CorpusWriter(
+        out,
+        plan.tokenizer(work),
+        overwrite,
+        folder=folder,
+        states=None if journal is None else journal.splits,
+    ) as writer:
+        journal = _encode(plan, work, 1, journal, writer.splits, reader, workers, shown)
+        recorded = sum(split.documents for split in writer.splits.values())
+        return writer.finish(plan.provenance(recorded, journal.opened, journal.empty))
+
+
+def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: int, shown: Progress) -> Journal:
+    """Encode one part, from 1, of several; the caller holds its folder.
+
+    Raises:
+        UserError: unreadable text.
+    """
+    folder = part_folder(work, part, plan.parts)
+    journal = Journal.load(folder)
+    if journal is not None and journal.complete:
+        return journal
+    vocabulary = plan.tokenizer(work).size
+    splits = {
+        name: SplitWriter(folder, name, vocabulary, None if journal is None else journal.splits[name])
+        for name in SPLITS
+    }
+    try:
+        journal = _encode(plan, work, part, journal, splits, reader, workers, shown)
+        journal = journal.model_copy(
+            update={"splits": {name: split.save() for name, split in splits.items()}, "complete": True}
+        )
+        journal.save(folder)
+    finally:
+        for split in splits.values():
+            split.close()
+    return journal
+
+
+def _encode(
+    plan: Plan,
+    work: Path,
+    part: int,
+    journal: Journal | None,
+    splits: dict[str, SplitWriter],
+    reader: TextReader,
+    workers: int,
+    shown: Progress,
+) -> Journal:
+    """Encode what is missing of a part; returns a journal at its end, not saved, without `splits`."""
+    start = plan.starts[part - 1]
+    stop = plan.starts[part].place if part < plan.parts else None
+    if journal is None:
+        journal = Journal(mark=start, opened=0, empty=0, splits={}, complete=False)
+    elif journal.mark != start:
+        shown.note("going on where a process was killed")
+    mark = journal.mark
+    runs = plan.survey.documents < FEWEST_DOCUMENTS
+    first = BEGINNING if runs else mark.place
+    name = "encoding" if plan.parts == 1 else f"encoding part {part} of {plan.parts}:"
+    selection = plan.selection(work)
+    pieces: Iterator[Piece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
+    if selection is not None:
+        pieces = selection.keep(pieces, first.document)
+    assigned = assign(pieces, plan.survey, plan.options["validation"], plan.options["seed"])
+    if runs:  # which runs are held out depends on all that stands before them
+        assigned = islice(assigned, mark.pieces, None)
+    ngram = plan.options["shuffle_ngrams"]
+    shuffle = None if ngram is None else NgramShuffle(ngram, plan.options["seed"])
+    folder = part_folder(work, part, plan.parts)
+    ends: deque[tuple[Mark | None, int]] = deque()
+    clock = _Clock()
+    if stop != first:
+        jobs = _jobs(assigned, mark, journal.opened, runs, ends)
+        for encoded in encode_jobs(plan.tokenizer(work), jobs, workers, partial(encode_job, shuffle=shuffle)):
+            for split_name, share in zip(SPLITS, encoded, strict=True):
+                splits[split_name].append(*share)
+            end, opened = ends.popleft()
+            if end is not None and clock.due():
+                with clock:
+                    states = {split_name: split.save() for split_name, split in splits.items()}
+                    empty = end.place.empty - start.place.empty
+                    Journal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
+            journal = journal.model_copy(update={"opened": opened})
+    empty = reader.skips["empty documents"] - start.place.empty if stop != first else journal.empty
+    return journal.model_copy(update={"empty": empty})
+
+
+class _Clock:
+    """Says when to save, so that it takes a small share of the time."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _SAVE_EVERY
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        self._next = now + max(_SAVE_EVERY, (now - self._started) / _SAVE_SHARE)
+
+
+def _jobs(
+    assigned: Iterator[tuple[int, Piece]], start: Mark, opened: int, runs: bool, ends: deque[tuple[Mark | None, int]]
+) -> Iterator[Job]:
+    """Group pieces into jobs, up to the start of a document where one is near.
+
+    Args:
+        assigned: the pieces, with the part of the corpus that each belongs to.
+        start: where they start.
+        opened: documents before them.
+        runs: whether any piece may be gone on from, not the starts of documents alone.
+        ends: takes, for each job, the mark behind it, if one can go on there, and the documents before that.
+    """
+    job = Job(start.pieces, [])
+    length = 0
+    for split, piece in assigned:
+        if length >= _JOB and (piece.place is not None or runs or length >= 2 * _JOB):
+            pieces = job.first + len(job.pieces)
+            place = BEGINNING if runs else piece.place
+            ends.append((None if place is None else Mark(place, pieces, 0), opened))
+            yield job
+            job, length = Job(pieces, []), 0
+        opened += piece.opens in (DOCUMENT, STRETCH)
+        job.pieces.append((split, piece))
+        length += len(piece.text)
+    if job.pieces:
+        ends.append((None, opened))
+        yield job
+
+
+def merge(plan: Plan, work: Path, out: str | Path, overwrite: bool) -> Corpus:
+    """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
+
+    Raises:
+        UserError: a part is missing; too little text; or `out` would have to be replaced.
+    """
+    folders = [part_folder(work, part, plan.parts) for part in range(1, plan.parts + 1)]
+    journals = [Journal.load(folder) for folder in folders]
+    missing = [part for part, journal in enumerate(journals, 1) if journal is None or not journal.complete]
+    if missing:
+        names = ", ".join(f"{part}/{plan.parts}" for part in missing[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise UserError(f"{out}: --part {names}{more} not made yet; run what is missing, then --merge again")
+    whole = [journal for journal in journals if journal is not None]
+    tokenizer = plan.tokenizer(work)
+    with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged") as writer:
+        for folder, journal in zip(folders, whole, strict=True):
+            for name, split in writer.splits.items():
+                _append(split, folder, name, journal.splits[name], id_type(tokenizer.size))
+        recorded = sum(split.documents for split in writer.splits.values())
+        opened, empty = sum(journal.opened for journal in whole), sum(journal.empty for journal in whole)
+        return writer.finish(plan.provenance(recorded, opened, empty))
+
+
+def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:
+    """Append what a part has of a split, which starts with a document."""
+    itemsize = np.dtype(dtype).itemsize
+    documents = _mapped(folder / f"{name}.documents", state.documents)
+    with (
+        (folder / f"{name}.tokens").open("rb") as tokens,
+        (folder / f"{name}.sentences").open("rb") as sentences,
+        (folder / f"{name}.words").open("rb") as words,
+    ):
+        size = state.bytes
+        for first in range(0, state.sentences, _SENTENCES):
+            sentences.seek(8 * first)
+            offsets = np.fromfile(sentences, np.int64, min(_SENTENCES + 1, state.sentences - first))
+            if first + _SENTENCES >= state.sentences:
+                offsets = np.append(offsets, state.tokens)
+            low, high = int(offsets[0]), int(offsets[-1])
+            tokens.seek(itemsize * low)
+            words.seek(low // 8)
+            packed = np.fromfile(words, np.uint8, (high + 7) // 8 - low // 8)
+            if high > state.tokens - len(state.bits):
+                packed = np.append(packed[: state.tokens // 8 - low // 8], np.packbits(state.bits, bitorder="little"))
+            starts = np.unpackbits(packed, bitorder="little")[low % 8 : low % 8 + high - low].astype(bool)
+            opened = documents[slice(*np.searchsorted(documents, [low, high]))]
+            split.append(
+                np.fromfile(tokens, dtype, high - low),
+                starts,
+                np.diff(offsets),
+                np.searchsorted(offsets, opened),
+                size,
+            )
+            size = 0
+        nothing = np.zeros(0, dtype=np.int64)
+        opens = nothing + 0 if not state.opens_next else np.zeros(1, dtype=np.int64)
+        split.append(nothing, nothing.astype(bool), nothing, opens, size)
+
+
+def _mapped(file: Path, length: int) -> np.ndarray:
+    return np.memmap(file, np.int64, "r", shape=(length,)) if length else np.zeros(0, dtype=np.int64)

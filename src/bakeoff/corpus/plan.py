@@ -1,0 +1,108 @@
+"""The plan of a corpus: all that the encoding of any part of the text must know of the rest, kept on the disk."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bakeoff.config import Config
+from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Mark, Survey
+from bakeoff.corpus.selection import Selection
+from bakeoff.corpus.store import Source
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.durable import sync, write_atomically
+from bakeoff.errors import UserError
+
+_PLAN, _TOKENIZER, _LEFT_OUT = "plan.json", "tokenizer.json", "left_out.npy"
+
+
+class Plan(Config):
+    """What the readings before the encoding have found."""
+
+    arguments: dict[str, Any]
+    """All that the corpus depends on: input files with their sizes and times, options, versions."""
+    options: dict[str, Any]
+    """Options as the manifest of the corpus records them."""
+    sources: list[Source]
+    """Input files."""
+    survey: Survey
+    """What the first look at the text has found."""
+    starts: list[Mark]
+    """Where each part starts; one part is the whole text."""
+    tokenizer_sample: dict[str, Any]
+    """What the tokenizer was trained on; empty if it was given."""
+    skips: dict[str, int]
+    """Files and documents that were left out before the encoding, by reason."""
+    sentence_rule: str
+    """Rule that splits sentences."""
+    versions: dict[str, str]
+    """Versions of the libraries that make the corpus."""
+
+    @property
+    def parts(self) -> int:
+        """Number of parts."""
+        return len(self.starts)
+
+    def save(self, folder: Path, tokenizer: Tokenizer, selection: Selection | None) -> None:
+        """Keep the plan in a folder; it is there whole or not at all."""
+        write_atomically(folder / _TOKENIZER, tokenizer.to_string())
+        if selection is not None:
+            np.save(folder / _LEFT_OUT, selection.left_out)
+            sync(folder / _LEFT_OUT)
+        write_atomically(folder / _PLAN, json.dumps(self.model_dump(mode="json"), ensure_ascii=False))
+        sync(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> "Plan | None":
+        """The plan in a folder; None where there is none that this version can read."""
+        try:
+            return cls.parse(json.loads((folder / _PLAN).read_text(encoding="utf-8")), str(folder / _PLAN))
+        except (OSError, ValueError, UserError):
+            return None
+
+    @staticmethod
+    def tokenizer(folder: Path) -> Tokenizer:
+        """The tokenizer of the plan in a folder."""
+        return Tokenizer.load(folder / _TOKENIZER)
+
+    @staticmethod
+    def selection(folder: Path) -> Selection | None:
+        """The documents that the plan in a folder keeps; None: all."""
+        return Selection(np.load(folder / _LEFT_OUT), {}) if (folder / _LEFT_OUT).exists() else None
+
+    def differences(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Names of the arguments that are not those of this plan; a file that has changed comes by its path."""
+        new = json.loads(json.dumps(arguments))
+        names = [key for key in self.arguments if key != "files" and self.arguments[key] != new.get(key)]
+        old_files, new_files = self.arguments["files"], new["files"]
+        if [path for path, *_ in old_files] != [path for path, *_ in new_files]:
+            return [*names, "input files"]
+        return names + [path for (path, *old), (_, *now) in zip(old_files, new_files, strict=True) if old != now]
+
+    def provenance(self, recorded: int, opened: int, empty: int) -> dict[str, Any]:
+        """What the manifest of the corpus tells of where it comes from.
+
+        Args:
+            recorded: documents that stand in the corpus.
+            opened: documents of the text that were kept, with those of which no token is left.
+            empty: empty documents of the text.
+        """
+        skips = {**self.skips, "empty documents": empty, "documents without tokens": max(0, opened - recorded)}
+        few = self.survey.documents < FEWEST_DOCUMENTS
+        return {
+            "sources": self.sources,
+            "options": self.options,
+            "sentence_rule": self.sentence_rule,
+            "tokenizer_sample": self.tokenizer_sample,
+            "originals": self.survey.documents if few else recorded,
+            "validation_unit": "runs of paragraphs" if few else "documents",
+            "skips": {reason: count for reason, count in sorted(skips.items()) if count},
+            "versions": self.versions,
+        }
+
+
+def part_folder(work: Path, part: int, parts: int) -> Path:
+    """Where a part, from 1, of a corpus grows; beside it stands how far it is."""
+    return work / f"part-{part:05}-of-{parts:05}"
