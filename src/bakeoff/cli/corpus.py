@@ -21,6 +21,7 @@ OF_TEXTS = (
     "shuffle_ngrams",
     "part",
     "merge",
+    "ray",
 )
 """Options that mean nothing for pairs."""
 
@@ -99,6 +100,10 @@ def prepare(
         str | None, typer.Option(metavar="K/N", help="Make part K of N only, as one of many jobs, in any order.")
     ] = None,
     merge: Annotated[bool, typer.Option(help="Put the parts of --part together.")] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Encode on a Ray cluster: local, auto or HOST:PORT; see docs/prepare.md."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Turn text into a corpus: train a tokenizer (or take one) and store the token ids.
@@ -117,8 +122,8 @@ def prepare(
             of, other = ("texts", "pairs") if pairs else ("pairs", "texts")
             raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {other}; leave it out")
     number = None if part is None else parse_part(part)
-    if part is not None and merge:
-        raise UserError("--part and --merge exclude each other: make all parts, then merge them")
+    if (part is not None) + merge + (ray is not None) > 1:
+        raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
     options: dict[str, Any] = {
         "tokenizer": _tokenizer(tokenizer, recipe, vocabulary, lowercase),
         "tokenizer_sample": sample,
@@ -151,6 +156,7 @@ def prepare(
 
     from bakeoff.corpus import prepare as preparing
 
+    texts = texts or []
     options |= {
         "document_per_line": document_per_line,
         "document_separator": document_separator,
@@ -160,11 +166,16 @@ def prepare(
         "shuffle_ngrams": shuffle_ngrams,
     }
     if number is not None:
-        made = preparing.prepare_part(texts or [], out, *number, **options)
+        made = preparing.prepare_part(texts, out, *number, **options)
         print_json(made) if json else print_table(_part_table(made, out))
         return
-    make = preparing.merge_parts if merge else preparing.prepare
-    summary = make(texts or [], out, **options).summary()
+    if ray is not None:
+        from bakeoff.corpus.ray_cluster import prepare_on_ray
+
+        corpus = prepare_on_ray(texts, out, ray, **options)
+    else:
+        corpus = (preparing.merge_parts if merge else preparing.prepare)(texts, out, **options)
+    summary = corpus.summary()
     if json:
         print_json(summary)
         return

@@ -126,12 +126,18 @@ class Preparation:
             shutil.rmtree(self._work, ignore_errors=True)
             return corpus
 
-    def part(self, part: int, parts: int) -> dict[str, Any]:
-        """Make one part; see `prepare_part`."""
+    def part(self, part: int, parts: int, planned: bool = False) -> dict[str, Any]:
+        """Make one part; see `prepare_part`.
+
+        Args:
+            part: its number, from 1.
+            parts: how many there are.
+            planned: whether the plan must be there already, made by another process.
+        """
         if not 1 <= part <= parts:
             raise UserError(f"--part {part}/{parts}: there is no such part; the first is 1/{parts}")
-        if self._made() is None:
-            plan = self.planned(parts)
+        if self.made() is None:
+            plan = self._existing(parts) if planned else self.planned(parts)
             folder = part_folder(self._work, part, parts)
             folder.mkdir(exist_ok=True)
             with (
@@ -151,7 +157,7 @@ class Preparation:
 
     def merge(self) -> Corpus:
         """Put the parts together; see `merge_parts`."""
-        made = self._made()
+        made = self.made()
         if made is not None:
             return made
         check_target(self._out, self._overwrite)
@@ -164,21 +170,24 @@ class Preparation:
             shutil.rmtree(self._work, ignore_errors=True)
         return corpus
 
-    def planned(self, parts: int | None) -> Plan:
-        """The plan of so many parts, made by the process that comes first; others wait for it.
+    @property
+    def parts(self) -> int | None:
+        """Number of parts that a plan on the disk has; None where there is none."""
+        plan = Plan.load(self._work)
+        return None if plan is None else plan.parts
 
-        Args:
-            parts: how many; None takes any plan of several parts that is there, else the caller's turn is over.
+    @property
+    def bytes(self) -> int:
+        """Size of the text on the disk; 0 where it is not known."""
+        return sum(self._reader.sizes)
+
+    def planned(self, parts: int) -> Plan:
+        """The plan of so many parts, made by the process that comes first; others wait for it.
 
         Raises:
             UserError: what the reading of the text raises; another plan is there.
         """
-        while True:
-            plan = Plan.load(self._work)
-            if plan is not None:
-                self._check(plan, parts or plan.parts)
-                return plan
-            assert parts is not None
+        while Plan.load(self._work) is None:
             check_target(self._out, self._overwrite)
             with (
                 Progress(self._progress, self._reader) as shown,
@@ -191,6 +200,14 @@ class Preparation:
                     except BaseException:
                         shutil.rmtree(self._work, ignore_errors=True)
                         raise
+        return self._existing(parts)
+
+    def _existing(self, parts: int) -> Plan:
+        plan = Plan.load(self._work)
+        if plan is None:
+            raise UserError(f"{self._work}: not seen here; all machines must share the disk of --out")
+        self._check(plan, parts)
+        return plan
 
     @contextmanager
     def _holding(self, waiting: Callable[[], None] | None = None) -> Iterator[None]:
@@ -201,7 +218,7 @@ class Preparation:
         with held(self._work, self._out, waiting):
             yield
 
-    def _made(self) -> Corpus | None:
+    def made(self) -> Corpus | None:
         """The corpus of this text and these options, where it is complete already."""
         if self._overwrite or not (self._out / "corpus.json").is_file():
             return None

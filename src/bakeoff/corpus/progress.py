@@ -97,3 +97,35 @@ class Progress:
                 update()
             yield piece
         update()
+
+
+class Tally:
+    """Follows things that are done elsewhere: a bar on a terminal, one line elsewhere."""
+
+    def __init__(self, show: bool, name: str, total: int) -> None:
+        """Show how many of `total` are done on standard error, if that is wanted."""
+        self._bar = Bar(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            disable=not show or not sys.stderr.isatty(),
+        )
+        self._task = self._bar.add_task(name, total=total)
+        if show and self._bar.disable:
+            print(name, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def advance(self) -> None:
+        """Count one more as done."""
+        self._bar.advance(self._task)
