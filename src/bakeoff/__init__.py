@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bakeoff.comparison.execution import compare
-    from bakeoff.corpus.prepare import prepare
+    from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
     from bakeoff.corpus.prepare_pairs import prepare_pairs
+    from bakeoff.corpus.ray_cluster import prepare_on_ray
     from bakeoff.inference.generate import generate
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inspection.inspect import inspect
@@ -36,10 +37,13 @@ _HOMES = {
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
     "load_recipe": "bakeoff.recipe",
+    "merge_parts": "bakeoff.corpus.prepare",
     "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.corpus.prepare",
+    "prepare_on_ray": "bakeoff.corpus.ray_cluster",
     "prepare_pairs": "bakeoff.corpus.prepare_pairs",
+    "prepare_part": "bakeoff.corpus.prepare",
     "pretrain": "bakeoff.training.pretrain",
     "speed": "bakeoff.throughput.measure",
 }
@@ -57,10 +61,13 @@ __all__ = [
     "generate",
     "inspect",
     "load_recipe",
+    "merge_parts",
     "peek",
     "predict",
     "prepare",
+    "prepare_on_ray",
     "prepare_pairs",
+    "prepare_part",
     "pretrain",
     "speed",
 ]

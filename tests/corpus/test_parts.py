@@ -157,7 +157,7 @@ def test_a_missing_part_is_named(tmp_path, file):
     assert not out.exists()
     with pytest.raises(UserError, match="no such part"):
         prepare_part(file, out, 6, 5, tokenizer=BYTES)
-    with pytest.raises(UserError, match="in 5 parts, not in 6"):
+    with pytest.raises(UserError, match="in 5 parts, not in 6 parts"):
         prepare_part(file, out, 1, 6, tokenizer=BYTES)
     with pytest.raises(UserError, match="in 5 parts; give --part or --merge"):
         prepare(file, out, tokenizer=BYTES)

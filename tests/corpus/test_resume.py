@@ -75,7 +75,7 @@ def written(folder):
     ],
 )
 def test_a_killed_prepare_goes_on_where_it_was(tmp_path, name, options):
-    file = text(tmp_path / name, 4000)
+    file = text(tmp_path / name, 3000)
     whole = prepare(file, tmp_path / "whole", tokenizer=SIZE, **options)
     out, unfinished = tmp_path / "corpus", tmp_path / ".corpus.unfinished"
     generator = random.Random(name)
@@ -103,7 +103,7 @@ def test_a_killed_prepare_goes_on_where_it_was(tmp_path, name, options):
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path):
-    file = text(tmp_path / "a.jsonl", 4000)
+    file = text(tmp_path / "a.jsonl", 2500)
     process = start(file, tmp_path / "corpus", workers=2)
     while not written(tmp_path / ".corpus.unfinished"):
         assert process.poll() is None, process.stderr.read()
@@ -131,7 +131,7 @@ def lives(group):
 
 @pytest.mark.parametrize("change", ["options", "text"])
 def test_other_arguments_start_anew(tmp_path, change, capsys):
-    file = text(tmp_path / "a.jsonl", 4000)
+    file = text(tmp_path / "a.jsonl", 1500)
     process = start(file, tmp_path / "corpus", workers=0)
     while not written(tmp_path / ".corpus.unfinished"):
         assert process.poll() is None, process.stderr.read()
@@ -139,7 +139,7 @@ def test_other_arguments_start_anew(tmp_path, change, capsys):
     process.kill()
     process.communicate()
     if change == "text":
-        text(file, 3000, seed=1)
+        text(file, 1200, seed=1)
     options = {"validation": 0.2 if change == "options" else 0.01}
     corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE, progress=True, **options)
     shown = capsys.readouterr().err
@@ -148,7 +148,7 @@ def test_other_arguments_start_anew(tmp_path, change, capsys):
 
 
 def test_a_mistake_leaves_nothing_of_what_was_killed(tmp_path):
-    file = text(tmp_path / "a.jsonl", 4000)
+    file = text(tmp_path / "a.jsonl", 1500)
     process = start(file, tmp_path / "corpus", workers=0)
     while not written(tmp_path / ".corpus.unfinished"):
         time.sleep(0.002)
@@ -159,3 +159,18 @@ def test_a_mistake_leaves_nothing_of_what_was_killed(tmp_path):
     with pytest.raises(UserError, match="broken JSON"):
         prepare(file, tmp_path / "corpus", tokenizer=SIZE)
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path, monkeypatch):
+    """The system kills one where memory is short; the plan is kept."""
+    from bakeoff.corpus import worker
+
+    file = text(tmp_path / "a.jsonl", 1200)
+    started = []
+    monkeypatch.setattr(worker, "_start", lambda begin=worker._start: started.append(begin()) or started[-1])
+    with pytest.raises(UserError, match="Give the same command again"):
+        prepare(file, tmp_path / "corpus", tokenizer=SIZE, workers=1, progress=lambda *_: [p.kill() for p in started])
+    phases = []
+    corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE, progress=lambda phase, *_: phases.append(phase))
+    assert set(phases) == {"encoding"}
+    assert contents(corpus.path) == contents(prepare(file, tmp_path / "whole", tokenizer=SIZE).path)

@@ -130,7 +130,7 @@ def _encode(
     stop = plan.starts[part].place if part < plan.parts else None
     if journal is None:
         journal = Journal(mark=start, opened=0, empty=0, splits={}, complete=False)
-    elif journal.mark != start:
+    elif journal.mark != start and plan.parts > 1:
         shown.note("going on where a process was killed")
     mark = journal.mark
     runs = plan.survey.documents < FEWEST_DOCUMENTS

@@ -20,7 +20,7 @@ from bakeoff.corpus.sources import Piece, Place, SourceOptions, TextReader
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.tokenizer_sample import train_tokenizer
-from bakeoff.corpus.worker import workers_for
+from bakeoff.corpus.worker import WorkerDied, workers_for
 from bakeoff.corpus.writer import check_target, versions, work_folder
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
@@ -114,8 +114,9 @@ class Preparation:
                 else:
                     shown.note("going on with an unfinished corpus of the same text and options")
                 corpus = encode_whole(plan, self._work, self._out, self._overwrite, self._reader, self._workers, shown)
-            except UserError:
-                shutil.rmtree(self._work, ignore_errors=True)
+            except UserError as error:
+                if not isinstance(error, WorkerDied):
+                    shutil.rmtree(self._work, ignore_errors=True)
                 raise
             except KeyboardInterrupt:
                 if Plan.load(self._work) is None:
@@ -159,6 +160,9 @@ class Preparation:
         """Put the parts together; see `merge_parts`."""
         made = self.made()
         if made is not None:
+            plan = Plan.load(self._work)
+            if plan is not None and not plan.differences(self._arguments()):  # killed before it was removed
+                shutil.rmtree(self._work, ignore_errors=True)
             return made
         check_target(self._out, self._overwrite)
         plan = Plan.load(self._work)
@@ -228,9 +232,9 @@ class Preparation:
 
     def _check(self, plan: Plan, parts: int) -> None:
         if plan.parts != parts:
-            made = "in one go" if plan.parts == 1 else f"in {plan.parts} parts"
+            made = "one go" if plan.parts == 1 else f"{plan.parts} parts"
             raise UserError(
-                f"{self._out}: is being made {made}, not in {parts}; go on so, or remove {self._work} to start anew"
+                f"{self._out}: is being made in {made}, not in {parts} parts; go on so, or remove {self._work}"
             )
         if names := plan.differences(self._arguments()):
             raise UserError(

@@ -35,6 +35,10 @@ R = TypeVar("R")
 """What becomes of it; no text, which stands for an error of a worker."""
 
 
+class WorkerDied(UserError):
+    """A process that encodes was killed, most likely for memory."""
+
+
 class Job(NamedTuple):
     """Text to encode in one go."""
 
@@ -102,7 +106,7 @@ def encode_jobs(
         encode: what is done with a job; a function of a module, or a `partial` of one, so that it can be sent.
 
     Raises:
-        UserError: a worker died.
+        WorkerDied: a worker was killed.
     """
     if workers == 0:
         for job in jobs:
@@ -174,7 +178,9 @@ def _ask(process: "subprocess.Popen[bytes]", job: object) -> Any:
         _send(process.stdin, job)
         answer = _receive(process.stdout)
     except (BrokenPipeError, EOFError, ValueError):
-        raise UserError("a process that encodes text died; is the machine out of memory? Prepare again") from None
+        raise WorkerDied(
+            "a process that encodes text died; is the machine out of memory? Give the same command again"
+        ) from None
     if isinstance(answer, str):
         raise RuntimeError(f"a process that encodes text failed:\n{answer}")
     return answer
