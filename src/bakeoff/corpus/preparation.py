@@ -1,33 +1,21 @@
-"""What a preparation of text does: plan, encode in one go or in parts, merge."""
+"""Making a corpus of text in one go or in parts, by one process or by several that share a disk."""
 
 import shutil
 import signal
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from bakeoff.corpus.files import find_files
 from bakeoff.corpus.parts import encode_part, encode_whole, merge
 from bakeoff.corpus.plan import Plan, part_folder
+from bakeoff.corpus.planning import Planner, Texts
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Cuts, Mark, Sample, survey
-from bakeoff.corpus.selection import SelectionOptions, select
-from bakeoff.corpus.sentences import RULE
-from bakeoff.corpus.sources import Piece, Place, SourceOptions, TextReader
-from bakeoff.corpus.store import SPLITS, Corpus, Source
-from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
-from bakeoff.corpus.tokenizer_sample import train_tokenizer
+from bakeoff.corpus.store import SPLITS, Corpus
 from bakeoff.corpus.worker import WorkerDied, workers_for
-from bakeoff.corpus.writer import check_target, versions, work_folder
+from bakeoff.corpus.writer import check_target, work_folder
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
-
-Texts = str | Path | Sequence[str | Path]
-
-_FILES = 8  # files a part from which on parts are whole files, unless the text is read before for another reason
 
 
 class Preparation:
@@ -38,62 +26,22 @@ class Preparation:
         texts: Texts,
         out: str | Path,
         *,
-        tokenizer: TokenizerConfig | str | Path | None = None,
-        tokenizer_sample: int = 50_000_000,
-        validation: float = 0.01,
-        document_per_line: bool = False,
-        document_separator: str | None = None,
-        field: str = "text",
-        deduplicate: bool = False,
-        minimum_characters: int = 0,
-        shuffle_ngrams: int | None = None,
-        errors: Literal["strict", "replace"] = "strict",
-        seed: int = 0,
         overwrite: bool = False,
         workers: int | None = None,
         progress: bool | Callable[[str, int, int], None] = False,
+        **options: Any,
     ) -> None:
         """Check the options and find the files; nothing is read.
 
         Raises:
             UserError: bad options, or a file that is not there.
         """
-        if not 0 < validation < 1:
-            raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
-        if tokenizer_sample < 1:
-            raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
-        if shuffle_ngrams is not None and shuffle_ngrams < 1:
-            raise UserError(f"shuffle_ngrams: {shuffle_ngrams} is not a number of words above 0")
-        options = SourceOptions.parse(
-            {
-                "document_per_line": document_per_line,
-                "document_separator": document_separator,
-                "field": field,
-                "errors": errors,
-            },
-            "prepare",
-        )
-        self._select = SelectionOptions.parse(
-            {"deduplicate": deduplicate, "minimum_characters": minimum_characters}, "prepare"
-        )
-        self._out, self._overwrite = Path(out), overwrite
-        self._given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
-        self._config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
-        self._sample = tokenizer_sample
-        self._skips: Counter[str] = Counter()
-        self._reader = TextReader(find_files(texts, self._skips), options)
+        self._planner = Planner(texts, **options)
+        self._reader = self._planner.reader
+        self._out, self._overwrite, self._work = Path(out), overwrite, work_folder(out)
         hub = any(not isinstance(file, Path) for file in self._reader.files)
         self._workers = workers_for(workers, None if hub else sum(self._reader.sizes))
         self._progress = progress
-        self._options: dict[str, Any] = {
-            **options.model_dump(),
-            **self._select.model_dump(),
-            "shuffle_ngrams": shuffle_ngrams,
-            "validation": validation,
-            "seed": seed,
-            "tokenizer": str(tokenizer) if self._given is not None else self._config.model_dump(),
-        }
-        self._work = work_folder(out)
 
     def whole(self) -> Corpus:
         """Make the corpus in one go; see `prepare`."""
@@ -104,13 +52,13 @@ class Preparation:
                 raise UserError(
                     f"{self._out}: is being made in {plan.parts} parts; give --part or --merge, or remove {self._work}"
                 )
-            if plan is not None and (names := plan.differences(self._arguments())):
+            if plan is not None and (names := plan.differences(self._planner.arguments())):
                 shown.note(f"starting anew, for an unfinished corpus here had another {_listed(names)}")
                 plan = None
             try:
                 if plan is None:
                     _empty(self._work)
-                    plan = self._plan(1, shown)
+                    plan = self._planner.plan(self._work, 1, shown)
                 else:
                     shown.note("going on with an unfinished corpus of the same text and options")
                 corpus = encode_whole(plan, self._work, self._out, self._overwrite, self._reader, self._workers, shown)
@@ -161,7 +109,7 @@ class Preparation:
         made = self.made()
         if made is not None:
             plan = Plan.load(self._work)
-            if plan is not None and not plan.differences(self._arguments()):  # killed before it was removed
+            if plan is not None and not plan.differences(self._planner.arguments()):  # killed before it was removed
                 shutil.rmtree(self._work, ignore_errors=True)
             return made
         check_target(self._out, self._overwrite)
@@ -200,7 +148,7 @@ class Preparation:
                 # The one that was waited for may have made the plan, or have failed and removed the folder.
                 if self._work.is_dir() and Plan.load(self._work) is None:
                     try:
-                        return self._plan(parts, shown)
+                        return self._planner.plan(self._work, parts, shown)
                     except BaseException:
                         shutil.rmtree(self._work, ignore_errors=True)
                         raise
@@ -227,7 +175,7 @@ class Preparation:
         if self._overwrite or not (self._out / "corpus.json").is_file():
             return None
         corpus = Corpus.open(self._out)
-        same = corpus.manifest.options == self._options and corpus.manifest.sources == self._sources()
+        same = corpus.manifest.options == self._planner.options and corpus.manifest.sources == self._planner.sources()
         return corpus if same else None
 
     def _check(self, plan: Plan, parts: int) -> None:
@@ -236,88 +184,11 @@ class Preparation:
             raise UserError(
                 f"{self._out}: is being made in {made}, not in {parts} parts; go on so, or remove {self._work}"
             )
-        if names := plan.differences(self._arguments()):
+        if names := plan.differences(self._planner.arguments()):
             raise UserError(
                 f"{self._out}: its parts are being made with another {_listed(names)}; give the same, or remove "
                 f"{self._work} to start anew"
             )
-
-    def _plan(self, parts: int, shown: Progress) -> Plan:
-        """Read the text as often as the encoding of its parts needs, train the tokenizer, and keep the plan."""
-        seed, reader = self._options["seed"], self._reader
-        arguments = self._arguments()
-        selection = None
-        if self._select != SelectionOptions():
-            selection = select(shown.phase("selecting", reader), self._select)
-            self._skips.update(selection.skips)
-        sample = Sample(self._sample, seed) if self._given is None else None
-        # Cuts within files need a reading of all of the text, and so do the numbers that pieces have in it.
-        files = parts > 1 and sample is None and selection is None and self._options["shuffle_ngrams"] is None
-        files = files and len(reader.files) >= _FILES * parts
-        cuts = Cuts() if parts > 1 and not files else None
-        pieces: Iterator[Piece] = shown.phase("reading", reader)
-        found = survey(pieces if selection is None else selection.keep(pieces), seed, sample, cuts)
-        if found.documents == 0:
-            self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
-        if parts > 1 and found.documents < FEWEST_DOCUMENTS:
-            raise UserError(
-                f"{reader.files[0]}: {found.documents} documents in all, --part needs {FEWEST_DOCUMENTS}; leave it "
-                "out, or say by --document-separator or --document-per-line where documents end"
-            )
-        total = found.characters
-        if files:
-            cuts, total = Cuts(), 0
-            for i, size in enumerate(reader.sizes):
-                cuts.add(Mark(Place(i, 0, 0, 0), 0, total))
-                total += size
-        tokenizer = self._given
-        record: dict[str, Any] = {}
-        if sample is not None:
-            tokenizer, record = train_tokenizer(sample, self._config, seed, self._sample, shown)
-        assert tokenizer is not None
-        plan = Plan(
-            arguments=arguments,
-            options=self._options,
-            sources=self._sources(),
-            survey=found,
-            starts=(cuts or Cuts()).divide(parts, total),
-            tokenizer_sample=record,
-            skips={**self._skips, "empty files": sum(reader.is_empty(i) for i in range(len(reader.files)))},
-            sentence_rule=RULE,
-            versions=versions(),
-        )
-        plan.save(self._work, tokenizer, selection)
-        return plan
-
-    def _refuse_nothing(self, too_short: bool) -> None:
-        first = self._reader.files[0]
-        if too_short:
-            raise UserError(
-                f"{first}: no document has {self._select.minimum_characters:,} characters, nor in any other file that "
-                "was given; lower --minimum-characters"
-            )
-        raise UserError(f"{first}: there is no text here, nor in any other file that was given")
-
-    def _sources(self) -> list[Source]:
-        return [
-            Source(path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision)
-            for file, size in zip(self._reader.files, self._reader.sizes, strict=True)
-        ]
-
-    def _arguments(self) -> dict[str, Any]:
-        """All that decides on the bytes of the corpus."""
-        given = self._given
-        return {
-            "files": [
-                [str(file), size, file.stat().st_mtime_ns if isinstance(file, Path) else file.revision]
-                for file, size in zip(self._reader.files, self._reader.sizes, strict=True)
-            ],
-            **self._options,
-            "tokenizer_sample": self._sample,
-            "content of the tokenizer": None if given is None else sha256(given.to_string().encode()).hexdigest(),
-            "sentence_rule": RULE,
-            "versions": versions(),
-        }
 
 
 def _listed(names: list[str]) -> str:

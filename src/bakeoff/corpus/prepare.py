@@ -4,7 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from bakeoff.corpus.preparation import Preparation, Texts
+from bakeoff.corpus.planning import Texts
+from bakeoff.corpus.preparation import Preparation
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import TokenizerConfig
 

@@ -5,7 +5,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from bakeoff.corpus.preparation import Preparation, Texts
+from bakeoff.corpus.planning import Texts
+from bakeoff.corpus.preparation import Preparation
 from bakeoff.corpus.progress import Tally
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
