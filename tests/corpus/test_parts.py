@@ -3,11 +3,13 @@
 import json
 import multiprocessing
 import random
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.corpus import parts as parts_module
 from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
@@ -37,10 +39,9 @@ SENTENCES = st.lists(
     st.sampled_from(["The river ran. ", "房间很大。", "🎉", "שלום עולם. ", "x", "\n", "\n\n", "\x01", "  ", "Ends! "]),
     max_size=6,
 ).map("".join)
-LONG = st.sampled_from([70_000, 150_000]).map(lambda size: "Some words 房. " * (size // 14))
+LONG = st.sampled_from([900, 4_000, 33_000]).map(lambda size: "Some words 房. " * (size // 14))
 
-
-@given(
+MIXTURES = given(
     documents=st.lists(st.one_of(SENTENCES, SENTENCES, SENTENCES, LONG), min_size=1, max_size=40),
     repeats=st.integers(6, 9),
     files=st.integers(1, 4),
@@ -57,10 +58,28 @@ LONG = st.sampled_from([70_000, 150_000]).map(lambda size: "Some words 房. " * 
     trained=st.booleans(),
     randomness=st.randoms(use_true_random=False),
 )
+
+
+@MIXTURES
 @settings(max_examples=8, deadline=None)
 def test_any_parts_give_the_same_bytes(
     tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness
 ):
+    check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness)
+
+
+@pytest.mark.slow
+@MIXTURES
+@settings(max_examples=60, deadline=None)
+def test_any_parts_of_many_texts_give_the_same_bytes(
+    tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness
+):
+    check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness)
+
+
+@patch.object(parts_module, "_JOB", 1_000)
+@patch.object(parts_module, "_SENTENCES", 7)
+def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness):
     """Empty documents and files, copies in several parts, documents longer than a job, more parts than text."""
     folder = tmp_path_factory.mktemp("parts")
     short = [f"Document {i} of many. 房间 {i}." for i in range(210)]

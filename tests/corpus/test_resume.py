@@ -12,7 +12,7 @@ import pytest
 
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
@@ -22,7 +22,7 @@ import json, sys
 from bakeoff.corpus import parts
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
-parts._SAVE_EVERY, parts._SAVE_SHARE, parts._JOB = 0.0, 1e9, 1 << 15
+parts._SAVE_EVERY, parts._SAVE_SHARE, parts._JOB = 0.0, 1e9, 1 << 14
 calls = []
 def progress(*call):
     calls.append(call)
@@ -66,26 +66,33 @@ def written(folder):
     return journal["splits"]["train"]["bytes"]
 
 
+WORKERS = {"workers": 2, "validation": 0.1}
+SELECTED = {"workers": 0, "deduplicate": True, "minimum_characters": 100, "shuffle_ngrams": 2}
+RUNS = {"workers": 0}  # one document, of which runs of paragraphs are held out
+
+
 @pytest.mark.parametrize(
-    ("name", "options"),
+    ("name", "options", "kills"),
     [
-        ("a.jsonl", {"workers": 2, "validation": 0.1}),
-        ("a.jsonl", {"workers": 0, "deduplicate": True, "minimum_characters": 100, "shuffle_ngrams": 2}),
-        ("a.txt", {"workers": 0}),  # one document, of which runs of paragraphs are held out
+        ("a.jsonl", SELECTED, 1),
+        ("a.txt", RUNS, 1),
+        pytest.param("a.jsonl", WORKERS, 2, marks=pytest.mark.slow),
+        pytest.param("a.jsonl", SELECTED, 2, marks=pytest.mark.slow),
+        pytest.param("a.txt", RUNS, 2, marks=pytest.mark.slow),
     ],
 )
-def test_a_killed_prepare_goes_on_where_it_was(tmp_path, name, options):
-    file = text(tmp_path / name, 3000)
+def test_a_killed_prepare_goes_on_where_it_was(tmp_path, name, options, kills):
+    file = text(tmp_path / name, 1500)
     whole = prepare(file, tmp_path / "whole", tokenizer=SIZE, **options)
     out, unfinished = tmp_path / "corpus", tmp_path / ".corpus.unfinished"
     generator = random.Random(name)
     before = 0
-    for _ in range(2):
+    for _ in range(kills):
         process = start(file, out, **options)
         while written(unfinished) == before:
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.002)
-        time.sleep(generator.uniform(0, 0.05))
+        time.sleep(generator.uniform(0, 0.02))
         process.kill()
         process.communicate()
         assert not out.exists()
@@ -103,7 +110,7 @@ def test_a_killed_prepare_goes_on_where_it_was(tmp_path, name, options):
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path):
-    file = text(tmp_path / "a.jsonl", 2500)
+    file = text(tmp_path / "a.jsonl", 1500)
     process = start(file, tmp_path / "corpus", workers=2)
     while not written(tmp_path / ".corpus.unfinished"):
         assert process.poll() is None, process.stderr.read()
@@ -121,6 +128,18 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
     assert contents(corpus.path) == contents(prepare(file, tmp_path / "whole", tokenizer=SIZE).path)
 
 
+def interrupt(file, out):
+    """Leave an unfinished corpus."""
+
+    def progress(phase, *_):
+        if phase == "encoding":
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        prepare(file, out, tokenizer=SIZE, progress=progress)
+    assert out.with_name(f".{out.name}.unfinished").is_dir()
+
+
 def lives(group):
     try:
         os.killpg(group, 0)
@@ -131,15 +150,10 @@ def lives(group):
 
 @pytest.mark.parametrize("change", ["options", "text"])
 def test_other_arguments_start_anew(tmp_path, change, capsys):
-    file = text(tmp_path / "a.jsonl", 1500)
-    process = start(file, tmp_path / "corpus", workers=0)
-    while not written(tmp_path / ".corpus.unfinished"):
-        assert process.poll() is None, process.stderr.read()
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
+    file = text(tmp_path / "a.jsonl", 500)
+    interrupt(file, tmp_path / "corpus")
     if change == "text":
-        text(file, 1200, seed=1)
+        text(file, 400, seed=1)
     options = {"validation": 0.2 if change == "options" else 0.01}
     corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE, progress=True, **options)
     shown = capsys.readouterr().err
@@ -148,12 +162,8 @@ def test_other_arguments_start_anew(tmp_path, change, capsys):
 
 
 def test_a_mistake_leaves_nothing_of_what_was_killed(tmp_path):
-    file = text(tmp_path / "a.jsonl", 1500)
-    process = start(file, tmp_path / "corpus", workers=0)
-    while not written(tmp_path / ".corpus.unfinished"):
-        time.sleep(0.002)
-    process.kill()
-    process.communicate()
+    file = text(tmp_path / "a.jsonl", 500)
+    interrupt(file, tmp_path / "corpus")
     with file.open("a") as stream:
         stream.write("{\n")
     with pytest.raises(UserError, match="broken JSON"):
@@ -165,7 +175,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, monkeypatch):
     """The system kills one where memory is short; the plan is kept."""
     from bakeoff.corpus import worker
 
-    file = text(tmp_path / "a.jsonl", 1200)
+    file = text(tmp_path / "a.jsonl", 500)
     started = []
     monkeypatch.setattr(worker, "_start", lambda begin=worker._start: started.append(begin()) or started[-1])
     with pytest.raises(UserError, match="Give the same command again"):
