@@ -60,7 +60,9 @@ def plot(runs: list[Run], path: Path) -> None:
         .encode(
             x=altair.X("tokens:Q", title="tokens, millions"),
             y=altair.Y("loss:Q", title="held-out loss", scale=altair.Scale(zero=False)),
-            color=altair.Color("recipe:N", legend=altair.Legend(columns=1, symbolLimit=100)),
+            color=altair.Color(
+                "recipe:N", legend=altair.Legend(columns=1, symbolLimit=100), scale=altair.Scale(scheme="category20")
+            ),
         )
         .properties(width=380, height=260)
         .facet("objective:N", columns=2)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.results import CorpusFacts
+from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
 
@@ -73,19 +74,18 @@ class Bakeoff:
 
     def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
         """From the corpus's manifest."""
-        from bakeoff.corpus.store import Corpus
         from bakeoff.training.stages import require_kind
 
-        corpus = Corpus.open(path)
+        corpus = open_corpus(path)
         for recipe in recipes:
             require_kind(recipe, corpus)
-        facts = corpus.summary()
+        facts = [part.summary() for part in (corpus.parts if isinstance(corpus, Mixture) else [corpus])]
         return CorpusFacts(
             path=str(path),
             fingerprint=corpus.fingerprint,
-            tokenizer=f"{facts['vocabulary']:,} tokens",
-            tokens=facts["tokens"],
-            documents=facts["documents"],
+            tokenizer=f"{facts[0]['vocabulary']:,} tokens",
+            tokens=sum(part["tokens"] for part in facts),
+            documents=sum(part["documents"] for part in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
         )
 
@@ -121,7 +121,10 @@ class Bakeoff:
         """See `bakeoff.tasks.finetune`."""
         from bakeoff.tasks.finetune import finetune
 
-        tokenizer = None if isinstance(source, Path) else corpus  # a run has its own, the very same
+        parts = mixture_parts(str(corpus))  # which have one tokenizer
+        tokenizer = (
+            None if isinstance(source, Path) else parts[0][0] if parts else corpus
+        )  # a run has its own, the same
         common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
         finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
 

@@ -10,6 +10,7 @@ import yaml
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.config import Config
+from bakeoff.corpus.mixture import mixture_parts
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskConfig
@@ -64,7 +65,7 @@ class Plan(Config):
     title: str = "Which model to pre-train"
     """Heading of the report."""
     corpus: Path
-    """Directory of the prepared corpus."""
+    """Directory of the prepared corpus, or several with weights: `wiki:0.7,novels:0.3`."""
     recipes: list[RecipePlan] = Field(min_length=1)
     """What is compared."""
     budget: str
@@ -155,5 +156,9 @@ class Plan(Config):
             if item.recipe.endswith((".yaml", ".yml")):
                 item = item.model_copy(update={"recipe": str(find(f"recipes.{i}.recipe", Path(item.recipe)))})
             recipes.append(item)
-        corpus = find("corpus", self.corpus, directory=True)
+        if parts := mixture_parts(str(self.corpus)):
+            mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in parts)
+            corpus = Path(mixed)
+        else:
+            corpus = find("corpus", self.corpus, directory=True)
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})

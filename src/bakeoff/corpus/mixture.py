@@ -140,6 +140,14 @@ def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
     return tuple(whole.tolist())
 
 
+def mixture_parts(text: str) -> list[tuple[Path, str]]:
+    """The directories and weights that `wiki:0.7,novels:0.3` names; none where it names a single directory."""
+    found = [_PART.fullmatch(part) for part in text.split(",")]
+    if Path(text).exists() or None in found:
+        return []
+    return [(Path(match["path"]), match["weight"]) for match in found if match is not None]
+
+
 def open_corpus(path: str | Path) -> Corpus | Mixture:
     """Open a corpus, or a mixture of several: `wiki:0.7,novels:0.3`.
 
@@ -147,10 +155,9 @@ def open_corpus(path: str | Path) -> Corpus | Mixture:
         UserError: as of `Corpus.open` and `Mixture`.
     """
     text = str(path)
-    found = [_PART.fullmatch(part) for part in text.split(",")]
-    if Path(text).exists() or None in found:
+    parts = mixture_parts(text)
+    if not parts:
         return Corpus.open(path)
-    parts = [(Path(match["path"]), match["weight"]) for match in found if match is not None]
     try:
         weights = [float(weight) for _, weight in parts]
     except ValueError:
