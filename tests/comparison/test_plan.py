@@ -51,6 +51,14 @@ def test_a_whole_plan(folder):
     assert plan.finetune_seeds == 1
 
 
+def test_a_mixture_of_corpora(folder):
+    (folder / "other").mkdir()
+    plan = read(folder, PLAN.replace("corpus: corpus", "corpus: corpus:0.7,other:0.3"))
+    assert str(plan.corpus) == f"{folder / 'corpus'}:0.7,{folder / 'other'}:0.3"
+    with pytest.raises(UserError, match="there is no directory .*third"):
+        read(folder, PLAN.replace("corpus: corpus", "corpus: corpus:0.7,third:0.3"))
+
+
 def test_seeds_by_name_and_rates_in_a_list(folder):
     plan = read(folder, PLAN.replace("seeds: 3", "seeds: [7, 11, 13, 17]").replace("1e-4", "[1e-4, 3e-4]"))
     assert plan.seeds == [7, 11, 13, 17]

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from tests.conftest import sentences, shrink, without_dropout
 from tests.training.test_pretrain import interrupt_at
 
 import bakeoff
+from bakeoff.comparison.engine import Bakeoff
 from bakeoff.corpus.mixture import PERIOD, MixedOrder, Mixture, apportioned, open_corpus
 from bakeoff.corpus.prepare import prepare
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.recipe import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
@@ -130,6 +133,13 @@ def test_a_training_ends_with_the_same_bits_behind_an_interruption(mixture, tmp_
     with pytest.raises(UserError, match="another corpus"):
         pretrain(recipe, mixture.replace("0.7", "0.6"), tmp_path / "again", progress=False, resume=True)
     assert len(bakeoff.peek(recipe, mixture).rows) == 3
+
+
+def test_a_comparison_knows_what_is_mixed(corpus, other, mixture):
+    facts = Bakeoff().corpus(Path(mixture), [load_recipe("bert-tiny")])
+    assert facts.fingerprint == open_corpus(mixture).fingerprint
+    assert facts.tokens == sum(part.summary()["tokens"] for part in (corpus, other))
+    assert facts.documents == sum(part.summary()["documents"] for part in (corpus, other))
 
 
 def test_one_corpus_of_weight_1_is_itself_in_another_order(corpus):

@@ -121,10 +121,9 @@ class Bakeoff:
         """See `bakeoff.tasks.finetune`."""
         from bakeoff.tasks.finetune import finetune
 
-        parts = mixture_parts(str(corpus))  # which have one tokenizer
-        tokenizer = (
-            None if isinstance(source, Path) else parts[0][0] if parts else corpus
-        )  # a run has its own, the same
+        parts = mixture_parts(str(corpus))
+        shared = parts[0][0] if parts else corpus  # the corpora of a mixture have one tokenizer
+        tokenizer = None if isinstance(source, Path) else shared  # a run has its own, the very same
         common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
         finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
 
