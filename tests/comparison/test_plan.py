@@ -55,7 +55,7 @@ def test_a_mixture_of_corpora(folder):
     (folder / "other").mkdir()
     plan = read(folder, PLAN.replace("corpus: corpus", "corpus: corpus:0.7,other:0.3"))
     assert str(plan.corpus) == f"{folder / 'corpus'}:0.7,{folder / 'other'}:0.3"
-    with pytest.raises(UserError, match="there is no directory .*third"):
+    with pytest.raises(UserError, match=r"there is no directory .*third"):
         read(folder, PLAN.replace("corpus: corpus", "corpus: corpus:0.7,third:0.3"))
 
 
