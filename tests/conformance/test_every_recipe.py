@@ -201,6 +201,7 @@ def test_accumulation_changes_nothing(recipe, corpus):
 def test_compiled_equals_eager(recipe, module, corpus):
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
     expected = module(batch)
+    torch.compiler.reset()  # the limit of variants is one of a process, which trains few recipes and not all
     module.model.compile_layers()
     for name, total in module(batch).items():
         torch.testing.assert_close(total, expected[name], atol=1e-4, rtol=1e-5)

@@ -144,3 +144,25 @@ def test_what_cannot_remember_is_refused(name, changes, message):
 def test_more_lanes_than_rows_are_refused(corpus):
     with pytest.raises(UserError, match="give a smaller batch"):
         made("transformer-xl-tiny", corpus, **{"training.batch": 5000})
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # which the compiler itself looks at
+@pytest.mark.parametrize("name", [name for name in RECURRENT if name.endswith("-tiny")])
+def test_compiled_layers_remember_the_same(name, corpus):
+    found = []
+    for compiled in (False, True):
+        recipe, module, batches = made(name, corpus)
+        if compiled:
+            torch.compiler.reset()
+            module.model.compile_layers()
+        memory = Memory(module.model)
+        optimizer = recipe.training.optimizer.build(module)
+        for step in range(5):  # until the memory is full
+            means = optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+        found.append((means, memory.tensors()))
+    (means, tensors), (others, other_tensors) = found
+    for key, mean in means.items():
+        torch.testing.assert_close(mean, others[key], atol=1e-3, rtol=1e-3)
+    for key, tensor in tensors.items():
+        torch.testing.assert_close(tensor, other_tensors[key], atol=1e-2, rtol=1e-2)
