@@ -151,11 +151,12 @@ def test_one_corpus_of_weight_1_is_itself_in_another_order(corpus):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{one}:0.7,{two}:0", "a weight of 0"),
+        ("{one}:0.7,{two}:0", "above 0"),
+        ("{one}:0.7,{two}:x", "a positive number"),
+        ("{one},{two}", "a positive number"),
         ("{one}:1,{two}:0.00001", "less than a row in 10,000"),
         ("{one}:0.7,{two}x:0.3", "no such corpus"),
         ("{one}:0.7,{two}:0.3.1", "no number"),
-        ("{one}:0.7,{two}", "no such corpus"),
         ("{one}:0.7,{third}:0.3", "prepared with another tokenizer than"),
     ],
 )

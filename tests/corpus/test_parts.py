@@ -92,7 +92,7 @@ def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, par
     except UserError:
         return
     if whole.manifest.validation_unit == "runs of paragraphs":
-        with pytest.raises(UserError, match="--part needs 200"):
+        with pytest.raises(UserError, match="fewer than the 200 that are needed"):
             in_parts(texts, folder / "parts", parts + 1, **options)
     else:
         corpus = in_parts(texts, folder / "parts", parts + 1, randomness, **options)

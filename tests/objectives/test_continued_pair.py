@@ -107,7 +107,7 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
 @pytest.mark.parametrize("kind", ["mlm", "permutation"])
 def test_words_are_whole_in_both_directions(kind, corpus):
     options = {"whole_word": True} if kind == "mlm" else {"ngram": 3}
-    examples, _ = rows(corpus, objective=[{"kind": kind, **options}])
+    examples, _ = rows(corpus)
     choice = TargetChoice(0.2, **options)
     count = np.arange(len(examples.ids))
     chosen = choice.choose(examples.sources, corpus.train, Draws(0, count * 0, count), examples.backwards)

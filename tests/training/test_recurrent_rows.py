@@ -37,7 +37,7 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
     found = []
     for part in parts:
         (state,) = memory.before([part])
-        hidden, after = module.model.extend(part.ids, state, remembered=part.advance)
+        hidden, after = module.model.extend(part.ids, state, remembered=part.advance, banded=False)
         memory.keep(0, after)
         found.append(hidden)
     whole = module.model(torch.cat([part.ids for part in parts], dim=1))
@@ -68,7 +68,7 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
 def test_an_epoch_reads_everything_once(corpus):
     _, _, batches = made("transformer-xl-tiny", corpus, **{"training.batch": 5, "input.length": 16})
     size = batches.format.size
-    lanes = batches._lanes
+    lanes = batches.lanes
     steps = size // 5
     seen = np.bincount(lanes.examples_of(0, steps)[0], minlength=size)
     assert seen.max() <= 2
@@ -131,6 +131,9 @@ def test_held_out_rows_are_read_in_turn(corpus):
         ("gpt-tiny", {"input.recurrent": True, "model.embedding.positions": "none"}, "relative_attention"),
         ("transformer-xl-tiny", {"model.decoder.block.mixer.memory": None}, "set their memory"),
         ("transformer-xl-tiny", {"input.isolate": True}, "set isolate to false"),
+        ("transformer-xl-tiny", {"model.decoder.block.mixer": {"kind": "average"}}, "remembered without end"),
+        ("xlnet-tiny", {"model.embedding.segments": 2}, "third segment"),
+        ("xlnet-tiny", {"objective": [{"kind": "mlm"}]}, "have seen"),
         ("elmo-tiny", {"input.recurrent": True, "input.isolate": False}, "starts anew"),
         ("t5-tiny", {"input.recurrent": True}, "starts anew"),
         ("conv-light-encoder-tiny", {"input.recurrent": True, "input.isolate": False}, "relative_attention"),
@@ -141,9 +144,61 @@ def test_what_cannot_remember_is_refused(name, changes, message):
         load_recipe(name, changes)
 
 
+@torch.no_grad()
+def test_what_is_written_does_not_depend_on_how_the_prompt_is_read(corpus):
+    """With a memory shorter than the text, too: each token sees as many before it, wherever a chunk begins."""
+    _, module, batches = made("transformer-xl-tiny", corpus, **{"model.decoder.block.mixer.memory": 8})
+    ids = rows_of(batches.step(0))
+    found = []
+    for sizes in ([32], [1] * 32, [5, 20, 7]):
+        state, hidden = module.model.start(len(ids)), []
+        for chunk in ids.split(sizes, dim=1):
+            read, state = module.model.extend(chunk, state)
+            hidden.append(read)
+        found.append(torch.cat(hidden, dim=1))
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], atol=2e-6, rtol=1e-5)
+    assert not torch.allclose(found[0], module.model(ids), atol=1e-3)
+
+
+def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):
+    recipe, module, _ = made("transformer-xl-tiny", corpus)
+    wide = recipe.changed({"training.batch": 400})
+    held_out = make_batches(wide, module, corpus, 0, held_out=True)
+    assert held_out.format.size < 400
+    assert sum(len(part.ids) for part in held_out.fixed(16)) == 16
+
+
+def test_held_out_rows_do_not_depend_on_the_batch(corpus):
+    rows = []
+    for size in (8, 2):
+        recipe, module, _ = made("xlnet-tiny", corpus, **{"training.micro_batch": size})
+        rows.append([part.ids.tolist() for part in make_batches(recipe, module, corpus, 0, held_out=True).fixed(24)])
+    assert rows[0] == rows[1]
+
+
+def test_static_masks_take_turns(corpus):
+    static = [{"kind": "mlm", "masking": "static", "copies": 2, "mask": 1.0, "random": 0.0}]
+    rows = {"format": "blocks", "length": 32, "isolate": False, "recurrent": True}
+    _, _, batches = made("xlnet-tiny", corpus, objective=static, input=rows)
+    size = batches.format.size
+    seen = {}
+    for step in range(3 * size // 8 + 1):
+        indices, _ = batches.lanes.examples_of(step, 1)
+        for index, row in zip(indices.tolist(), rows_of(batches.step(step)).tolist(), strict=True):
+            seen.setdefault(index, set()).add(tuple(row))
+    assert {len(versions) for versions in seen.values()} <= {1, 2}
+    assert sum(len(versions) == 2 for versions in seen.values()) > 0.9 * size
+
+
+def test_one_direction_alone_is_refused(corpus):
+    with pytest.raises(UserError, match="give an even number"):
+        made("xlnet-tiny", corpus, **{"training.batch": 7})[2].step(0)
+
+
 def test_more_lanes_than_rows_are_refused(corpus):
     with pytest.raises(UserError, match="give a smaller batch"):
-        made("transformer-xl-tiny", corpus, **{"training.batch": 5000})
+        made("transformer-xl-tiny", corpus, **{"training.batch": 5000})[2].step(0)
 
 
 @pytest.mark.slow

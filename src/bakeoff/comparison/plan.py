@@ -160,5 +160,7 @@ class Plan(Config):
             mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in parts)
             corpus = Path(mixed)
         else:
+            if "," in str(self.corpus):
+                raise UserError(f"{path}: corpus: of several give each with its weight, wiki:0.7,novels:0.3")
             corpus = find("corpus", self.corpus, directory=True)
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})

@@ -39,8 +39,10 @@ class Mixture:
                 tokenizer.
         """
         total = sum(weights)
+        if not min(weights) > 0:
+            raise UserError(f"{name}: a weight of {min(weights):g}; give each corpus a weight above 0")
         for part, weight in zip(parts, weights, strict=True):
-            if not weight > 0 or round(weight / total * PERIOD) < 1:
+            if round(weight / total * PERIOD) < 1:
                 raise UserError(
                     f"{part.path}: a weight of {weight:g} of {total:g} in all is less than a row in {PERIOD:,}; "
                     "give more, or leave the corpus out"
@@ -157,6 +159,10 @@ def open_corpus(path: str | Path) -> Corpus | Mixture:
     text = str(path)
     parts = mixture_parts(text)
     if not parts:
+        if not Path(text).exists() and ("," in text or ":" in text):
+            raise UserError(
+                f"{text}: no such corpus; of several give each with its weight, a positive number: wiki:0.7,novels:0.3"
+            )
         return Corpus.open(path)
     try:
         weights = [float(weight) for _, weight in parts]

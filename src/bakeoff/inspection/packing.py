@@ -31,8 +31,9 @@ class Packing(Config):
 
     filled: float
     """Share of the places of rows and sources that hold tokens; the rest is padding."""
-    read: float
-    """Share of the text's tokens that stand in a row."""
+    read: float | None
+    """Share of the text's tokens that stand in a row; None for pairs, and for rows that continue each other, which read
+    on and on."""
     repeated: float
     """Share of the text's tokens that stand in several, those not counted that are only read as context."""
     sampled: bool
@@ -100,10 +101,11 @@ def _measured(batches: Batches, rows: Iterable[Rows]) -> Packing:
                 places, tokens = places + real.size, tokens + int(real.sum())
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]
     total = len(batches.split.tokens)
+    told = not batches.parallel and batches.format.advance is None
     return Packing(
         filled=tokens / places,
-        read=len(counts) / total,
-        repeated=int((counts > 1).sum()) / total,
+        read=len(counts) / total if told else None,
+        repeated=int((counts > 1).sum()) / total if told else 0.0,
         sampled=isinstance(batches.split, Extract),
         measured_tokens=total,
     )

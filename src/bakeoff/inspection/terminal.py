@@ -67,8 +67,9 @@ def print_peek(found: Peek) -> None:
 
 def _packing(packing: Packing, held_out: bool) -> str:
     reader = "the held-out loss reads" if held_out else "an epoch reads"
-    text = f"{percent(packing.filled)} % of the places hold tokens, the rest is padding; "
-    text += f"{reader} {percent(packing.read)} % of the {'held-out ' if held_out else ''}text"
+    text = f"{percent(packing.filled)} % of the places hold tokens, the rest is padding"
+    if packing.read is not None:
+        text += f"; {reader} {percent(packing.read)} % of the {'held-out ' if held_out else ''}text"
     if packing.repeated:
         text += f", {percent(packing.repeated)} % more than once"
     if packing.sampled:

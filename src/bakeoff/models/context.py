@@ -58,6 +58,8 @@ class Context(NamedTuple):
     """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
     remembered: int | None = None
     """How many of the first tokens a state takes up, where it does not take all; for `relative_attention`."""
+    banded: bool = False
+    """What can be remembered is all that is seen of what was before, wherever a chunk begins."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
     source: Tensor | None = None

@@ -294,6 +294,7 @@ class Model(nn.Module):
         segments: Tensor | None = None,
         queries: Queries | None = None,
         remembered: int | None = None,
+        banded: bool = True,
     ) -> tuple[Tensor, ModelState]:
         """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
 
@@ -303,10 +304,12 @@ class Model(nn.Module):
             segments: (B, T) segment ids; None is segment 0 everywhere.
             queries: N rows of the second stream, for models whose mixers have two.
             remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`.
+            banded: each token sees as many before it as the memory holds; else, as in training, the whole memory and
+                all of the chunk before it. For causal `relative_attention`.
 
         Returns:
-            (B, T, D) their hidden states, of a causal model the same as in one piece, or (B, T + N, D) with a second
-            stream, and the state behind the tokens that are remembered.
+            (B, T, D) their hidden states, of a causal model the same in any chunks if banded, or (B, T + N, D) with a
+            second stream, and the state behind the tokens that are remembered.
         """
         x = self._embed(ids, segments, state.tokens)
         context = Context(
@@ -315,6 +318,7 @@ class Model(nn.Module):
             source_mask=state.source_mask,
             segments=segments,
             remembered=remembered,
+            banded=banded,
         )
         if queries is not None:
             x, context = self._with_queries(x, context, queries)

@@ -3,6 +3,7 @@
 import queue
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar, cast
 
 import numpy as np
@@ -26,6 +27,9 @@ from bakeoff.objectives.token_batches import TokenBatch, TokenOrder, Uneven, tri
 Made = TypeVar("Made")
 
 FixedRows = tuple[NDArray[np.int64], NDArray[np.int64], Sequence[tuple[int, int]] | None]
+
+FIXED_LANES = 16
+"""Lanes of held-out rows that continue each other, whatever the size of a training's batches."""
 
 FEWEST_IN_TURN = 4
 """Held-out rows that follow each other, so that what is remembered counts."""
@@ -78,7 +82,6 @@ class Batches:
             self.batch, self.micro_batch = batch, micro_batch
         self._chunk: tuple[int, list[Batch]] = (-1, [])
         self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
-        self._lanes = None if self.format.advance is None else Lanes(self.format, self.batch, seed)
 
     @property
     def rows_an_epoch(self) -> int:
@@ -112,18 +115,27 @@ class Batches:
         parts = -(-self.batch // self.micro_batch)
         return self._chunk[1][place * parts : (place + 1) * parts]
 
+    @cached_property
+    def lanes(self) -> Lanes:
+        """The lanes of rows that continue each other.
+
+        Raises:
+            UserError: the text is too short for so many.
+        """
+        return Lanes(self.format, self.batch, self.seed)
+
     def _order(self, chunk: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The examples of the steps of a chunk, and the epochs for which they are drawn."""
         steps = self._steps_a_chunk
-        if self._lanes is not None:
-            return self._lanes.examples_of(chunk * steps, steps)
+        if self.format.advance is not None:
+            return self.lanes.examples_of(chunk * steps, steps)
         count = steps * self.batch
         return examples_of(chunk * count, count, self.format.size, self.seed)
 
     def fixed(self, examples: int) -> list[Batch]:
         """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed.
 
-        Rows that continue each other do so here, too: as many lanes as a part has rows, or fewer where that would leave
+        Rows that continue each other do so here, too: in `FIXED_LANES` lanes at most, or fewer where that would leave
         each of them fewer than `FEWEST_IN_TURN` of the examples.
         """
         return [part for rows in self.fixed_rows(examples) for part in self.make(*rows[:2], seed=0, parts=rows[2])]
@@ -131,8 +143,9 @@ class Batches:
     def fixed_rows(self, examples: int) -> Iterator[FixedRows]:
         """The rows of `fixed`, as they are made together: their indices, their epochs, and the parts if they differ."""
         indices = spread(examples, self.format.size)
-        if self._lanes is not None:
-            lanes = max(1, min(self.micro_batch, self.batch, len(indices) // FEWEST_IN_TURN))
+        if self.format.advance is not None:
+            directions = self.format.directions
+            lanes = directions * max(1, min(FIXED_LANES, len(indices) // FEWEST_IN_TURN) // directions)
             steps = max(1, len(indices) // lanes)
             order = Lanes(self.format, lanes, seed=0).examples_of(0, steps)
             yield *order, [(step * lanes, (step + 1) * lanes) for step in range(steps)]

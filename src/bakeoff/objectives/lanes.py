@@ -13,8 +13,8 @@ class Lanes:
 
     The lanes begin at equal distances over the text, where a number drawn from the seed says, and go through all of it,
     from its end on at its beginning. In n / B steps, n being the examples of an epoch, every example is read once (or,
-    where B does not divide n, but for the remainder). Lanes of a text that is read in both directions take turns in
-    the direction.
+    where B does not divide n, but for the remainder). Of a text that is read in both directions every other lane goes
+    through the one, and the rest through the other.
 
     Args:
         format: the rows; examples of `directions` sequences, each in the order of reading, stand one after the other.
@@ -22,30 +22,37 @@ class Lanes:
         seed: where the lanes begin.
 
     Raises:
-        UserError: there are fewer examples than lanes.
+        UserError: there are fewer examples than lanes, or lanes for one direction only.
     """
 
     def __init__(self, format: Format, lanes: int, seed: int) -> None:
         self.size = format.size // format.directions
-        if self.size < lanes:
+        if lanes % format.directions:
             raise UserError(
-                f"training.batch: {lanes} rows go through the text side by side, which makes {self.size} rows in all; "
-                "give a smaller batch, shorter rows or more text"
+                f"training.batch: {lanes} rows cannot be shared between two directions; give an even number, or set "
+                "input.backwards to false"
+            )
+        self.each = lanes // format.directions
+        if self.size < self.each:
+            raise UserError(
+                f"training.batch: {lanes} rows go through the text side by side, which makes {self.size} rows in each "
+                "direction; give a smaller batch, shorter rows or more text"
             )
         number = np.arange(lanes, dtype=np.int64)
         self.sequence = number % format.directions
-        self.begin = (number * self.size // lanes + key_of(seed, 0, "lanes") % self.size) % self.size
+        place = number // format.directions
+        self.begin = (place * self.size // self.each + key_of(seed, 0, "lanes") % self.size) % self.size
 
     def examples_of(self, first: int, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The examples of some steps, and what is a number of its own whenever one of them comes again.
+        """The examples of some steps, and how often the text has been read before them.
 
         Args:
             first: the first step.
             steps: how many steps.
 
         Returns:
-            (steps * B,) example indices, and the step of each, which stands for the epoch.
+            (steps * B,) example indices, and the epoch of each.
         """
         step = np.arange(first, first + steps, dtype=np.int64)[:, None]
         indices = self.sequence * self.size + (self.begin + step) % self.size
-        return indices.ravel(), np.broadcast_to(step, indices.shape).ravel()
+        return indices.ravel(), np.broadcast_to(step * self.each // self.size, indices.shape).ravel()

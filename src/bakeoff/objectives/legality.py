@@ -66,12 +66,22 @@ def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
     mixers = [block.mixer_config for block in model.stack.distinct()]
     if model.encoder is not None and not model.two_streams:
         return "input: recurrent rows need an encoder that remembers; its mixers can only be relative_attention"
-    if any(getattr(mixer, "attends", False) and getattr(mixer, "memory", None) is None for mixer in mixers):
+    endless = [mixer for mixer in mixers if getattr(mixer, "attends", False) and getattr(mixer, "memory", None) is None]
+    if endless or any(getattr(mixer, "kind", "") == "average" for mixer in mixers):
         return (
             "input: recurrent rows would be remembered without end; use mixers of kind relative_attention, and set "
             "their memory"
         )
+    if rows.start_last and 0 < model.embedding.segments < 3:
+        return "input: [CLS] has a third segment of its own in these rows; set model.embedding.segments to 0, or to 3"
     return None
+
+
+def _changes_the_text(kind: str) -> dict[str, str]:
+    return {
+        "continued_pair": f"{kind} would predict what the states that are remembered have seen; use permutation, or "
+        "another input.format"
+    }
 
 
 def _starts_anew(kind: str) -> dict[str, str]:
@@ -133,8 +143,8 @@ def _translates(kind: str) -> dict[str, str]:
 
 
 REFUSALS: Mapping[str, Mapping[str, str]] = {
-    "mlm": _sees_both_sides("mlm"),
-    "word_structure": _sees_both_sides("word_structure"),
+    "mlm": _sees_both_sides("mlm") | _changes_the_text("mlm"),
+    "word_structure": _sees_both_sides("word_structure") | _changes_the_text("word_structure"),
     "permutation": _sees_both_sides("permutation")
     | {
         "mixers without a second stream": "permutation needs mixers that attend over two streams: "

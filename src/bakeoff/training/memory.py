@@ -36,8 +36,10 @@ class Memory:
 
     def keep(self, index: int, state: ModelState) -> None:
         """Take the state behind part `index` of a batch."""
-        # Positions are relative. A number of tokens that grew with every step would have every step compiled anew.
-        self._states[index] = state._replace(tokens=0, layers=map_state(state.layers, Tensor.detach))
+        # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
+        # copied, because a part of a tensor holds all of it.
+        layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
+        self._states[index] = state._replace(tokens=0, layers=layers)
 
     def tensors(self) -> dict[str, Tensor]:
         """All tensors, each with its B lanes on the first axis; the same for every size of the parts."""

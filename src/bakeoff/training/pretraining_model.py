@@ -44,7 +44,7 @@ class PretrainingModel(nn.Module):
 
     def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
         """The same for rows that go on from a state, and the state from which the next ones do."""
-        hidden, after = self.model.extend(batch.ids, state, batch.segments, batch.queries, batch.advance)
+        hidden, after = self.model.extend(batch.ids, state, batch.segments, batch.queries, batch.advance, banded=False)
         return self._gathered(hidden, batch), after
 
     def _gathered(self, hidden: Tensor, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:

@@ -113,7 +113,8 @@ class RelativeAttention(Part):
             return F.pad(context.attention_mask, (remembered, 0), value=True)
         if not self.causal:
             return None
-        return torch.ones(length, remembered + length, dtype=torch.bool, device=device).tril(remembered)
+        before = torch.ones(length, remembered + length, dtype=torch.bool, device=device).tril(remembered)
+        return before.triu(remembered - self.memory) if context.banded and self.memory is not None else before
 
     def start(self, rows: int, like: Tensor) -> State:
         """Nothing."""
@@ -124,8 +125,7 @@ class RelativeAttention(Part):
         width = self.output.in_features
         memory = self.memory or 0
         attended = memory + ((length + 1) / 2 if self.causal else length)
-        distances = memory + 2 * length - 1
-        by_distance = 2 * distances * width + 2 * width * width * distances / length
+        by_distance = 2 * (memory + 2 * length - 1) * width  # their projection is made once a batch, and not counted
         remembered = 2 * 2 * width * width * memory / length  # keys and values, made anew from what is remembered
         return round(2 * 4 * width * width + remembered + 2 * 2 * attended * width + by_distance)
 
