@@ -113,8 +113,8 @@ class Planner:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
         if parts > 1 and found.documents < FEWEST_DOCUMENTS:
             raise UserError(
-                f"--part: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are needed; make "
-                "it in one go, or say by --document-separator or --document-per-line where documents end"
+                f"--part: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are needed; "
+                "make it in one go, or say by --document-separator or --document-per-line where documents end"
             )
         total = found.characters
         if files:
