@@ -174,7 +174,7 @@ class Batches:
         length = own if examples.visible is None else examples.visible.shape[1]
         targets = {name: target.in_rows_of(own, length) for name, target in targets.items()}
         made = []
-        for begin, end in parts or _parts(len(indices), self.batch, self.micro_batch):
+        for begin, end in parts or part_bounds(len(indices), self.batch, self.micro_batch):
             documents = examples.documents[begin:end]
             packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
             source_real = None if examples.source_real is None else examples.source_real[begin:end]
@@ -229,7 +229,7 @@ def spread(examples: int, size: int) -> NDArray[np.int64]:
     return np.arange(count, dtype=np.int64) * size // count
 
 
-def _parts(count: int, batch: int, micro_batch: int) -> list[tuple[int, int]]:
+def part_bounds(count: int, batch: int, micro_batch: int) -> list[tuple[int, int]]:
     """Where the parts begin and end; a part never reaches over the end of its batch."""
     ends = [(first, min(first + batch, count)) for first in range(0, count, batch)]
     return [(start, min(start + micro_batch, end)) for first, end in ends for start in range(first, end, micro_batch)]

@@ -1,7 +1,6 @@
 """Batches of several corpora, of each as many rows as its share."""
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from bakeoff.corpus.mixture import Mixture, apportioned
 from bakeoff.corpus.order import examples_of
 from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch, join
-from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
+from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches, part_bounds
 
 
 class MixedBatches:
@@ -61,17 +60,14 @@ class MixedBatches:
     def _make(self, chunk: int) -> list[Batch]:
         count = self._steps_a_chunk * self.batch
         order = self.mixture.order(self.seed, chunk * count, count)
-        starts = [
-            first + begin for first in range(0, count, self.batch) for begin in range(0, self.batch, self.micro_batch)
-        ]
-        cuts = np.array([*starts, count])
-        pieces: list[list[Batch]] = [[] for _ in starts]
+        bounds = part_bounds(count, self.batch, self.micro_batch)
+        pieces: list[list[Batch]] = [[] for _ in bounds]
         for number, part in enumerate(self.parts):
-            rows = np.concatenate([[0], np.cumsum(order.corpora == number)])[cuts]  # of this corpus before each cut
-            own = [(int(low), int(high)) for low, high in pairwise(rows)]
-            if rows[-1] == 0:
+            before = np.concatenate([[0], np.cumsum(order.corpora == number)])  # rows of this corpus before each row
+            own = [(int(before[low]), int(before[high])) for low, high in bounds]
+            if before[-1] == 0:
                 continue
-            indices = examples_of(order.first[number], int(rows[-1]), part.format.size, part.seed)
+            indices = examples_of(order.first[number], int(before[-1]), part.format.size, part.seed)
             made = iter(part.make(*indices, parts=[cut for cut in own if cut[0] < cut[1]]))
             for place, (low, high) in enumerate(own):
                 if low < high:

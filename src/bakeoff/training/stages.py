@@ -76,7 +76,8 @@ class Stages:
         self.steps = recipe.training.budget.steps
         recipes = recipe.stages()
         self.batches = [make_batches(each, module, corpus, seed) for each in recipes]
-        self.flops_per_token = [build_on_meta(each, corpus.tokenizer.size).flops_per_token() for each in recipes]
+        others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
+        self.flops_per_token = [each.flops_per_token() for each in (*others, module)]
 
     def at(self, step: int) -> int:
         """The number of the stage that a step belongs to, in a training whose budget is in steps."""
