@@ -6,7 +6,7 @@ from safetensors.torch import load_file, save_file
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.models.context import Context
-from bakeoff.models.model import Source
+from bakeoff.models.inputs import Source
 from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize

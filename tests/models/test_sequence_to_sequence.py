@@ -4,7 +4,8 @@ import pytest
 import torch
 from tests.models.test_against_transformers import copy_linear, randomise
 
-from bakeoff.models.model import ModelConfig, Source
+from bakeoff.models.inputs import Source
+from bakeoff.models.model import ModelConfig
 
 transformers = pytest.importorskip("transformers")
 

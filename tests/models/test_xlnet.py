@@ -5,7 +5,8 @@ import torch
 from tests.models.test_against_transformers import copy_linear, randomise
 
 from bakeoff.models.context import Context
-from bakeoff.models.model import ModelConfig, Queries
+from bakeoff.models.inputs import Queries
+from bakeoff.models.model import ModelConfig
 
 transformers = pytest.importorskip("transformers")
 
@@ -135,3 +136,37 @@ def test_two_streams_are_a_longer_query(pair, rows, padded):
         ):
             torch.testing.assert_close(mine, their, atol=2e-5, rtol=1e-4)
     torch.testing.assert_close(ours.query.grad, theirs.mask_emb.grad.flatten(), atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("remembered", [0, REMEMBERED])
+def test_rows_read_backwards_have_the_distances_of_the_text(pair, monkeypatch, remembered):
+    """Their half of a batch that reads backwards is the second one; with two streams, and a memory."""
+    ours, theirs = pair
+    monkeypatch.setattr(theirs, "bi_data", True)
+    generator = torch.Generator().manual_seed(5)
+    ids = torch.randint(5, 97, (4, LENGTH), generator=generator)
+    order = torch.stack([torch.randperm(LENGTH, generator=generator) for _ in ids])
+    rank = order.argsort(1)
+    before = rank[:, None, :] < rank[:, :, None]
+    places = order[:, -4:]
+    visible = torch.cat([before, before.gather(1, places[:, :, None].expand(-1, -1, LENGTH))], dim=1)
+    mapping = torch.nn.functional.one_hot(places, LENGTH).float()
+    memory = [torch.randn(4, remembered, WIDTH, generator=generator) for _ in range(LAYERS)]
+    mems = [part.transpose(0, 1).contiguous() for part in memory] if remembered else None
+    backwards = torch.tensor([False, False, True, True])
+    state = ours.start(4)._replace(layers=tuple((part, None) for part in memory))
+    with torch.no_grad():
+        options = {"perm_mask": (~before).float(), "target_mapping": mapping, "mems": mems, "use_mems": True}
+        expected = theirs(input_ids=ids, **options).last_hidden_state
+        found, _ = ours.extend(ids, state, queries=Queries(places, visible), backwards=backwards)
+        forwards, _ = ours.extend(ids, state, queries=Queries(places, visible))
+    close(found[:, LENGTH:], expected)
+    close(found[:2], forwards[:2])
+    assert (found - forwards)[2:].abs().amax((1, 2)).min() > 0.01
+
+
+def test_a_row_read_backwards_is_the_text_turned_round(pair, rows):
+    ours, _ = pair
+    ids = rows[0]
+    with torch.no_grad():
+        close(ours(ids.flip(1), backwards=torch.ones(3, dtype=torch.bool)).flip(1), ours(ids))

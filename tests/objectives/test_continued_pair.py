@@ -1,6 +1,7 @@
 """XLNet's rows: where they begin and end, what they see, and both directions of reading."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,3 +148,23 @@ def test_runs_of_tokens_are_those_of_the_published_code(corpus):
     assert cut_words > 0
     chosen = choice.choose(examples.sources, corpus.train, draws)
     assert not chosen[units < 0].any()
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_model_is_told_which_rows_read_backwards(corpus, in_turn):
+    recipe = shrink("xlnet-tiny", **{"input.reuse": REUSE, "input.length": LENGTH})
+    recipe = recipe.changed({"training.batch": 4, "training.micro_batch": 2})
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.1)
+    for part in make_batches(recipe, module, corpus, seed=0).step(3):
+        assert part.backwards.tolist() == [False, True]  # every other lane
+        found = []
+        for batch in (part, replace(part, backwards=None)):
+            with torch.no_grad():
+                state = module.model.start(2)
+                hidden = module.gather_on(batch, state)[0] if in_turn else module.gather(batch)
+            found.append(hidden["permutation"][0])
+        row = part.targets["permutation"][0] // part.queries.visible.shape[1]
+        torch.testing.assert_close(found[0][row == 0], found[1][row == 0])
+        assert (found[0] - found[1])[row == 1].abs().max() > 1e-4

@@ -12,7 +12,7 @@ from tests.conftest import shrink
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.models.model import Source
+from bakeoff.models.inputs import Source
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training import loop

@@ -12,7 +12,8 @@ from torch import Tensor
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.inference.sampling import draw, filtered
-from bakeoff.models.model import ModelState, Source
+from bakeoff.models.inputs import Source
+from bakeoff.models.model import ModelState
 from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
 from bakeoff.training.pretraining_model import PretrainingModel

@@ -71,7 +71,7 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
     for batch in batches:
         moved = batch.to(device)
         last = "decoder" if model.decoder is not None else "encoder"
-        inputs = model.inputs(moved.ids, moved.segments, moved.real, moved.documents, moved.source, moved.queries)
+        inputs = model.inputs(*moved.inputs)
         real = moved.real if moved.documents is None else moved.documents > 0
         _add(sums[last], stacks[last], *inputs, _all(real, moved.ids))
         if model.backward_decoder is not None:

@@ -54,6 +54,8 @@ class Context(NamedTuple):
     """(B, T + N) position of each row, where rows of a second stream follow those of the tokens."""
     segments: Tensor | None = None
     """(B, T + N) segment of each row, for mixers that look at segments."""
+    backwards: Tensor | None = None
+    """(B,) True for rows that are a text from its end to its beginning, for mixers that tell before from behind."""
     queries: int = 0
     """N, the number of rows of the second stream; keys and values come from the rows before them alone."""
     remembered: int | None = None

@@ -11,6 +11,7 @@ from bakeoff.config import Config
 from bakeoff.models.context import Context, NormKind, Place
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
 from bakeoff.models.initialisation import initialise, scale_residuals
+from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.ops.dropout import dropout
@@ -98,24 +99,6 @@ class ModelConfig(Config):
         return Model(self, vocabulary)
 
 
-class Source(NamedTuple):
-    """What a sequence-to-sequence model reads before it writes."""
-
-    ids: Tensor
-    """(B, U) token ids."""
-    real: Tensor | None = None
-    """(B, U) True for tokens, False for padding; None where there is no padding."""
-
-
-class Queries(NamedTuple):
-    """The second stream: rows that know a position, but not the token at it (XLNet: Yang et al. 2019, section 2.3)."""
-
-    positions: Tensor
-    """(B, N) the positions."""
-    visible: Tensor
-    """(B, T + N, T) True where a row, a token's or a query's, may see a token; tokens see themselves in any case."""
-
-
 class ModelState(NamedTuple):
     """What a model remembers between chunks of a text; a value, not changed by going on from it."""
 
@@ -189,6 +172,7 @@ class Model(nn.Module):
         documents: Tensor | None = None,
         source: Source | None = None,
         queries: Queries | None = None,
+        backwards: Tensor | None = None,
     ) -> Tensor:
         """Hidden states of the last layer.
 
@@ -200,13 +184,15 @@ class Model(nn.Module):
                 do not see each other; `real` is not needed with it.
             source: what a sequence-to-sequence model reads before.
             queries: N rows of the second stream, for models whose mixers have two.
+            backwards: (B,) True for rows that are a text from its end to its beginning; None: none is. For
+                `relative_attention`, whose distances are those of the text.
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
             meaningless.
         """
-        x, context = self.inputs(ids, segments, real, documents, source, queries)
+        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards)
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
@@ -221,11 +207,13 @@ class Model(nn.Module):
         documents: Tensor | None = None,
         source: Source | None = None,
         queries: Queries | None = None,
+        backwards: Tensor | None = None,
     ) -> tuple[Tensor, Context]:
         """What comes into the last stack, from the arguments of `forward`."""
         encoded, source_mask = (None, None) if source is None else self.encode(source)
         x = self._embed(ids, segments, 0)
-        context = self._context(segments, real, documents)._replace(source=encoded, source_mask=source_mask)
+        context = self._context(segments, real, documents)
+        context = context._replace(source=encoded, source_mask=source_mask, backwards=backwards)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
     def reversed_inputs(
@@ -295,6 +283,7 @@ class Model(nn.Module):
         queries: Queries | None = None,
         remembered: int | None = None,
         banded: bool = True,
+        backwards: Tensor | None = None,
     ) -> tuple[Tensor, ModelState]:
         """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
 
@@ -306,6 +295,7 @@ class Model(nn.Module):
             remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`.
             banded: each token sees as many before it as the memory holds; else, as in training, the whole memory and
                 all of the chunk before it. For causal `relative_attention`.
+            backwards: (B,) True for rows that are a text from its end to its beginning, as in `forward`.
 
         Returns:
             (B, T, D) their hidden states, of a causal model the same in any chunks if banded, or (B, T + N, D) with a
@@ -317,6 +307,7 @@ class Model(nn.Module):
             source=state.source,
             source_mask=state.source_mask,
             segments=segments,
+            backwards=backwards,
             remembered=remembered,
             banded=banded,
         )

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from bakeoff.models.model import Queries, Source
+from bakeoff.models.inputs import Inputs, Queries, Source
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,16 @@ class Batch:
     """What the encoder reads, for a model that has a decoder too."""
     queries: Queries | None = None
     """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
+    backwards: Tensor | None = None
+    """(B,) True for rows that read the text from its end; None: none does."""
     advance: int | None = None
     """Each row goes on with the text of the same row of the batch before, and the next batch's with what is behind so
     many tokens of it; None: rows stand alone."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """What a model's `forward` takes, in its order."""
+        return self.ids, self.segments, self.real, self.documents, self.source, self.queries, self.backwards
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -54,6 +61,7 @@ class Batch:
             self.tokens,
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
             self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
+            move(self.backwards),
             self.advance,
         )
 
@@ -62,12 +70,13 @@ def join(batches: Sequence[Batch], directions: int, pad: int) -> Batch:
     """One batch of the rows of several, which may differ in their lengths.
 
     Args:
-        batches: batches of the same objectives.
+        batches: batches of the same objectives, whose rows stand alone.
         directions: hidden states of each position.
         pad: id of the padding token.
     """
     if len(batches) == 1:
         return batches[0]
+    assert all(batch.advance is None and batch.backwards is None for batch in batches), "their rows go on in turn"
     length = max(batch.ids.shape[1] for batch in batches)
     stream = max(0 if batch.queries is None else batch.queries.positions.shape[1] for batch in batches)
     targets: dict[str, list[tuple[Tensor, Tensor]]] = {name: [] for name in batches[0].targets}
@@ -101,7 +110,6 @@ def join(batches: Sequence[Batch], directions: int, pad: int) -> Batch:
         tokens=sum(batch.tokens for batch in batches),
         source=_joined_sources([batch.source for batch in batches], pad),
         queries=_joined_queries(batches, length, stream) if stream else None,
-        advance=batches[0].advance,
     )
 
 

@@ -15,7 +15,7 @@ from bakeoff.corpus.order import examples_of
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
-from bakeoff.models.model import Queries, Source
+from bakeoff.models.inputs import Queries, Source
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.lanes import Lanes
@@ -189,6 +189,7 @@ class Batches:
             if examples.query_positions is not None and examples.visible is not None:
                 own = examples.query_positions[begin:end], examples.visible[begin:end]
                 queries = Queries(*(torch.from_numpy(part) for part in own))
+            backwards = None if examples.backwards is None else torch.from_numpy(examples.backwards[begin:end])
             within = {}
             for name, target in targets.items():
                 places = length * target.directions  # of one example
@@ -207,6 +208,7 @@ class Batches:
                     tokens=int((documents > 0).sum()) + (0 if source_real is None else int(source_real.sum())),
                     source=source,
                     queries=queries,
+                    backwards=backwards,
                     advance=self.format.advance,
                 )
             )

@@ -45,6 +45,11 @@ class ContinuedPairConfig(PairConfig):
         """Always."""
         return True
 
+    @property
+    def directions(self) -> int:
+        """Two, if `backwards`."""
+        return 2 if self.backwards else 1
+
     def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None) -> "ContinuedPairs":
         """The format over a split; no objective arranges its segments."""
         return ContinuedPairs(self, split, tokenizer)
@@ -60,7 +65,7 @@ class ContinuedPairs(Format):
         self.stream = Stream(split, tokenizer, isolate=False)
         self.config = config
         self.advance = config.reuse
-        self.directions = 2 if config.backwards else 1
+        self.directions = config.directions
         self.own = config.length - config.reuse - SPECIAL_TOKENS  # tokens of both segments
         room = self.stream.total - config.reuse - self.own
         self.size = self.directions * (1 + room // config.reuse if room >= 0 else 0)

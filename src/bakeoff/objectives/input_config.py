@@ -31,6 +31,11 @@ class InputBaseConfig(Config):
         return False
 
     @property
+    def directions(self) -> int:
+        """2 where half of the rows are the text read from its end."""
+        return 1
+
+    @property
     def isolates(self) -> bool:
         """Documents that share a row do not see each other."""
         return False

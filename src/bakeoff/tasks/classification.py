@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.initialisation import initialise
+from bakeoff.models.inputs import Source
 from bakeoff.models.layer_map import model_sources
-from bakeoff.models.model import Source
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.batches import InputBatch

@@ -11,7 +11,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bakeoff.config import Config
-from bakeoff.models.model import ModelState, Queries, Source
+from bakeoff.models.inputs import Queries, Source
+from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import TwoStream
 from bakeoff.recipe import Recipe
@@ -118,6 +119,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
         tokens=rows * (source_length + length),
         source=Source(zeros(rows, source_length)) if source_length else None,
         queries=queries,
+        backwards=zeros(rows) > 0 if recipe.input.directions == 2 else None,
         advance=length if recipe.input.continues else None,
     )
 

@@ -39,12 +39,14 @@ class PretrainingModel(nn.Module):
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
-        hidden = self.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source, batch.queries)
+        hidden = self.model(*batch.inputs)
         return self._gathered(hidden, batch)
 
     def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
         """The same for rows that go on from a state, and the state from which the next ones do."""
-        hidden, after = self.model.extend(batch.ids, state, batch.segments, batch.queries, batch.advance, banded=False)
+        hidden, after = self.model.extend(
+            batch.ids, state, batch.segments, batch.queries, batch.advance, banded=False, backwards=batch.backwards
+        )
         return self._gathered(hidden, batch), after
 
     def _gathered(self, hidden: Tensor, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:

@@ -87,16 +87,27 @@ class RelativeAttention(Part):
         return self.output(mixed.transpose(1, 2).flatten(-2)), state
 
     def _by_distance(self, query: Tensor, context: Context, length: int, remembered: int) -> Tensor:
-        """(B, H, T + N, M + T) scores of the distances, each row from its own position."""
+        """(B, H, T + N, M + T) scores of the distances, each row from its own position.
+
+        Distances are those of the text: what a row that is read from the text's end has before it is behind.
+        """
         device = query.device
         keys = torch.arange(-remembered, length, device=device)
         positions = torch.arange(length, device=device)[None] if context.positions is None else context.positions
         distances = torch.arange(-(length - 1), length + remembered, device=device)  # of a query from a key
-        waves = dropout(sine_then_cosine(distances, self.distance.in_features), self.rate, self.training)
-        vectors = self.distance(waves.to(query.dtype)).unflatten(-1, (self.heads, -1)).permute(1, 2, 0)
+        vectors = self._vectors(distances, query.dtype)  # (H, D / H, M + 2 T - 1)
+        if context.backwards is not None:
+            turned = self._vectors(-distances, query.dtype)
+            vectors = torch.where(context.backwards[:, None, None, None], turned, vectors)
         scores = (query + self.distance_bias) @ vectors  # (B, H, T + N, M + 2 T - 1)
         index = positions[:, :, None] - keys + length - 1  # (B or 1, T + N, M + T)
         return scores.gather(-1, index[:, None].expand(*scores.shape[:3], -1))
+
+    def _vectors(self, distances: Tensor, dtype: torch.dtype) -> Tensor:
+        """(H, D / H, n) R of n distances, for each head."""
+        waves = dropout(sine_then_cosine(distances, self.distance.in_features), self.rate, self.training)
+        vectors: Tensor = self.distance(waves.to(dtype)).unflatten(-1, (self.heads, -1)).permute(1, 2, 0)
+        return vectors
 
     def _by_segment(self, query: Tensor, context: Context, remembered: int) -> Tensor:
         """(B, H, T + N, M + T) scores of being in one segment; what is remembered counts as segment 0."""
