@@ -1,9 +1,11 @@
-"""Memory that this process holds without need."""
+"""What the C library does with memory that this process has freed."""
 
 import contextlib
 import ctypes
 import gc
 import sys
+
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # names and numbers of malloc.h
 
 
 def return_memory() -> None:
@@ -12,3 +14,16 @@ def return_memory() -> None:
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def keep_memory() -> None:
+    """Keep what is freed until `return_memory`, for whatever is needed next (glibc).
+
+    Every step of a training takes and frees the same large tensors. The C library would hand each of them back to the
+    system, which would have to give it out again page by page, filled with zeros.
+    """
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError, AttributeError):
+            library = ctypes.CDLL(None)
+            library.mallopt(M_MMAP_MAX, 0)
+            library.mallopt(M_TRIM_THRESHOLD, -1)

@@ -1,3 +1,5 @@
+import platform
+import subprocess
 import sys
 
 import pytest
@@ -34,3 +36,27 @@ def test_what_an_earlier_training_has_freed_does_not_count():
     reset_peak_memory(CPU)
     assert peak_memory(CPU) < held - 300_000_000
     assert len(last) == 20_000
+
+
+STEPS = """
+import resource, sys
+import torch
+from bakeoff.training.device import resolve_device
+
+device = resolve_device("cpu") if sys.argv[1] == "resolved" else "cpu"
+for _ in range(12):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for size in (5_000_000, 20_000_000):  # 20 MB and 80 MB, together 24,000 pages
+        torch.ones(size, device=device).add_(1)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(faults)
+"""
+
+
+@pytest.mark.skipif(not platform.libc_ver()[0], reason="glibc's malloc")
+def test_tensors_that_every_step_takes_and_frees_are_not_asked_of_the_system_again():
+    def pages(how):
+        """Pages that the system hands out in the last of some steps, in a process of its own."""
+        return int(subprocess.run([sys.executable, "-c", STEPS, how], check=True, capture_output=True).stdout)
+
+    assert pages("resolved") < 1000 < 10_000 < pages("as it is")

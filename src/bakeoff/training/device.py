@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.memory import return_memory
+from bakeoff.memory import keep_memory, return_memory
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -34,6 +34,7 @@ def resolve_device(name: str) -> torch.device:
     if name == "cpu":
         # Denormal numbers make a step up to 1.4 times slower; threads inherit the setting when they start.
         torch.set_flush_denormal(True)
+        keep_memory()
     return torch.device(name)
 
 
