@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bakeoff.corpus import store
 from bakeoff.corpus.draws import Draws
 from bakeoff.objectives import chunks
-from bakeoff.objectives.chunks import full_chunks, packed_sentences, sentence_chunks, sentence_pairs
+from bakeoff.objectives.chunks import full_chunks, mean_length, packed_sentences, sentence_chunks, sentence_pairs
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig
 
@@ -179,7 +179,9 @@ def test_an_index_is_kept_beside_a_large_corpus(corpus, tmp_path):
     split = corpus.train
     calls = []
 
-    def make():
+    def make(sentences, documents):
+        assert np.array_equal(sentences, split.sentences)
+        assert np.array_equal(documents, split.documents)
         calls.append(1)
         return np.arange(5), np.arange(5, 10)
 
@@ -191,7 +193,47 @@ def test_an_index_is_kept_beside_a_large_corpus(corpus, tmp_path):
             second = split.index("key", make)
     assert len(calls) == 2
     assert np.array_equal(first, second)
-    assert [path.name for path in (tmp_path / "indexes").iterdir()] == ["train.key.npy"]
+    assert [path.name for path in (tmp_path / "indexes").iterdir()] == ["train.key.rows"]
     (tmp_path / "file").write_text("")
     with patch.object(store, "INDEXED_FROM", 1), patch.object(split, "index_path", tmp_path / "file" / "train"):
         assert np.array_equal(split.index("key", make), first)  # where nothing can be written
+
+
+@pytest.mark.parametrize("find", [full_chunks, sentence_chunks, sentence_pairs])
+def test_an_index_made_part_by_part_is_that_of_the_whole_text(corpus, find):
+    split = corpus.train
+    parts = []
+
+    def of_part(sentences, documents):
+        parts.append(documents)
+        return find(sentences, documents, 40)
+
+    with patch.object(store, "INDEXED_AT_ONCE", len(split.tokens) // 7):
+        found = split.index("key", of_part)
+    assert len(parts) > 3
+    assert np.array_equal(found, np.stack(find(np.asarray(split.sentences), np.asarray(split.documents), 40)))
+
+
+def test_rows_that_cross_documents_hold_the_whole_text_of_every_part(corpus):
+    split = corpus.train
+    with patch.object(store, "INDEXED_AT_ONCE", len(split.tokens) // 7):
+        format = FullSentencesConfig(length=48).build(split, corpus.tokenizer, False, None)
+    first, last = format.starts, format.stops
+    assert np.array_equal(first[1:], last[:-1])
+    assert (first[0], last[-1]) == (0, len(split.tokens))
+
+
+def test_the_mean_length_of_very_many_rows_is_that_of_a_part_of_them():
+    rows = np.random.default_rng(0).integers(2, 128, 3 * chunks.MEASURED)
+    asked = []
+
+    def lengths_of(indices):
+        asked.append(indices)
+        return rows[indices]
+
+    assert mean_length(len(rows), lengths_of) == pytest.approx(rows.mean(), rel=0.005)
+    assert len(asked[0]) == chunks.MEASURED
+    assert asked[0][0] == 0
+    assert asked[0][-1] == len(rows) - 1
+    assert mean_length(1000, lengths_of) == rows[:1000].mean()
+    assert mean_length(0, lengths_of) == 0

@@ -2,6 +2,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.training.memory import Memory
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -22,9 +23,11 @@ def saved_bytes(module, batch):
         return tensor
 
     state = None
-    if batch.advance is not None:  # a state that a batch has filled
+    if batch.advance is not None:
+        state = module.model.start(len(batch.ids))
         with torch.no_grad():
-            state = module.forward_on(batch, module.model.start(len(batch.ids)))[1]
+            for _ in range(12):  # until it is full
+                state = module.forward_on(batch, state)[1]
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
         losses = module(batch) if state is None else module.forward_on(batch, state)[0]
     # The loss over the vocabulary keeps its probabilities itself, where these hooks do not see them.
@@ -72,3 +75,19 @@ def test_weights_and_optimizer_are_float32_and_only_activations_grow_with_the_ro
     assert (many.weights, many.optimizer) == (few.weights, few.optimizer)
     assert many.activations == pytest.approx(3 * few.activations, rel=0.01)
     assert few.total == 4 * few.weights + few.activations
+
+
+def test_what_all_rows_of_a_batch_remember_counts_whatever_the_micro_batch(corpus):
+    recipe = shrink("xlnet-tiny", **{"training.precision": "float32", "training.batch": ROWS})
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    memory = Memory(module.model)
+    batches = make_batches(recipe, module, corpus, seed=0)
+    for step in range(12):  # until the memory is full
+        parts = batches.step(step)
+        for index, (part, state) in enumerate(zip(parts, memory.before(parts), strict=True)):
+            memory.keep(index, module.forward_on(part, state)[1])
+    kept = sum(tensor.nbytes for tensor in memory.tensors().values())
+    for micro_batch in (ROWS, 2):
+        changed = recipe.changed({"training.micro_batch": micro_batch})
+        assert memory_need(changed, corpus.tokenizer.size, CPU).remembered == kept
+    assert memory_need(shrink("gpt-tiny"), corpus.tokenizer.size, CPU).remembered == 0

@@ -80,6 +80,8 @@ def show(
     )
     needs = {"weights": memory.weights, "gradients": memory.gradients, "optimizer": memory.optimizer}
     needs[f"activations of {memory.rows:,} rows"] = memory.activations
+    if memory.remembered:
+        needs["remembered rows"] = memory.remembered
     rows["memory"] = (
         f"{memory.total / 1e9:,.2f} GB: {', '.join(f'{name} {size / 1e9:,.2f}' for name, size in needs.items())} "
         f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once"

@@ -1,5 +1,6 @@
 """Rows of as many whole sentences as fit: FULL-SENTENCES and DOC-SENTENCES of RoBERTa."""
 
+from functools import cached_property
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.chunks import packed_sentences
+from bakeoff.objectives.chunks import mean_length, packed_sentences
 from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 from bakeoff.objectives.pairs import Relation
@@ -30,7 +31,7 @@ class PackedSentencesConfig(InputBaseConfig):
         longest = self.length - SPECIAL_TOKENS
         chunks = split.index(
             f"packed_sentences-{longest}-{self.crossing:d}",
-            lambda: packed_sentences(np.asarray(split.sentences), np.asarray(split.documents), longest, self.crossing),
+            lambda sentences, documents: packed_sentences(sentences, documents, longest, self.crossing),
         )
         return PackedSentences(chunks, longest, Stream(split, tokenizer, self.isolates))
 
@@ -66,9 +67,17 @@ class PackedSentences(Format):
         self.starts, self.stops = chunks
         self.longest, self.stream = longest, stream
         self.size = len(self.starts)
-        places = self.stream.places(np.asarray(self.stops) - 1) - self.stream.places(np.asarray(self.starts)) + 1
-        self.lengths = places[:, None] + SPECIAL_TOKENS  # (size, 1)
-        self.tokens_per_example = float(self.lengths.mean()) if self.size else 0.0
+        self.tokens_per_example = mean_length(self.size, self._lengths)
+
+    def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) tokens of these rows."""
+        first, last = self.stream.places(self.starts[indices]), self.stream.places(self.stops[indices] - 1)
+        return last - first + 1 + SPECIAL_TOKENS
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(size, 1) tokens of all rows."""
+        return self._lengths(np.arange(self.size))[:, None]
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows for these chunks; nothing in them is random."""

@@ -1,6 +1,7 @@
 """Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
@@ -10,7 +11,7 @@ from pydantic import Field
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.chunks import full_chunks, sentence_chunks, sentence_pairs
+from bakeoff.objectives.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
 from bakeoff.objectives.example import Examples, Format
 from bakeoff.objectives.input_config import InputBaseConfig
 
@@ -45,9 +46,7 @@ class SegmentPairConfig(PairConfig):
         longest = self.length - SPECIAL_TOKENS
         find = full_chunks if relation is None else sentence_chunks
         key = f"{find.__name__}-{longest}-{self.short:g}"
-        chunks = split.index(
-            key, lambda: find(np.asarray(split.sentences), np.asarray(split.documents), longest, self.short)
-        )
+        chunks = split.index(key, lambda sentences, documents: find(sentences, documents, longest, self.short))
         return SegmentPairs(self, chunks, split, tokenizer, relation)
 
 
@@ -61,8 +60,7 @@ class SentencePairConfig(PairConfig):
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
         chunks = split.index(
-            f"sentence_pairs-{longest}",
-            lambda: sentence_pairs(np.asarray(split.sentences), np.asarray(split.documents), longest),
+            f"sentence_pairs-{longest}", lambda sentences, documents: sentence_pairs(sentences, documents, longest)
         )
         return SegmentPairs(self, chunks, split, tokenizer, relation)
 
@@ -120,8 +118,16 @@ class SegmentPairs(Format):
         self.sentences = np.asarray(split.sentences)
         self.starts, self.stops = chunks
         self.size = len(self.starts)
-        self.lengths = (self.stops - self.starts)[:, None] + SPECIAL_TOKENS  # (size, 1), before any relation
-        self.tokens_per_example = float(self.lengths.mean()) if self.size else 0.0
+        self.tokens_per_example = mean_length(self.size, self._lengths)
+
+    def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) tokens of these rows, before any relation."""
+        return self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(size, 1) tokens of all rows."""
+        return self._lengths(np.arange(self.size))[:, None]
 
     def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
         """Rows for these chunks, cut and arranged anew in every epoch."""
@@ -143,7 +149,12 @@ class SegmentPairs(Format):
         first = np.searchsorted(self.sentences, starts, side="right")
         count = np.searchsorted(self.sentences, stops, side="left") - first
         wished = starts + draws.uniform("cut", 1)[:, 0] * (stops - starts)
-        above = np.clip(np.searchsorted(self.sentences, wished), first, np.maximum(first + count - 1, first))
+        # In whole numbers: for others numpy would make a copy of all sentences.
+        above = np.clip(
+            np.searchsorted(self.sentences, np.ceil(wished).astype(np.int64)),
+            first,
+            np.maximum(first + count - 1, first),
+        )
         below = np.maximum(above - 1, first)
         nearer = wished - self.sentences[below] < self.sentences[above] - wished
         cuts = self.sentences[np.where(nearer, below, above)]

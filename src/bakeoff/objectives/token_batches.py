@@ -30,8 +30,10 @@ class TokenBatch(Config):
 class Uneven(Format, Protocol):
     """An input format whose rows have different lengths, known beforehand."""
 
-    lengths: NDArray[np.int64]
-    """(S, K) tokens of each example's row, and of its source where it has one, special tokens included."""
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(S, K) tokens of each example's row, and of its source where it has one, special tokens included."""
+        ...
 
 
 class TokenOrder:

@@ -44,10 +44,13 @@ class MemoryNeed(Config):
     What oneDNN, on a CPU, keeps within an LSTM cannot be seen from here: of these it is a half to a third.
     """
 
+    remembered: int
+    """What all rows of a batch remember of the rows that they continue, those of other micro-batches too."""
+
     @property
     def total(self) -> int:
         """All of it; what single operations need for a moment comes on top."""
-        return self.weights + self.gradients + self.optimizer + self.activations
+        return self.weights + self.gradients + self.optimizer + self.activations + self.remembered
 
 
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
@@ -56,6 +59,11 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
     precision = resolve_precision(recipe.training.precision, device)
     module = build_on_meta(recipe, vocabulary).train()
     weights = module.parameter_count() * BYTES_PER_NUMBER
+    # Parameters come from elsewhere, and a text's positions are made as plain tensors.
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        module = module.to_empty(device=device)
+        activations = _activations(recipe, module, rows, device, precision)
+        remembered = _remembered(recipe, module, rows, device, precision)
     return MemoryNeed(
         rows=rows,
         device=device.type,
@@ -63,7 +71,8 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
         weights=weights,
         gradients=weights,
         optimizer=weights * recipe.training.optimizer.moments,
-        activations=_activations(recipe, module, rows, device, precision),
+        activations=activations,
+        remembered=remembered,
     )
 
 
@@ -72,18 +81,40 @@ def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: to
 
     Two and three rows are passed: some operations loop over rows, and what does not grow with them is not to be scaled.
     """
-    # Parameters come from elsewhere, and a text's positions are made as plain tensors.
-    with FakeTensorMode(allow_non_fake_inputs=True):
-        module = module.to_empty(device=device)
-        two, three = (_held(recipe, module, count, device, precision) for count in (2, 3))
+    two, three = (_held(recipe, module, count, device, precision) for count in (2, 3))
     return two + (rows - 2) * (three - two)
 
 
+def _remembered(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
+    """Bytes of the states of all rows of a batch."""
+    state = _filled_state(recipe, module, 2, device, precision)
+    if state is None:
+        return 0
+    assert isinstance(recipe.training.batch, int), "batches by tokens have no lanes"
+    lanes = max(rows, recipe.training.batch)
+    return lanes * _bytes_of(state) // 2
+
+
+def _filled_state(
+    recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str
+) -> ModelState | None:
+    """What so many rows remember when they remember as much as they can; None where they stand alone."""
+    if not recipe.input.continues:
+        return None
+    state, before = module.model.start(rows), -1
+    batch = full_batch(recipe, module, rows, device)
+    with torch.no_grad(), autocast(device, precision):
+        while before < (size := _bytes_of(state)):
+            state, before = module.gather_on(batch, state)[1], size
+    return state
+
+
+def _bytes_of(state: ModelState) -> int:
+    return sum(leaf.nbytes for leaf in tree_leaves(state.layers) if isinstance(leaf, Tensor))
+
+
 def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    state: ModelState | None = None
-    if recipe.input.continues:
-        with torch.no_grad():  # a state that a batch has filled
-            state = module.gather_on(full_batch(recipe, module, rows, device), module.model.start(rows))[1]
+    state = _filled_state(recipe, module, rows, device, precision)
     with _Storages() as made:
         batch = full_batch(recipe, module, rows, device)
         with autocast(device, precision):
