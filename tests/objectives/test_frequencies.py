@@ -151,6 +151,40 @@ def test_runs_have_the_published_numbers_of_words(text, kind, options, shares):
     assert_shares(counts, shares)
 
 
+@pytest.mark.parametrize(
+    ("kind", "options", "length"),
+    [
+        ("mlm", {"ngram": 3}, 64),
+        ("mlm", {"ngram": 3}, 128),
+        ("mlm", {"ngram": 10, "lengths": "geometric"}, 128),  # in rows of 64 one of them is often all that is wanted
+        ("mlm", {"whole_word": True}, 64),
+        ("permutation", {}, 64),
+        ("permutation", {}, 128),
+    ],
+    ids=str,
+)
+def test_short_and_long_runs_are_chosen_alike(text, kind, options, length):
+    """Of the runs, or words, that rows are laid out in, each is as likely as any other: those that are chosen are of
+    all numbers of tokens in the same shares."""
+    objective = built(text, kind, "xlnet-tiny", **options)
+    laid_out, chosen = np.zeros(40), np.zeros(40)
+    for epoch in range(4):
+        before, after, _ = drawn(text, objective, FullSentencesConfig(length=length), epoch)
+        rows = np.arange(len(before.ids))
+        draws = Draws(0, np.full(len(rows), epoch), rows)
+        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        units = objective.choice.units(np.where(ordinary, before.sources, -1), text.train, draws)
+        for unit, own, taken in zip(units, ordinary, after.taken, strict=True):
+            if own.sum() < length / 2:
+                continue
+            sizes = np.bincount(unit[own])
+            assert set(np.bincount(unit[taken], minlength=len(sizes)) / np.maximum(sizes, 1)) <= {0, 1}  # whole ones
+            laid_out += np.bincount(sizes[sizes > 0], minlength=40)[:40]
+            chosen += np.bincount(sizes[np.unique(unit[taken])], minlength=40)[:40]
+    common = laid_out > 200
+    assert_shares(chosen[common], laid_out[common])
+
+
 RELATIONS = {"nsp": [1, 1], "sop": [1, 1], "sentence_structure": [1, 1, 1]}
 FOLLOWS, SWAPPED, ELSEWHERE = range(3)
 MEANING = {"nsp": [FOLLOWS, ELSEWHERE], "sop": [FOLLOWS, SWAPPED], "sentence_structure": [FOLLOWS, SWAPPED, ELSEWHERE]}

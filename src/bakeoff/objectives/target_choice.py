@@ -79,16 +79,12 @@ class TargetChoice:
         if self.whole_word or self.ngram > 1:
             ordered = np.take_along_axis(units, order, 1)
             starts_unit = np.pad(ordered[:, 1:] != ordered[:, :-1], ((0, 0), (1, 0)), constant_values=True)
-            begin = np.maximum.accumulate(
-                np.where(starts_unit, column, 0), axis=1
-            )  # where the unit of each place begins
-            taken = begin < wanted[:, None]
-            # The last unit may overshoot. It is taken with the probability that makes the expected number right,
-            # and always where it is the only one.
-            over = begin == np.where(taken, begin, -1).max(1, keepdims=True)
-            excess = (taken.sum(1) - wanted) / np.maximum((taken & over).sum(1), 1)
-            dropped = (draws.uniform("last unit", 1)[:, 0] < excess) & (begin * over).any(1)
-            taken &= ~(over & dropped[:, None])
+            begin = np.maximum.accumulate(np.where(starts_unit, column, 0), axis=1)  # where each place's unit begins
+            # Units are taken until there are enough tokens, the last one whole: were it left out at times, long ones
+            # would be more often than short ones. What it adds too much on average is subtracted beforehand.
+            enough = wanted - overshoot(units, ordinary)
+            enough = np.floor(enough + draws.uniform("enough", 1)[:, 0])
+            taken = begin < np.maximum(enough, 1)[:, None]
         chosen = np.zeros_like(ordinary)
         np.put_along_axis(chosen, order, taken, axis=1)
         return chosen & ordinary
@@ -99,10 +95,9 @@ class TargetChoice:
         if not self.whole_word and self.ngram == 1:
             return np.broadcast_to(np.arange(length), sources.shape)
         ordinary = sources >= 0
-        # A word also starts behind a special token, and where the text is not continued.
-        starts = split.starts_word(np.maximum(sources, 0)) | np.pad(
-            sources[:, 1:] != sources[:, :-1] + 1, ((0, 0), (1, 0)), constant_values=True
-        )
+        # Words and runs also end at a special token, and where the text is not continued.
+        broken = np.pad(sources[:, 1:] != sources[:, :-1] + 1, ((0, 0), (1, 0)), constant_values=True)
+        starts = split.starts_word(np.maximum(sources, 0)) | broken
         words = np.cumsum(starts & ordinary, 1) - 1
         if self.ngram == 1:
             return np.maximum(words, 0)
@@ -111,11 +106,29 @@ class TargetChoice:
         if self.span_end == "token":
             return _runs_of_tokens(starts & ordinary, ordinary, lengths)
         ends = np.cumsum(lengths, 1)
-        first_of_run = np.zeros((len(sources), length + 1), np.int64)
+        first_of_run = np.zeros((len(sources), length + 1), np.bool_)
         rows = np.broadcast_to(np.arange(len(sources))[:, None], ends.shape)
-        first_of_run[rows, np.minimum(ends, length)] = 1
-        run_of_word = np.cumsum(first_of_run[:, :length], 1)
-        return np.take_along_axis(run_of_word, np.maximum(words, 0), 1)
+        first_of_run[rows, np.minimum(ends, length)] = True
+        first_of_run[:, 0] = True
+        begins = starts & np.take_along_axis(first_of_run, np.maximum(words, 0), 1)
+        return np.maximum(np.cumsum((begins | broken) & ordinary, 1) - 1, 0)
+
+
+def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(N,) by how much units in random order, taken until they have a number of tokens, exceed it on average.
+
+    It is (sum s^2 / sum s - 1) / 2 over the sizes s of a row's units (Feller 1971, An Introduction to Probability
+    Theory and Its Applications II, section XI.4), where the number is large beside s.
+
+    Args:
+        units: (N, T) the unit of each place.
+        ordinary: (N, T) which places count.
+    """
+    count, length = units.shape
+    flat = (units + length * np.arange(count)[:, None])[ordinary]
+    sizes = np.bincount(flat, minlength=count * length).reshape(count, length)
+    result: NDArray[np.float64] = ((sizes**2).sum(1) / np.maximum(sizes.sum(1), 1) - 1) / 2
+    return np.maximum(result, 0)
 
 
 def _runs_of_tokens(
