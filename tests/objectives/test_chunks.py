@@ -128,7 +128,7 @@ def test_rows_of_whole_sentences_hold_the_whole_text(corpus):
         FullSentencesConfig(length=48, isolate=True),
         DocSentencesConfig(length=48),
     ):
-        format = config.build(split, tokenizer, False, None)
+        format = config.build(split, tokenizer, "ends", None)
         indices = np.arange(format.size)
         examples = format.examples(indices, Draws(0, np.zeros_like(indices), indices))
         real = examples.documents > 0
@@ -168,7 +168,7 @@ def test_short_rows_are_as_many_as_wanted_and_of_all_lengths(find):
 
 def test_pairs_are_made_of_short_chunks(corpus):
     sizes = [
-        SegmentPairConfig(length=64, short=short).build(corpus.train, corpus.tokenizer, False, None).tokens_per_example
+        SegmentPairConfig(length=64, short=short).build(corpus.train, corpus.tokenizer, "ends", None).tokens_per_example
         for short in (0.0, 0.5, 1.0)
     ]
     assert sizes == sorted(sizes, reverse=True)
@@ -217,7 +217,7 @@ def test_an_index_made_part_by_part_is_that_of_the_whole_text(corpus, find):
 def test_rows_that_cross_documents_hold_the_whole_text_of_every_part(corpus):
     split = corpus.train
     with patch.object(store, "INDEXED_AT_ONCE", len(split.tokens) // 7):
-        format = FullSentencesConfig(length=48).build(split, corpus.tokenizer, False, None)
+        format = FullSentencesConfig(length=48).build(split, corpus.tokenizer, "ends", None)
     first, last = format.starts, format.stops
     assert np.array_equal(first[1:], last[:-1])
     assert (first[0], last[-1]) == (0, len(split.tokens))

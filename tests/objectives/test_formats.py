@@ -27,7 +27,7 @@ def stream(corpus):
 
 
 def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(corpus):
-    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=True)
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="documents")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     real = examples.documents > 0
     text = stream(corpus)
@@ -39,7 +39,7 @@ def test_running_blocks_hold_the_whole_text_once_and_every_token_is_a_target(cor
 
 @pytest.mark.parametrize("context", [1, 12, 31])
 def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
-    format = BlocksConfig(length=32, context=context).build(corpus.train, corpus.tokenizer, running=True)
+    format = BlocksConfig(length=32, context=context).build(corpus.train, corpus.tokenizer, marks="documents")
     indices = np.arange(format.size)
     examples = format.examples(indices, draws_for(format.size))
     real = examples.documents > 0
@@ -54,18 +54,18 @@ def test_what_is_only_read_was_a_target_in_the_row_before(corpus, context):
 
 
 def test_blocks_tell_documents_apart(corpus):
-    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=True)
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="documents")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     begins = (examples.ids == corpus.tokenizer.separator) & (examples.documents > 0)
     begins[:, 0] = False
     changes = np.diff(examples.documents, axis=1, prepend=examples.documents[:, :1]) == 1
     assert np.array_equal(begins, changes)
-    joined = BlocksConfig(length=32, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    joined = BlocksConfig(length=32, isolate=False).build(corpus.train, corpus.tokenizer, marks="documents")
     assert set(np.unique(joined.examples(np.arange(joined.size), draws_for(joined.size)).documents)) <= {0, 1}
 
 
 def test_wrapped_blocks_stand_between_start_and_separator(corpus):
-    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, running=False)
+    format = BlocksConfig(length=32).build(corpus.train, corpus.tokenizer, marks="ends")
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     assert (examples.ids[:, 0] == corpus.tokenizer.start).all()
     last = (examples.documents > 0).sum(1) - 1
@@ -163,7 +163,7 @@ def test_next_sentence_prediction_refuses_a_single_document(tmp_path):
 
 
 def test_full_rows_are_cut_where_a_sentence_starts_else_a_word(corpus):
-    format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, False, None)
+    format = SegmentPairConfig(length=24).build(corpus.train, corpus.tokenizer, "ends", None)
     examples = format.examples(np.arange(format.size), draws_for(format.size))
     assert examples.relation is None
     assert (examples.documents > 0).sum(1).max() == 24

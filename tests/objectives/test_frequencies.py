@@ -44,10 +44,10 @@ def built(corpus, kind, model="bert-tiny", **options):
     return config.build(MODELS[model], corpus.tokenizer.size + config.extra_tokens)
 
 
-def drawn(corpus, objective, rows, epoch, running=False):
+def drawn(corpus, objective, rows, epoch, marks="ends"):
     """All rows of an epoch before and after an objective has drawn its targets, and the targets."""
     relation = objective if rows.pairs and hasattr(objective, "arrange") else None
-    format = rows.build(corpus.train, corpus.tokenizer, running, relation)
+    format = rows.build(corpus.train, corpus.tokenizer, marks, relation)
     indices = np.arange(format.size)
     draws = Draws(0, np.full(len(indices), epoch), indices)
     before = format.examples(indices, draws)
@@ -259,7 +259,7 @@ def test_spans_are_as_long_as_all_ways_to_cut_make_them(text, rate, span):
     noise, spans = (int(count[0]) for count in objective.counts(np.array([rows.length])))
     lengths = []
     for epoch in range(3):
-        before, after, targets = drawn(text, objective, rows, epoch, running=True)
+        before, after, targets = drawn(text, objective, rows, epoch, marks="none")
         full = np.flatnonzero((before.documents > 0).all(1))
         assert objective.lengths(rows.length) == (after.source_ids.shape[1], after.ids.shape[1])
         labels = np.full(after.ids.shape, -1)
@@ -279,7 +279,7 @@ def test_denoising_hides_its_share_in_spans_of_poisson_lengths(text):
     objective = built(text, "denoising", "t5-tiny", permute=False)
     rows, masks = BlocksConfig(length=128, isolate=False), []
     for epoch in range(3):
-        before, after, _ = drawn(text, objective, rows, epoch, running=True)
+        before, after, _ = drawn(text, objective, rows, epoch, marks="none")
         assert after.ids.shape[1] == rows.length + 1
         assert after.source_ids.shape[1] <= -(-(rows.length + 1) // 8) * 8
         masked = after.source_real & (after.source_ids == text.tokenizer.mask)

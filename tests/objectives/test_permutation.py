@@ -16,7 +16,7 @@ from bakeoff.training.stages import make_batches
 
 def drawn(corpus, epoch=0, **options):
     objective = PermutationConfig(**options).build(shrink("xlnet-tiny").model, corpus.tokenizer.size)
-    pairs = SegmentPairConfig(length=40).build(corpus.train, corpus.tokenizer, False, None)
+    pairs = SegmentPairConfig(length=40).build(corpus.train, corpus.tokenizer, "ends", None)
     indices = np.arange(pairs.size)
     draws = Draws(0, np.full(len(indices), epoch), indices)
     examples = pairs.examples(indices, draws)

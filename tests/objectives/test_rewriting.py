@@ -21,7 +21,7 @@ def rewritten(corpus, config, length=48, seed=0):
     """Every row of the corpus, before and after: texts, sources and targets as lists without padding."""
     model = shrink("t5-tiny").model
     objective = config.build(model, corpus.tokenizer.size + config.extra_tokens)
-    blocks = BlocksConfig(length=length, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    blocks = BlocksConfig(length=length, isolate=False).build(corpus.train, corpus.tokenizer, marks="none")
     indices = np.arange(blocks.size)
     draws = Draws(seed, np.zeros(len(indices), np.int64), indices)
     examples = blocks.examples(indices, draws)
@@ -118,8 +118,7 @@ def test_denoising_hides_tokens_of_whole_sentences_in_disorder(corpus, rate, per
         assert source.pop() == end
         sentences = [[]]
         for here, place in enumerate(places):
-            opens = place in starts if place >= 0 else here + 1 < len(places)  # a separator goes with what is behind it
-            if opens and sentences[-1] and (place < 0 or here == 0 or places[here - 1] >= 0):
+            if place in starts and sentences[-1]:
                 sentences.append([])
             sentences[-1].append(here)
         found = [order.index(sentence[0]) for sentence in sentences]
@@ -140,7 +139,7 @@ def test_denoising_hides_tokens_of_whole_sentences_in_disorder(corpus, rate, per
 
 def shuffles(corpus, objective):
     """Of each row of `rewritten` the places in the text, and the order of the row's places that was drawn."""
-    blocks = BlocksConfig(length=64, isolate=False).build(corpus.train, corpus.tokenizer, running=True)
+    blocks = BlocksConfig(length=64, isolate=False).build(corpus.train, corpus.tokenizer, marks="none")
     indices = np.arange(blocks.size)
     draws = Draws(0, np.zeros_like(indices), indices)
     examples = blocks.examples(indices, draws)
@@ -166,3 +165,37 @@ def test_what_makes_no_sense_is_refused(name, changes, reason):
 
     with pytest.raises(UserError, match=reason):
         build_on_meta(load_recipe(name, changes), 100)
+
+
+@pytest.mark.parametrize("config", [SpanCorruptionConfig(), DenoisingConfig(), PrefixLanguageModelConfig()])
+def test_nothing_but_text_is_read_and_written(corpus, config):
+    """No separator between documents, which would be hidden like a word, and written where the text does not end."""
+    _, texts, sources, labels = rewritten(corpus, config)
+    assert np.array_equal(np.concatenate(texts), corpus.train.tokens)
+    assert len(corpus.train.documents) > 2
+    for part in (*sources, *labels):
+        assert part[-1] == corpus.tokenizer.separator
+        assert corpus.tokenizer.separator not in part[:-1]
+
+
+def test_the_first_and_the_last_mask_stand_for_nothing_equally_often(corpus):
+    """Of masks with text on both sides, so that it is seen what is missing."""
+    objective = DenoisingConfig().build(shrink("bart-tiny").model, 200)
+    count, length, mask = 20_000, 60, 7
+    text = np.broadcast_to(1000 + np.arange(length), (count, length))
+    draws = Draws(0, np.zeros(count, np.int64), np.arange(count))
+    source, real = objective.infill(text, np.full(count, length), mask, draws)
+    missing = {"first": [], "last": []}
+    for row, own in zip(source, real, strict=True):
+        row = row[own]
+        (masks,) = np.nonzero(row == mask)
+        inside = masks[(masks > 0) & (masks < len(row) - 1)]
+        alone = inside[(row[inside - 1] != mask) & (row[inside + 1] != mask)]
+        if len(alone) >= 2:
+            for name, place in (("first", alone[0]), ("last", alone[-1])):
+                missing[name].append(row[place + 1] - row[place - 1] - 1)
+    first, last = (np.array(missing[name]) for name in ("first", "last"))
+    assert len(first) > count / 2
+    share = (first == 0).mean()
+    assert (last == 0).mean() == pytest.approx(share, abs=5 * np.sqrt(2 * share / len(first)))
+    assert first.mean() == pytest.approx(last.mean(), abs=5 * np.sqrt(2 * first.var() / len(first)))

@@ -83,7 +83,7 @@ class RowReader:
                 relations[objective.name] = cast(Relation, objective).labels[labels[0]]
                 continue
             targets[objective.name] = len(labels)
-            if config.running:
+            if config.row_marks != "ends":
                 context = int(slots[0]) // self.recipe.model.directions if len(slots) else tokens
                 following += self._following(objective.name, slots, labels, ids[:tokens])
             else:

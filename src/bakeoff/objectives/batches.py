@@ -18,6 +18,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.example import Format
+from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.lanes import Lanes
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
 from bakeoff.objectives.pairs import Relation, SentencePairConfig
@@ -66,8 +67,8 @@ class Batches:
         self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
-        running = any(config.running for config in configs)
-        self.format: Format = input_config.build(split, tokenizer, running, related[0] if related else None)
+        marks: RowMarks = next((config.row_marks for config in configs if config.row_marks != "ends"), "ends")
+        self.format: Format = input_config.build(split, tokenizer, marks, related[0] if related else None)
         self.parallel = input_config.parallel
         if self.format.size == 0:
             raise UserError(_nothing(input_config, bool(related)))

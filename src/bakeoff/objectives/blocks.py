@@ -10,15 +10,16 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples, Format
-from bakeoff.objectives.input_config import InputBaseConfig
+from bakeoff.objectives.input_config import InputBaseConfig, RowMarks
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.stream import Stream
 
 
 class BlocksConfig(InputBaseConfig):
-    """Contiguous text in which every document begins with the separator; no token is lost.
+    """Contiguous text; no token is lost.
 
-    For objectives that are not causal rows have [CLS] and [SEP] at their ends.
+    Every document begins with the separator, and for objectives that are not causal rows have [CLS] and [SEP] at their
+    ends. Objectives that make a source and a target of the text are given it without either.
     """
 
     format: Literal["blocks"] = "blocks"
@@ -52,19 +53,19 @@ class BlocksConfig(InputBaseConfig):
         """As configured."""
         return self.isolate
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None = None) -> "Blocks":
-        """The format over a split; `running`: rows are the bare text, each row continuing the last one."""
-        return Blocks(self, split, tokenizer, running)
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None = None) -> "Blocks":
+        """The format over a split."""
+        return Blocks(self, split, tokenizer, marks)
 
 
 class Blocks(Format):
     """Rows cut from the stream."""
 
-    def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, running: bool) -> None:
-        self.stream = Stream(split, tokenizer, config.isolate)
-        self.running = running
+    def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
+        self.stream = Stream(split, tokenizer, config.isolate, marked=marks != "none")
+        self.running = marks != "ends"
         self.context = config.context
-        self.length = config.length if running else config.length - 2
+        self.length = config.length if self.running else config.length - 2
         self.step = self.length - self.context
         self.advance = config.length if config.recurrent else None
         if config.recurrent:  # whole rows only, for padding would be remembered; what is left over is not read

@@ -11,6 +11,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
+from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 
@@ -24,7 +25,7 @@ class LanguageModelConfig(ObjectiveConfig):
     are left out; where none remains the head is an untied one."""
     bias: bool = False
     """Tokens have a bias each in their score; with an adaptive softmax only those below the first cutoff."""
-    running: ClassVar[bool] = True
+    row_marks: ClassVar[RowMarks] = "documents"
 
     @model_validator(mode="after")
     def _cutoffs_of_an_adaptive_softmax(self) -> Self:

@@ -10,6 +10,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples, Format
+from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.pairs import PairConfig, Relation
 from bakeoff.objectives.stream import Stream
 
@@ -50,7 +51,7 @@ class ContinuedPairConfig(PairConfig):
         """Two, if `backwards`."""
         return 2 if self.backwards else 1
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None) -> "ContinuedPairs":
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "ContinuedPairs":
         """The format over a split; no objective arranges its segments."""
         return ContinuedPairs(self, split, tokenizer)
 

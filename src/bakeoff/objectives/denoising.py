@@ -65,10 +65,7 @@ class Denoising:
     ) -> NDArray[np.int64]:
         """(N, L) places of the text in the order of the shuffled sentences, padding last."""
         length = sources.shape[1]
-        # A separator, which comes from no place of the text, goes with the sentence behind it.
-        following = np.where(sources >= 0, sources, np.iinfo(np.int64).max)
-        following = np.minimum.accumulate(following[:, ::-1], axis=1)[:, ::-1]
-        owner = np.searchsorted(np.asarray(split.sentences), following, side="right")
+        owner = np.searchsorted(np.asarray(split.sentences), sources, side="right")
         new = np.pad(owner[:, 1:] != owner[:, :-1], ((0, 0), (1, 0)), constant_values=False)
         sentence = np.cumsum(new, 1)  # (N, L) counted from 0 in each row
         keys = np.take_along_axis(draws.words("sentence order", length).astype(np.int64), sentence, 1)
@@ -89,6 +86,9 @@ class Denoising:
         lengths = np.where(used, np.minimum(drawn, hidden[:, None] - before), 0)
         lengths[:, -1] += hidden - lengths.sum(1)  # hardly ever: the numbers drawn were not enough
         spans = np.maximum(used.sum(1), hidden > 0)
+        # In another order: the last one, cut short and never empty, is not to be always the row's last.
+        order = np.where(np.arange(lengths.shape[1]) < spans[:, None], draws.words("span order", lengths.shape[1]), -1)
+        lengths = np.take_along_axis(lengths, np.argsort(-order.astype(np.int64), axis=1, kind="stable"), 1)
         slots = real - hidden + spans  # (N,) tokens that stay, and masks
         width = int(slots.max(initial=1))
         words = draws.words("span places", width).astype(np.int64)

@@ -1,17 +1,21 @@
 """What the configs of all input formats have in common."""
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from bakeoff.config import Config
 
+RowMarks = Literal["ends", "documents", "none"]
+"""Special tokens in rows of text: [CLS] and [SEP] at a row's ends and a separator between documents; a separator before
+each document, each row continuing the last one; or none, documents following each other like sentences."""
+
 
 class InputBaseConfig(Config):
     """How rows are made of a corpus, before any objective has chosen its targets.
 
-    Its `build(split, tokenizer, running, relation)` lays the format over one part of a corpus. `running` asks for the
-    bare text, each row continuing the last one (for causal objectives); `relation` arranges the segments of pairs.
+    Its `build(split, tokenizer, marks, relation)` lays the format over one part of a corpus. `marks` are the special
+    tokens that a text's rows get; `relation` arranges the segments of pairs.
     """
 
     length: int = Field(gt=2)

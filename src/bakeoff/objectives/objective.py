@@ -14,6 +14,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
+from bakeoff.objectives.input_config import RowMarks
 
 
 @dataclass(frozen=True)
@@ -48,8 +49,8 @@ class ObjectiveConfig(Config):
     """Factor of this objective's mean loss in the sum."""
     relates_segments: ClassVar[bool] = False
     """The objective arranges the segments of a pair and labels them."""
-    running: ClassVar[bool] = False
-    """The objective needs bare running text, without [CLS] and [SEP] at the ends of a row."""
+    row_marks: ClassVar[RowMarks] = "ends"
+    """The special tokens that the objective's rows have; running text has none at a row's ends."""
 
     @property
     def versions(self) -> int | None:

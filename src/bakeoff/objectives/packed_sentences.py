@@ -11,7 +11,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import mean_length, packed_sentences
 from bakeoff.objectives.example import Examples, Format
-from bakeoff.objectives.input_config import InputBaseConfig
+from bakeoff.objectives.input_config import InputBaseConfig, RowMarks
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.stream import Stream
 
@@ -26,7 +26,9 @@ class PackedSentencesConfig(InputBaseConfig):
     """Rows go on with the next document."""
     uneven: ClassVar[bool] = True
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None) -> "PackedSentences":
+    def build(
+        self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None
+    ) -> "PackedSentences":
         """The format over a split."""
         longest = self.length - SPECIAL_TOKENS
         chunks = split.index(

@@ -13,7 +13,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
 from bakeoff.objectives.example import Examples, Format
-from bakeoff.objectives.input_config import InputBaseConfig
+from bakeoff.objectives.input_config import InputBaseConfig, RowMarks
 
 SPECIAL_TOKENS = 3
 """[CLS] and two [SEP] in every row."""
@@ -41,7 +41,7 @@ class SegmentPairConfig(PairConfig):
     short: float = Field(default=0.0, ge=0, le=1)
     """Share of the rows that are shorter, their lengths drawn evenly from 2 tokens on; BERT's code has 0.1."""
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: "Relation | None") -> "SegmentPairs":
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
         find = full_chunks if relation is None else sentence_chunks
@@ -56,7 +56,7 @@ class SentencePairConfig(PairConfig):
     format: Literal["sentence_pair"] = "sentence_pair"
     """The format's name."""
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: "Relation | None") -> "SegmentPairs":
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
         chunks = split.index(

@@ -10,7 +10,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.objectives.example import Examples, Format
-from bakeoff.objectives.input_config import InputBaseConfig
+from bakeoff.objectives.input_config import InputBaseConfig, RowMarks
 from bakeoff.objectives.pairs import Relation
 from bakeoff.objectives.token_batches import padded_length
 
@@ -26,7 +26,9 @@ class ParallelConfig(InputBaseConfig):
     parallel: ClassVar[bool] = True
     uneven: ClassVar[bool] = True
 
-    def build(self, split: Split, tokenizer: Tokenizer, running: bool, relation: Relation | None = None) -> "Parallel":
+    def build(
+        self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None = None
+    ) -> "Parallel":
         """The format over a split of pairs.
 
         Raises:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
+from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 
 ROUNDED = 8
@@ -19,7 +20,7 @@ ROUNDED = 8
 class SequenceToSequenceConfig(ObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
 
-    running: ClassVar[bool] = True
+    row_marks: ClassVar[RowMarks] = "none"
     rewrites: ClassVar[bool] = True
     writes: ClassVar[bool] = True
 

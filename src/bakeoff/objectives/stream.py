@@ -1,4 +1,7 @@
-"""The text as one stream: document d takes places documents[d] + d to documents[d + 1] + d, a separator first."""
+"""The text as one stream: document d takes places documents[d] + d to documents[d + 1] + d, a separator first.
+
+Or places documents[d] to documents[d + 1] - 1, without separators.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,21 +20,23 @@ class Stream:
         split: the text.
         tokenizer: its tokenizer.
         isolate: documents that share a row are told apart.
+        marked: a separator stands before each document.
     """
 
-    def __init__(self, split: Split, tokenizer: Tokenizer, isolate: bool) -> None:
+    def __init__(self, split: Split, tokenizer: Tokenizer, isolate: bool, marked: bool = True) -> None:
         self.split, self.tokenizer, self.isolate = split, tokenizer, isolate
         count = len(split.documents) - 1
-        self.starts = np.asarray(split.documents[:-1]) + np.arange(count)  # of documents, in the stream
-        self.total = len(split.tokens) + count
+        self.marks = int(marked)  # separators before each document
+        self.starts = np.asarray(split.documents[:-1]) + self.marks * np.arange(count)  # of documents, in the stream
+        self.total = len(split.tokens) + self.marks * count
 
     def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
         """Where tokens of the text stand in the stream."""
-        return tokens + np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
+        return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 
     def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The tokens of the text at places of the stream; for a separator the one before it, or the first of all."""
-        return np.maximum(places - np.searchsorted(self.starts, places, side="right"), 0)
+        return np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
 
     def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
         """What stands at some places.
@@ -45,8 +50,8 @@ class Stream:
             there is nothing; and places in the text, -1 for separators and where there is nothing.
         """
         owners = np.searchsorted(self.starts, places, side="right") - 1
-        sources = places - owners - 1
-        sources[(places == self.starts[owners]) | (places >= ends)] = -1
+        sources = places - self.marks * (owners + 1)
+        sources[((self.marks > 0) & (places == self.starts[owners])) | (places >= ends)] = -1
         ids = np.where(sources >= 0, self.split.tokens[np.maximum(sources, 0)], self.tokenizer.separator)
         documents = (owners - owners[:, :1] + 1) if self.isolate else np.ones(ids.shape)
         return ids.astype(np.int64), np.where(places >= ends, 0, documents).astype(np.int32), sources
