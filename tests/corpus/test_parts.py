@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.corpus import parts as parts_module
+from bakeoff.corpus import sampling
 from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
@@ -149,7 +150,8 @@ def test_parts_are_balanced(tmp_path):
     assert max(part["tokens"] for part in made) < 1.1 * min(part["tokens"] for part in made)
 
 
-def test_a_tokenizer_and_many_files_need_no_reading_of_the_whole(tmp_path, tokenizer_file):
+def test_a_tokenizer_and_many_files_need_no_reading_of_the_whole(tmp_path, tokenizer_file, monkeypatch):
+    monkeypatch.setattr(sampling, "SURVEYED_DOCUMENTS", 300)
     texts = [jsonl(tmp_path / f"{i:02}.jsonl", [f"Document {i} {j} of many." for j in range(50)]) for i in range(24)]
     calls = []
     options = {"tokenizer": tokenizer_file, "workers": 0}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.corpus import sampling
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.sentences import RULE
 from bakeoff.corpus.store import Corpus
@@ -217,3 +218,30 @@ def test_memory_is_bounded_for_a_line_of_50_megabytes(tmp_path):
     command = [sys.executable, "-c", MEASURE, str(tmp_path / "a.txt"), str(tmp_path / "corpus")]
     megabytes = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     assert megabytes < 500
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_share_that_is_held_out_is_the_one_asked_for(tmp_path, seed):
+    """Also of some hundred documents of very different lengths; at least two of them, for pairs of two documents."""
+    generator = np.random.default_rng(seed)
+    sizes = np.exp(generator.normal(4, 1, 300)).astype(int) + 1  # 2 to some 1,000 words
+    documents = [f"{number} " + "word " * size for number, size in enumerate(sizes)]
+    file = _jsonl(tmp_path / "a.jsonl", documents)
+    for share in (0.01, 0.05):
+        corpus = prepare(file, tmp_path / f"corpus{share}", tokenizer=BYTES, validation=share, seed=seed)
+        held_out = corpus.validation.bytes / (corpus.train.bytes + corpus.validation.bytes)
+        assert held_out == pytest.approx(share, rel=0.35)
+        assert corpus.manifest.validation_unit == "documents"
+        assert len(corpus.validation.documents) - 1 >= 2
+    # Less than two documents hold.
+    corpus = prepare(file, tmp_path / "two", tokenizer=BYTES, validation=0.0001, seed=seed)
+    assert len(corpus.validation.documents) - 1 == 2
+
+
+def test_of_very_many_documents_each_is_held_out_by_itself(tmp_path, monkeypatch):
+    monkeypatch.setattr(sampling, "SURVEYED_DOCUMENTS", 300)
+    file = _jsonl(tmp_path / "a.jsonl", [f"Document {number} of many." for number in range(3000)])
+    corpus = prepare(file, tmp_path / "corpus", tokenizer=BYTES, validation=0.1)
+    assert 300 - 5 * 16.4 < len(corpus.validation.documents) - 1 < 300 + 5 * 16.4  # binomial
+    corpus = prepare(file, tmp_path / "two", tokenizer=BYTES, validation=1e-9)
+    assert len(corpus.validation.documents) - 1 >= 2

@@ -108,7 +108,9 @@ class Planner:
         files = files and len(reader.files) >= _FILES * parts
         cuts = Cuts() if parts > 1 and not files else None
         pieces: Iterator[Piece] = shown.phase("reading", reader)
-        found = survey(pieces if selection is None else selection.keep(pieces), seed, sample, cuts)
+        found = survey(
+            pieces if selection is None else selection.keep(pieces), self.options["validation"], seed, sample, cuts
+        )
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
         if parts > 1 and found.documents < FEWEST_DOCUMENTS:

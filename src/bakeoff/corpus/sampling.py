@@ -12,6 +12,11 @@ from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, Place
 TRAIN, VALIDATION = 0, 1
 FEWEST_DOCUMENTS = 200
 """With fewer documents, runs of paragraphs are held out instead of whole documents."""
+SURVEYED_DOCUMENTS = 10_000
+"""Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Of
+more, each is held out or not by itself, and chance evens out."""
+FEWEST_HELD_OUT = 2
+"""Documents that are held out at least: pairs of text from two documents are measured on them too."""
 _IDENTITY = 1 << 16  # characters from the beginning of a document that stand for it
 _MOST_RUNS = 64
 _MOST_MARKS = 1 << 14
@@ -64,12 +69,12 @@ class Sample:
 
 
 class Survey(NamedTuple):
-    """What the first look has found. Complete where there are fewer than `FEWEST_DOCUMENTS` documents."""
+    """What the first look has found. Complete where there are no more than `SURVEYED_DOCUMENTS` documents."""
 
     documents: int
     pieces: int
     characters: int
-    smallest: int  # hash of the document, among the first ones, that is held out first
+    threshold: int  # documents whose hash is smaller are held out
 
 
 class Mark(NamedTuple):
@@ -109,39 +114,66 @@ class Cuts:
         return starts
 
 
-def survey(pieces: Iterable[Piece], seed: int, sample: Sample | None, cuts: Cuts | None = None) -> Survey:
+def survey(
+    pieces: Iterable[Piece], validation: float, seed: int, sample: Sample | None, cuts: Cuts | None = None
+) -> Survey:
     """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
 
     Args:
         pieces: the text.
+        validation: share of the text to hold out, between 0 and 1.
         seed: key of the hashes that choose held-out documents.
         sample: takes all pieces.
         cuts: takes all places of documents.
     """
     documents = characters = count = 0
-    smallest = _HASHES
+    known: dict[int, int] = {}  # by the hashes of the first documents their characters, those of copies together
     opening: list[str] = []
     length = 0
     for piece in pieces:
         if piece.opens == DOCUMENT:
             if opening:
-                smallest = min(smallest, _identity(opening, seed))
+                identity = _identity(opening, seed)
+                known[identity] = known.get(identity, 0) + length
                 opening, length = [], 0
             documents += 1
             if cuts is not None and piece.place is not None:
                 cuts.add(Mark(piece.place, count, characters))
-            elif documents > FEWEST_DOCUMENTS and sample is None:
+            elif documents > SURVEYED_DOCUMENTS and sample is None:
                 break
-        if documents <= FEWEST_DOCUMENTS and length < _IDENTITY:
-            opening.append(piece.text)
+        if documents <= SURVEYED_DOCUMENTS:
+            if length < _IDENTITY:
+                opening.append(piece.text)
             length += len(piece.text)
         count += 1
         characters += len(piece.text)
         if sample is not None:
             sample.add(piece.text)
     if opening:
-        smallest = min(smallest, _identity(opening, seed))
-    return Survey(documents, count, characters, smallest)
+        identity = _identity(opening, seed)
+        known[identity] = known.get(identity, 0) + length
+    threshold = _threshold(sorted(known.items()), validation, documents <= SURVEYED_DOCUMENTS)
+    return Survey(documents, count, characters, threshold)
+
+
+def _threshold(known: list[tuple[int, int]], validation: float, complete: bool) -> int:
+    """The hash below which documents are held out.
+
+    Args:
+        known: the first documents, smallest hash first: hashes, and their characters.
+        validation: share of the text to hold out.
+        complete: there are no others.
+    """
+    if not complete:
+        return max(int(validation * _HASHES), known[:FEWEST_HELD_OUT][-1][0] + 1)
+    wanted = validation * sum(size for _, size in known)
+    held = 0
+    for count, (identity, size) in enumerate(known):
+        nearer_without = held + size - wanted > wanted - held
+        if count >= FEWEST_HELD_OUT and (held >= wanted or nearer_without):
+            return identity
+        held += size
+    return _HASHES
 
 
 def assign(pieces: Iterable[Piece], found: Survey, validation: float, seed: int) -> Assigned:
@@ -158,9 +190,7 @@ def assign(pieces: Iterable[Piece], found: Survey, validation: float, seed: int)
     """
     if found.documents < FEWEST_DOCUMENTS:
         return _by_run(pieces, _windows(found, validation, seed))
-    # At least one of the documents that were seen is held out, however few that would be by chance.
-    threshold = max(int(validation * _HASHES), found.smallest + 1)
-    return _by_document(pieces, lambda opening: _identity(opening, seed) < threshold)
+    return _by_document(pieces, lambda opening: _identity(opening, seed) < found.threshold)
 
 
 def _identity(opening: list[str], seed: int) -> int:
