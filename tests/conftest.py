@@ -75,6 +75,23 @@ def corpus(text_folder, tmp_path_factory):
     )
 
 
+@pytest.fixture(scope="session")
+def other(corpus, tmp_path_factory):
+    """Another corpus with the same tokenizer."""
+    folder = tmp_path_factory.mktemp("other")
+    made = sentences(400, seed=9)
+    lines = [" ".join(made[start : start + 8]) for start in range(0, len(made), 8)]
+    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    tokenizer = corpus.path / "tokenizer.json"
+    return prepare([folder], folder / "corpus", tokenizer=tokenizer, document_per_line=True, workers=0, validation=0.1)
+
+
+@pytest.fixture(scope="session")
+def mixture(corpus, other):
+    """Both in one, as a training names it."""
+    return f"{corpus.path}:0.7,{other.path}:0.3"
+
+
 DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 
 

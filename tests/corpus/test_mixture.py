@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.conftest import sentences, shrink, without_dropout
+from tests.conftest import shrink, without_dropout
 from tests.training.test_pretrain import interrupt_at
 
 import bakeoff
@@ -21,22 +21,6 @@ from bakeoff.recipe import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
-
-
-@pytest.fixture(scope="module")
-def other(corpus, tmp_path_factory):
-    """Another corpus with the same tokenizer."""
-    folder = tmp_path_factory.mktemp("other")
-    made = sentences(400, seed=9)
-    lines = [" ".join(made[start : start + 8]) for start in range(0, len(made), 8)]
-    (folder / "text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    tokenizer = corpus.path / "tokenizer.json"
-    return prepare([folder], folder / "corpus", tokenizer=tokenizer, document_per_line=True, workers=0, validation=0.1)
-
-
-@pytest.fixture(scope="module")
-def mixture(corpus, other):
-    return f"{corpus.path}:0.7,{other.path}:0.3"
 
 
 def batches_on(corpus, name="gpt-tiny", seed=0, held_out=False, **changes):

@@ -14,16 +14,34 @@ def batches(corpus, name="bert-tiny", seed=0, **changes):
     return make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed)
 
 
+def tensors(batch):
+    """All tensors of a batch by their names, None for those that it lacks."""
+    return {
+        **{name: getattr(batch, name) for name in ("ids", "segments", "real", "documents", "backwards")},
+        "source": batch.source and batch.source.ids,
+        "source's real": batch.source and batch.source.real,
+        "positions": batch.queries and batch.queries.positions,
+        "visible": batch.queries and batch.queries.visible,
+        **{f"{name}'s rows": rows for name, (rows, _) in batch.targets.items()},
+        **{f"{name}'s labels": labels for name, (_, labels) in batch.targets.items()},
+    }
+
+
+def equal(first, second):
+    """Whether two tensors, either of which may be None, hold the same numbers."""
+    return first is second if first is None or second is None else torch.equal(first, second)
+
+
 def same(first, second):
     """Whether two lists of parts hold the same numbers."""
     if len(first) != len(second):
         return False
     for a, b in zip(first, second, strict=True):
-        tensors = [(a.ids, b.ids), (a.segments, b.segments), (a.real, b.real), (a.documents, b.documents)]
-        tensors += [(a.targets[name][i], b.targets[name][i]) for name in a.targets for i in (0, 1)]
-        for x, y in tensors:
-            if (x is None) != (y is None) or (x is not None and not torch.equal(x, y)):
-                return False
+        one, other = tensors(a), tensors(b)
+        if (a.tokens, a.advance, one.keys()) != (b.tokens, b.advance, other.keys()):
+            return False
+        if not all(equal(one[name], other[name]) for name in one):
+            return False
     return True
 
 

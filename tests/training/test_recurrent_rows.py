@@ -1,5 +1,7 @@
 """Rows that continue each other: what is remembered from step to step, and where each row goes on."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -114,6 +116,35 @@ def test_the_parts_of_a_batch_do_not_matter(name, corpus):
     for key, tensor in tensors.items():
         assert len(tensor) == 8
         torch.testing.assert_close(tensor, other_tensors[key], atol=1e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_what_is_remembered_moves_to_other_parts(name, corpus):
+    """Each lane takes its own with it, to whatever part, or worker, has the lane from then on."""
+
+    def trained(module, memory, micro_batch, step):
+        recipe, _, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
+        optimizer = recipe.training.optimizer.build(module)
+        return optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+
+    _, module, _ = made(name, corpus)
+    memory = Memory(module.model)
+    for step in range(2):
+        trained(module, memory, 4, step)
+    saved, weights = memory.tensors(), copy.deepcopy(module.state_dict())
+    means = trained(module, memory, 4, 2)
+    for micro_batch in (8, 2, 1):
+        module.load_state_dict(weights)
+        moved = Memory(module.model)
+        moved.load(saved)
+        others = trained(module, moved, micro_batch, 2)
+        assert others.keys() == means.keys()
+        for kind, mean in means.items():
+            torch.testing.assert_close(others[kind], mean, atol=1e-5, rtol=1e-5)
+        assert moved.tensors().keys() == memory.tensors().keys() != set()
+        for key, tensor in memory.tensors().items():
+            torch.testing.assert_close(moved.tensors()[key], tensor, atol=1e-5, rtol=1e-5)
+        assert any(not torch.equal(moved.tensors()[key], tensor) for key, tensor in saved.items())
 
 
 def test_held_out_rows_are_read_in_turn(corpus):

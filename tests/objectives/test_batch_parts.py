@@ -1,0 +1,82 @@
+"""A batch is the same whatever parts it is handed out in: those of one worker, or those that several take."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from tests.conftest import shrink
+from tests.objectives.test_batches import equal, same, tensors
+
+from bakeoff.corpus.mixture import open_corpus
+from bakeoff.objectives.batch import join
+from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.training.stages import make_batches
+
+WORKERS = (1, 2, 4, 8)
+STEPS = (0, 3, 40)  # the last is made with other steps than the first, in another chunk
+ALONE = ["t5-tiny", "bart-tiny", "structbert-tiny", "gpt-tiny", "elmo-tiny", "roberta-tiny"]
+CASES = [*ALONE, "xlnet-tiny", "transformer-xl-tiny", "gpt-tiny on a mixture", "bart-tiny on a mixture", "translation"]
+
+
+def parts_for(name, workers, corpus, mixture, parallel_corpus):
+    """The recipe, its padding, and the batches of the steps, in the parts that so many workers would take."""
+    if name == "translation":
+        sizes = {"training.batch": {"tokens": 160}, "training.micro_batch": {"tokens": 160 // workers}}
+        recipe, text = shrink("transformer-translation-tiny", **sizes), parallel_corpus
+    else:
+        recipe = shrink(name.removesuffix(" on a mixture"), **{"training.micro_batch": 8 // workers})
+        text = open_corpus(mixture) if name.endswith("mixture") else corpus
+    batches = make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
+    found = [batches.step(step) for step in STEPS]
+    for parts in found:
+        assert len(parts) == workers or name == "translation"
+    return recipe, text.tokenizer.pad, found
+
+
+def rows_of(batch, directions):
+    """Each row of a batch alone: its tensors, without what only says that there is nothing, and its targets' places."""
+    own = tensors(batch)
+    real = torch.ones_like(batch.ids) if batch.real is None else batch.real.long()
+    own["segments"] = torch.zeros_like(batch.ids) if batch.segments is None else batch.segments
+    own["documents"] = real if batch.documents is None else batch.documents
+    names = ("ids", "segments", "documents", "backwards", "positions", "visible")
+    slots = directions * (batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1])
+    found = []
+    for row in range(len(batch.ids)):
+        values = {name: own[name][row].tolist() for name in names if own[name] is not None}
+        if batch.source is not None:
+            given = slice(None) if batch.source.real is None else batch.source.real[row]
+            values["source"] = batch.source.ids[row][given].tolist()
+        for name, (places, labels) in batch.targets.items():
+            mine = places // slots == row
+            values[name] = (places[mine] - row * slots).tolist(), labels[mine].tolist()
+        found.append(values)
+    return found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_any_number_of_workers_has_the_same_rows(name, corpus, mixture, parallel_corpus):
+    found = {workers: parts_for(name, workers, corpus, mixture, parallel_corpus) for workers in WORKERS}
+    recipe, _, whole = found[1]
+    for workers in WORKERS[1:]:
+        for one, parts in zip(whole, found[workers][2], strict=True):
+            expected = [row for part in one for row in rows_of(part, recipe.model.directions)]
+            rows = [row for part in parts for row in rows_of(part, recipe.model.directions)]
+            if name.endswith("mixture"):  # whose parts each begin with the rows of the first corpus
+                expected, rows = sorted(expected, key=str), sorted(rows, key=str)
+            assert rows == expected
+            assert sum(part.tokens for part in parts) == sum(part.tokens for part in one)
+            assert {part.advance for part in parts} == {part.advance for part in one}
+            assert all(any(row[kind][0] for row in rows) for kind in one[0].targets)  # there is something to compare
+
+
+@pytest.mark.parametrize("name", [*ALONE, "xlnet-tiny", "translation"])
+def test_parts_joined_are_the_batch(name, corpus, mixture, parallel_corpus):
+    for workers in WORKERS:
+        recipe, pad, found = parts_for(name, workers, corpus, mixture, parallel_corpus)
+        whole = parts_for(name, 1, corpus, mixture, parallel_corpus)[2]
+        for (one,), parts in zip(whole, found, strict=True):
+            turned = None if one.backwards is None else torch.cat([part.backwards for part in parts])
+            assert equal(turned, one.backwards)
+            joined = join([replace(part, advance=None, backwards=None) for part in parts], recipe.model.directions, pad)
+            assert same([replace(joined, advance=one.advance, backwards=one.backwards)], [one])
