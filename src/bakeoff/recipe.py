@@ -106,7 +106,14 @@ class Recipe(Config):
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
         reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
+        reasons += self._unfit_stages()
         reasons += self._uncountable(related)
+        batch = self.training.batch
+        if isinstance(batch, int) and batch % self.input.directions:
+            reasons.append(
+                f"training.batch: {batch} rows cannot be shared between two directions; give an even number, or set "
+                "input.backwards to false"
+            )
         warmup = self.training.schedule.warmup
         if warmup > 1 and self.training.budget.steps is None:
             reasons.append(f"training.schedule.warmup: {warmup:g} steps, but the budget has none; give a share")
@@ -116,6 +123,17 @@ class Recipe(Config):
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
+
+    def _unfit_stages(self) -> list[str]:
+        """Why the rows of a stage of the curriculum are too short for their format."""
+        reasons = []
+        for place, stage in enumerate(self.training.curriculum):
+            where = f"training.curriculum.{place}.length"
+            try:
+                self.input.parse({**self.input.model_dump(), "length": stage.length or self.input.length}, where)
+            except UserError as error:
+                reasons.append(str(error).replace(f"{where}: length: ", f"{where}: "))
+        return reasons
 
     def _uncountable(self, related: Sequence[str]) -> list[str]:
         """Why batches cannot have a number of tokens, if that is asked for."""

@@ -100,6 +100,23 @@ def test_what_makes_no_curriculum_is_refused(stages, message):
         load_recipe("bert-base", {"training.curriculum": stages})
 
 
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("bert-tiny", {}, r"training\.curriculum\.1\.length: input should be greater than 5, not 4$"),
+        (
+            "gpt-tiny",
+            {"input.context": 4},
+            r"training\.curriculum\.1\.length: context: 4 of 4 tokens leave none to predict; give fewer$",
+        ),
+    ],
+)
+def test_rows_that_a_stage_makes_too_short_are_refused_with_the_recipe(name, changes, message):
+    stages = [{"until": 0.2, "length": 64}, {"until": 0.5, "length": 4}]
+    with pytest.raises(UserError, match=message):
+        load_recipe(name, {**changes, "training.curriculum": stages})
+
+
 def test_rows_that_continue_each_other_keep_their_length():
     with pytest.raises(UserError, match="keep their length"):
         load_recipe("transformer-xl-tiny", {"training.curriculum": [{"until": 0.5, "length": 64}]})

@@ -222,9 +222,16 @@ def test_static_masks_take_turns(corpus):
     assert sum(len(versions) == 2 for versions in seen.values()) > 0.9 * size
 
 
-def test_one_direction_alone_is_refused(corpus):
-    with pytest.raises(UserError, match="give an even number"):
-        made("xlnet-tiny", corpus, **{"training.batch": 7})[2].step(0)
+def test_lanes_that_two_directions_cannot_share_are_refused_with_the_recipe():
+    with pytest.raises(UserError, match=r"training\.batch: 7 rows cannot be shared .* give an even number"):
+        load_recipe("xlnet-tiny", {"training.batch": 7})
+    assert load_recipe("xlnet-tiny", {"training.batch": 7, "input.backwards": False}).training.batch == 7
+
+
+@pytest.mark.parametrize("name", [name for name in RECURRENT if name.endswith("-tiny")])
+def test_lanes_have_no_number_of_tokens(name):
+    with pytest.raises(UserError, match="give their number, not tokens"):
+        load_recipe(name, {"training.batch": {"tokens": 4096}, "training.micro_batch": None})
 
 
 def test_more_lanes_than_rows_are_refused(corpus):

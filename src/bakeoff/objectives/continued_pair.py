@@ -34,6 +34,7 @@ class ContinuedPairConfig(PairConfig):
     backwards: bool = True
     """Every other row of a batch reads the text from its end."""
     start_last: ClassVar[bool] = True
+    uneven: ClassVar[bool] = False
 
     @model_validator(mode="after")
     def _room_for_segments(self) -> Self:

@@ -22,16 +22,12 @@ class Lanes:
         seed: where the lanes begin.
 
     Raises:
-        UserError: there are fewer examples than lanes, or lanes for one direction only.
+        UserError: there are fewer examples than lanes.
     """
 
     def __init__(self, format: Format, lanes: int, seed: int) -> None:
         self.size = format.size // format.directions
-        if lanes % format.directions:
-            raise UserError(
-                f"training.batch: {lanes} rows cannot be shared between two directions; give an even number, or set "
-                "input.backwards to false"
-            )
+        assert lanes % format.directions == 0, "the recipe refuses them"
         self.each = lanes // format.directions
         if self.size < self.each:
             raise UserError(
