@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from pydantic import TypeAdapter
 
 from bakeoff.errors import UserError
-from bakeoff.objectives.legality import REFUSALS, TRAITS, legality_table
+from bakeoff.models.blocks import BlockConfig
+from bakeoff.models.mixers import MixerConfig
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.legality import REFUSALS, TRAITS, legality_table, refusal
+from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.recipe import Recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -49,7 +54,16 @@ SAMPLE = [
 ]
 
 
-def recipe(family, block, kind):
+def kinds_of(registry):
+    """The names of what is in a registry, a union of configs told apart by a tag."""
+    described = TypeAdapter(registry).json_schema()
+    names = [member["$ref"].rpartition("/")[2] for member in described["oneOf"]]
+    properties = [described["$defs"][name]["properties"] for name in names]
+    return {each["kind" if "kind" in each else "format"]["const"] for each in properties}
+
+
+def values_of(family, block, kind):
+    """A recipe for an objective, on rows that suit it, as it is written."""
     stack = {"width": 32, "layers": 2, "block": BLOCKS[block]}
     model = {"embedding": {"positions": "none"}}
     if "encoder" in family:
@@ -63,7 +77,7 @@ def recipe(family, block, kind):
     rows = {"format": "segment_pair"} if pairs else {"format": "blocks", "isolate": False}
     if kind == "translation":
         rows = {"format": "parallel"}
-    values = {
+    return {
         "name": "crossed",
         "model": model,
         "input": {**rows, "length": 24},
@@ -75,7 +89,10 @@ def recipe(family, block, kind):
             "budget": {"steps": 3},
         },
     }
-    return Recipe.parse(values, "crossed")
+
+
+def recipe(family, block, kind):
+    return Recipe.parse(values_of(family, block, kind), "crossed")
 
 
 def traits(family, block):
@@ -128,9 +145,20 @@ def test_all_others_are_refused_with_the_reason(family, block):
     refused = [kind for kind in REFUSALS if not legal(family, block, kind)]
     assert refused
     for kind in refused:
+        values = values_of(family, block, kind)
+        rows = TypeAdapter(InputConfig).validate_python(values["input"])
         with pytest.raises(UserError) as caught:
-            recipe(family, block, kind)
-        assert any(reason in str(caught.value) for reason in REFUSALS[kind].values())
+            Recipe.parse(values, "crossed")
+        reason = refusal(kind, ModelConfig.model_validate(values["model"]), rows)
+        assert reason in [REFUSALS[kind].get(trait) for trait in traits(family, block)]
+        assert str(caught.value) == f"crossed: {reason}"
+
+
+def test_these_are_all_mixers_blocks_and_objectives():
+    assert MIXERS.keys() == kinds_of(MixerConfig)
+    assert {block.get("kind", "transformer") for block in BLOCKS.values()} == kinds_of(BlockConfig)
+    assert REFUSALS.keys() == kinds_of(AnyObjectiveConfig)
+    assert kinds_of(InputConfig) <= set(TRAITS)
 
 
 @pytest.mark.parametrize(
