@@ -1,6 +1,7 @@
 import unicodedata
 from hashlib import sha256
 from itertools import product
+from time import perf_counter
 
 import pytest
 from hypothesis import given
@@ -136,6 +137,13 @@ def test_nothing_is_lost_of_any_text(text):
 @given(st.lists(st.sampled_from([sentence for each in SPACED.values() for sentence in each]), min_size=1, max_size=6))
 def test_languages_in_one_paragraph(sentences):
     assert _split(" ".join(sentences)) == sentences
+
+
+def test_a_long_row_of_dots_takes_no_time():
+    """What fills the lines of a table of contents: with every shorter row tried, too, these would take minutes."""
+    started = perf_counter()
+    assert split_sentences("." * 30_000 + "x") == ["." * 30_000 + "x"]
+    assert perf_counter() - started < 10
 
 
 def test_whitespace_alone_opens_no_sentence():

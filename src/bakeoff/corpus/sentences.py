@@ -19,7 +19,7 @@ _CANDIDATE = re.compile(
     f"(?:(?<=[{UNSPACED}])(?!{_ETC})(?:[{UNSPACED}!?…]|{_VERSE}|{_TAIL})*[{_CLOSERS}]*"
     f"|(?<=[^{_NUMBERS}][{WIDE_PERIODS}])(?![{_NUMBERS}])[{WIDE_PERIODS}!?…]*[{_CLOSERS}]*)(?P<sure>)"
     f"|(?<=[!?\u203c\u203d\u2047-\u2049])[!?。！？]*[{_CLOSERS}]*(?=[{WITHOUT_SPACES}])"
-    f"|(?<=[{SPACED}])[{SPACED}]*[{_CLOSERS}]*(?=\\s+[{_OPENERS}]*[^\\s{_OPENERS}])"
+    f"|(?<=[{SPACED}])[{SPACED}]*+[{_CLOSERS}]*+(?=\\s+[{_OPENERS}]*[^\\s{_OPENERS}])"
     ")"
 )
 _NEXT = re.compile(f"\\s*[{_OPENERS}]*(.)", re.DOTALL)
