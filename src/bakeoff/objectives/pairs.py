@@ -26,6 +26,8 @@ class PairConfig(InputBaseConfig):
     """T, tokens in a row, its three special tokens included; shorter rows are padded."""
     pairs: ClassVar[bool] = True
     uneven: ClassVar[bool] = True
+    single: ClassVar[bool] = False
+    """Each segment is one sentence, and so is what an objective puts in its place."""
 
 
 class SegmentPairConfig(PairConfig):
@@ -55,6 +57,7 @@ class SentencePairConfig(PairConfig):
 
     format: Literal["sentence_pair"] = "sentence_pair"
     """The format's name."""
+    single: ClassVar[bool] = True
 
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
@@ -77,6 +80,8 @@ class Pairs:
     """(N,) where the second segment starts."""
     second_length: NDArray[np.int64]
     """(N,) its number of tokens, at least 1."""
+    single: bool = False
+    """Whether each segment is one sentence, else a run of them."""
 
     def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
         """The same with first and second segment exchanged where (N,) chosen."""
@@ -85,6 +90,7 @@ class Pairs:
             np.where(chosen, self.second_length, self.first_length),
             np.where(chosen, self.first, self.second),
             np.where(chosen, self.first_length, self.second_length),
+            self.single,
         )
 
 
@@ -113,7 +119,7 @@ class SegmentPairs(Format):
         """`chunks` (2, n): where they start and where they stop."""
         self.split = split
         self.tokenizer = tokenizer
-        self.length = config.length
+        self.length, self.single = config.length, config.single
         self.relation = relation
         self.sentences = np.asarray(split.sentences)
         self.starts, self.stops = chunks
@@ -133,7 +139,7 @@ class SegmentPairs(Format):
         """Rows for these chunks, cut and arranged anew in every epoch."""
         starts, stops = self.starts[indices], self.stops[indices]
         cuts = self._cuts(starts, stops, draws)
-        pairs = Pairs(starts, cuts - starts, cuts, stops - cuts)
+        pairs = Pairs(starts, cuts - starts, cuts, stops - cuts, self.single)
         labels = None
         if self.relation is not None:
             pairs, labels = self.relation.arrange(pairs, self.split, self.length - SPECIAL_TOKENS, draws)

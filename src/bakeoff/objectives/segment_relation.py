@@ -15,8 +15,11 @@ from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.pairs import Pairs
 
-ATTEMPTS = 4
-"""How many other documents are tried for a replacement that fits."""
+DOCUMENTS = 4
+"""How many other documents are looked at for a replacement."""
+
+PLACES = 16
+"""How many sentences of each of them, any of which it may begin with: of so many one is as long as the original."""
 
 
 class SegmentRelationConfig(ObjectiveConfig):
@@ -129,9 +132,10 @@ def _with_replacements(
 ) -> Pairs:
     """Replace second segments by text from other documents.
 
-    Neither its length nor its end may give the answer away: a replacement is a run of whole sentences about as long as
-    the original, and an original that stays is cut to the length that the replacement would have had. Where nothing
-    that was tried fits into the row, both are cut to half the original's length, inside a sentence.
+    Neither its length nor its end may give the answer away. Of all that is looked at, the sentence, or run of whole
+    sentences, is taken whose length is nearest to the original's; and an original run that stays is cut to the length
+    that the replacement would have had, which seldom is another one. Where nothing fits into the row, both are cut to
+    half the original's length, inside a sentence.
 
     Args:
         name: of the objective.
@@ -154,29 +158,39 @@ def _with_replacements(
     own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]
     # Where text is held out from within documents, the stretches of one are documents side by side.
     stretch, behind = np.searchsorted(originals, own), np.searchsorted(originals, own, side="right")
-    room = longest - pairs.first_length
-    start, length = pairs.second.copy(), np.zeros_like(pairs.second_length)
-    for attempt in range(ATTEMPTS):
-        other = draws.integers(f"document {attempt}", count - (behind - stretch))
+    room, goal = longest - pairs.first_length, pairs.second_length
+    begins, lengths = [], []
+    for number in range(DOCUMENTS):
+        other = draws.integers(f"document {number}", count - (behind - stretch))
         other += np.where(other >= stretch, behind - stretch, 0)
-        first = np.searchsorted(sentences, documents[other])
-        # The last sentence behind which the document is as long as the original, or its first.
-        last = np.searchsorted(sentences, documents[other + 1] - pairs.second_length, side="right") - 1
-        begin = first + draws.integers(f"sentence {attempt}", np.maximum(last - first, 0) + 1)
-        goal = np.minimum(pairs.second_length, documents[other + 1] - sentences[begin])
-        found = _nearest_run(sentences, begin, goal, room)
-        taken = (length == 0) & (found > 0)
-        start[taken], length[taken] = sentences[begin][taken], found[taken]
-    goals = np.minimum(length, pairs.second_length)
-    cut = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), goals, pairs.second_length)
-    nothing = length == 0  # the last sentence that was tried, like all before, is longer than the room
-    half = (pairs.second_length + 1) // 2
-    start, length = np.where(nothing, sentences[begin], start), np.where(nothing, half, length)
+        first, end = np.searchsorted(sentences, documents[other]), documents[other + 1]
+        # The last sentence, or that behind which the document is as long as the original, or its first.
+        last = np.searchsorted(sentences, end - (1 if pairs.single else goal), side="right") - 1
+        among = np.maximum(last - first, 0) + 1
+        begin = first[:, None] + (draws.uniform(f"sentence {number}", PLACES) * among[:, None]).astype(np.int64)
+        begins.append(begin)
+        if pairs.single:
+            lengths.append(sentences[begin + 1] - sentences[begin])
+        else:
+            within = np.minimum(goal[:, None], end[:, None] - sentences[begin])
+            lengths.append(_nearest_run(sentences, begin, within, room[:, None]))
+    # (N,) of the (N, DOCUMENTS * PLACES) that were drawn.
+    begin, length = np.concatenate(begins, 1), np.concatenate(lengths, 1)
+    far = np.where(length <= room[:, None], np.abs(length - goal[:, None]), np.iinfo(np.int64).max)
+    best = far.argmin(1)[:, None]
+    nothing = np.take_along_axis(far, best, 1)[:, 0] == np.iinfo(np.int64).max
+    start = sentences[np.take_along_axis(begin, best, 1)[:, 0]]
+    length = np.take_along_axis(length, best, 1)[:, 0]
+    kept = goal
+    if not pairs.single:
+        kept = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), np.minimum(length, goal), goal)
+    half = (goal + 1) // 2
     return Pairs(
         pairs.first,
         pairs.first_length,
         np.where(wanted, start, pairs.second),
-        np.where(wanted, length, np.where(nothing, half, cut)),
+        np.where(nothing, half, np.where(wanted, length, kept)),
+        pairs.single,
     )
 
 
@@ -187,16 +201,15 @@ def _nearest_run(
 
     Args:
         sentences: (S + 1,) where sentences start.
-        begin: (N,) the sentence that each run begins with.
-        goal: (N,) tokens that it should have; reaching no further than the document's end.
-        room: (N,) the most tokens that it may have.
+        begin: (N, ...) the sentence that each run begins with.
+        goal: (N, ...) tokens that it should have; reaching no further than the document's end.
+        room: (N, ...) the most tokens that it may have.
 
     Returns:
-        (N,) tokens; 0 where not even one sentence fits.
+        (N, ...) tokens; more than the room where not even one sentence fits.
     """
     start = sentences[begin]
     below = np.maximum(np.searchsorted(sentences, start + goal, side="right") - 1, begin + 1)
     above = np.minimum(below + 1, len(sentences) - 1)
     short, long = sentences[below] - start, sentences[above] - start
-    length = np.where((np.abs(long - goal) < np.abs(short - goal)) & (long <= room), long, short)
-    return np.where(length <= room, length, 0)
+    return np.where((np.abs(long - goal) < np.abs(short - goal)) & (long <= room), long, short)
