@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
@@ -15,6 +16,7 @@ from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
 from bakeoff.recipe import load_recipe
 from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.training.stages import make_batches
 
 
 def rows_of(sources, corpus):
@@ -87,6 +89,38 @@ def test_no_token_is_both_hidden_and_shuffled(corpus, first):
         assert np.array_equal(targets.labels, text[targets.rows])
         seen |= set(targets.rows.tolist())
     assert (examples.ids.ravel() != text).sum() <= len(seen)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "rate"), [("structbert-tiny", "mlm", 0.15), ("xlnet-tiny", "permutation", 1 / 6)]
+)
+def test_the_order_in_which_objectives_are_listed_changes_nothing(corpus, name, kind, rate):
+    """Runs are of what no other objective has hidden, as many as 5 % of that."""
+    listings = [[kind, "word_structure"], ["word_structure", kind]]
+    recipes = [
+        shrink(
+            name,
+            **{"objective": [{"kind": each} for each in listing], "input": {"format": "segment_pair", "length": 64}},
+        )
+        for listing in listings
+    ]
+    made = [make_batches(each, build_on_meta(each, corpus.tokenizer.size), corpus, seed=0) for each in recipes]
+    for step in range(3):
+        first, second = (batches.step(step)[0] for batches in made)
+        assert torch.equal(first.ids, second.ids)
+        assert [list(batch.targets) for batch in (first, second)] == listings
+        for a, b in zip(first.targets[kind], second.targets[kind], strict=True):
+            assert torch.equal(a, b)
+        for a, b in zip(first.targets["word_structure"], second.targets["word_structure"], strict=True):
+            assert torch.equal(a, b)
+        slots = first.ids.shape[1] if first.queries is None else first.queries.visible.shape[1]
+        hidden, moved = (
+            np.bincount(first.targets[each][0] // slots, minlength=len(first.ids)) for each in (kind, "word_structure")
+        )
+        ordinary = ((first.real if first.real is not None else torch.ones_like(first.ids)).sum(1) - 3).numpy()
+        if kind == "mlm":  # of tokens, not of runs of words
+            assert np.array_equal(hidden, np.maximum(np.rint(ordinary * rate), 1))
+        assert np.array_equal(moved, 3 * np.rint((ordinary - hidden) * 0.05))
 
 
 @settings(max_examples=60, deadline=None)

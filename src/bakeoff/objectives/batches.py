@@ -65,6 +65,9 @@ class Batches:
         micro_batch: int | TokenBatch,
     ) -> None:
         self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
+        # Each leaves alone what those before it have taken; in whatever order they are listed.
+        turns = sorted(zip(configs, objectives, strict=True), key=lambda pair: (pair[0].moves, pair[0].kind))
+        self.in_turn = [objective for _, objective in turns]
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
         related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
         marks: RowMarks = next((config.row_marks for config in configs if config.row_marks != "ends"), "ends")
@@ -170,10 +173,10 @@ class Batches:
         examples = self.format.examples(indices, draws)
         if self.by_tokens is not None:
             trim(examples)
-        targets = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.objectives}
+        drawn = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.in_turn}
         own = examples.ids.shape[1]
         length = own if examples.visible is None else examples.visible.shape[1]
-        targets = {name: target.in_rows_of(own, length) for name, target in targets.items()}
+        targets = {o.name: drawn[o.name].in_rows_of(own, length) for o in self.objectives}
         made = []
         for begin, end in parts or part_bounds(len(indices), self.batch, self.micro_batch):
             documents = examples.documents[begin:end]

@@ -69,6 +69,8 @@ class ObjectiveConfig(Config):
     """The objective predicts tokens, so that its loss can be read as bits per byte."""
     writes: ClassVar[bool] = False
     """A model that has learnt the objective can go on with a text, or write one for a source."""
+    moves: ClassVar[bool] = False
+    """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None
     """The objective whose head this one scores with, where both are trained."""
 

@@ -33,6 +33,7 @@ class WordStructureConfig(ObjectiveConfig):
     """Runs of three that are shuffled, as a share of the tokens that no other objective has taken."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head; without effect beside mlm, whose head is used."""
+    moves: ClassVar[bool] = True
     head_of: ClassVar[str | None] = "mlm"
 
     def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":
