@@ -154,6 +154,10 @@ class Recipe(Config):
         lengths = [stage.length or self.input.length for stage in self.training.curriculum]
         return [self.changed({**own, "input.length": length}) for length in lengths] + [self.changed(own)]
 
+    def idle(self) -> list[frozenset[str]]:
+        """For each of `stages()` the objectives that are not trained in it."""
+        return [*(stage.idle for stage in self.training.curriculum), frozenset()]
+
     def weights_at(self, step: int) -> dict[str, float]:
         """The weight of each objective in a step of a training whose budget is in steps."""
         training = self.training

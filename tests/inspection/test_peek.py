@@ -268,6 +268,19 @@ def test_held_out_rows_are_those_that_the_loss_is_measured_on(corpus):
     assert len(bakeoff.peek(recipe, corpus.path, held_out=True, examples=999).rows) == 16
 
 
+def test_what_the_first_stage_does_not_train_is_not_shown(corpus, capsys):
+    weights = {"word_structure": 0, "sentence_structure": 0}
+    recipe = shrink("structbert-tiny", **{"training.curriculum": [{"until": 0.5, "weights": weights}]})
+    found = bakeoff.peek(recipe, corpus.path, examples=20)
+    assert [bool(each.targets) for each in found.drawn] == [True, False, False]
+    assert found.drawn[2].counts == {"B follows A": 20}
+    assert found.packing.repeated == 0  # no text comes from elsewhere
+    print_peek(found)
+    assert "nothing is predicted" in capsys.readouterr().out
+    held_out = bakeoff.peek(recipe, corpus.path, held_out=True)
+    assert all(each.targets or len(each.counts) > 1 for each in held_out.drawn)
+
+
 def test_shares_are_counted_over_the_rows(corpus):
     found = bakeoff.peek(shrink("bart-tiny"), corpus.path, examples=4)
     assert found.drawn[0].share == 1.0

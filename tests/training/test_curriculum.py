@@ -10,6 +10,7 @@ from tests.training.test_pretrain import interrupt_at, train
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import load_recipe
+from bakeoff.training import loop
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretrain import settle
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
@@ -28,7 +29,8 @@ def test_rows_are_those_of_the_stage(corpus):
     stages = Stages(recipe, module, corpus, seed=0)
     short, own = (recipe.changed({"training.curriculum": [], "input.length": length}) for length in (24, 32))
     for step in range(8):
-        expected = make_batches(short if step < 4 else own, module, corpus, 0).step(step)
+        idle = {"nsp"} if step < 4 else ()
+        expected = make_batches(short if step < 4 else own, module, corpus, 0, idle=idle).step(step)
         assert all(torch.equal(a.ids, b.ids) for a, b in zip(stages.step(step), expected, strict=True))
     assert [recipe.weights_at(step) for step in (3, 4, 5, 6)] == [
         {"mlm": 1.0, "nsp": 0.0},
@@ -49,6 +51,75 @@ def test_an_objective_of_weight_0_is_not_trained(corpus):
         optimize(module, optimizer, stages.step(step), recipe, 0, step, torch.device("cpu"), "float32")
         kept = all(torch.equal(before[name], now) for name, now in module.heads["nsp"].named_parameters())
         assert kept == (step < 4)
+
+
+QUIET = {"word_structure": 0, "sentence_structure": 0}
+
+
+@pytest.mark.parametrize("weights", [QUIET, {"mlm": 0}, {"mlm": 0, "word_structure": 0}], ids=str)
+def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
+    """No token is hidden or moved for it, and B follows A, until the stage is over; then all are as without stages."""
+    recipe = shrink("structbert-tiny", **{"training.budget": {"steps": 4}, "training.optimizer.weight_decay": 0.0})
+    stages_of = [{"until": 0.5, "weights": weights}]
+    recipe = recipe.changed({"training.curriculum": stages_of})
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).train()
+    optimizer = recipe.training.optimizer.build(module)
+    stages, own = (
+        Stages(each, module, corpus, seed=0) for each in (recipe, recipe.changed({"training.curriculum": []}))
+    )
+    kinds = ["mlm", "word_structure", "sentence_structure"]
+    for step in range(4):
+        parts = stages.step(step)
+        for part, usual in zip(parts, own.step(step), strict=True):
+            assert list(part.targets) == kinds
+            counts = {kind: len(part.targets[kind][0]) for kind in kinds}
+            relations = part.targets["sentence_structure"][1]
+            assert counts["sentence_structure"] == len(part.ids)
+            if step >= 2:
+                assert torch.equal(part.ids, usual.ids)
+                assert min(counts.values()) > 0
+                assert len(relations.unique()) == 3
+                continue
+            assert {kind for kind in kinds if not counts[kind]} == set(weights) - {"sentence_structure"}
+            assert (relations == 0).all() == ("sentence_structure" in weights)
+            text = part.ids.clone().view(-1)
+            for kind in ("mlm", "word_structure"):
+                rows, labels = part.targets[kind]
+                text[rows] = labels
+            moved = text != part.ids.view(-1)
+            assert bool(moved.any()) == bool(counts["mlm"] or counts["word_structure"])
+            if relations.any():
+                continue
+            for row in text.view(part.ids.shape):  # as it stands in the corpus
+                first, second = (row == corpus.tokenizer.separator).nonzero()[:, 0].tolist()
+                piece = torch.cat([row[1:first], row[first + 1 : second]]).tolist()
+                assert corpus.tokenizer.decode(piece) in corpus.tokenizer.decode(corpus.train.tokens.tolist())
+        before = {name: parameter.clone() for name, parameter in module.heads.named_parameters()}
+        figures = optimize(module, optimizer, parts, recipe, 0, step, torch.device("cpu"), "float32")
+        assert all(torch.isfinite(figure) for figure in figures.values())
+        assert list(figures) == [*kinds, "gradient_norm"]
+        for name, now in module.heads.named_parameters():
+            used = ["mlm", "word_structure"] if name.startswith("mlm") else ["sentence_structure"]  # they share a head
+            idle = step < 2 and all(kind in weights for kind in used)
+            assert torch.equal(before[name], now) == idle, name
+    fixed = make_batches(recipe, module, corpus, 0, held_out=True).fixed(16)
+    assert all(len(part.targets[kind][0]) for part in fixed for kind in kinds)
+
+
+def test_what_is_not_trained_is_neither_counted_nor_reported(corpus, tmp_path, monkeypatch):
+    recipe = shrink("structbert-tiny", **{"training.budget": {"steps": 8}})
+    recipe = recipe.changed({"training.curriculum": [{"until": 0.375, "weights": QUIET}]})
+    stages = Stages(recipe, build_on_meta(recipe, corpus.tokenizer.size), corpus, seed=0)
+    alone = recipe.changed({"training.curriculum": [], "objective": [{"kind": "mlm"}, {"kind": "sop"}]})
+    assert stages.flops_per_token[0] == build_on_meta(alone, corpus.tokenizer.size).flops_per_token()
+    assert stages.flops_per_token[0] < stages.flops_per_token[1]
+    monkeypatch.setattr(loop, "TRAIN_LINES", 2)
+    lines = train(recipe, corpus, tmp_path / "run").metrics()
+    losses = {line["step"]: list(line["losses"]) for line in lines if line["kind"] == "train"}
+    kinds = ["mlm", "word_structure", "sentence_structure"]
+    assert losses == {3: ["mlm"], 4: kinds, 8: kinds}
+    assert all(list(line["losses"]) == kinds for line in lines if line["kind"] == "validation")
 
 
 def test_an_interrupted_training_ends_with_the_same_bits_and_counts(corpus, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 """How well a recipe's rows use their places, and how much of the text they read. N rows, T length."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import cast
 
 import numpy as np
@@ -42,7 +42,9 @@ class Packing(Config):
     """Tokens of the text on which it was measured."""
 
 
-def packing_of(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool) -> Packing | None:
+def packing_of(
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str] = ()
+) -> Packing | None:
     """Measure all rows of the first epoch; or those that the held-out loss is measured on.
 
     In flat memory, and without making batches: only the objectives that change the rows' lengths are asked.
@@ -55,7 +57,9 @@ def packing_of(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: i
         split = Extract(split, MEASURED_TOKENS)
     size = recipe.training.batch
     try:
-        batches = Batches(split, corpus.tokenizer, recipe.input, recipe.objective, module.objectives, seed, size, size)
+        batches = Batches(
+            split, corpus.tokenizer, recipe.input, recipe.objective, module.objectives, seed, size, size, idle
+        )
         return _measured(batches, _fixed(batches, recipe) if held_out else _epoch(batches))
     except UserError:
         if isinstance(split, Extract):

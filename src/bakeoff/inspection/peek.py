@@ -81,11 +81,12 @@ def peek(
     if examples < 1:
         raise UserError(f"peek: {examples} examples; ask for one at least")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    idle: frozenset[str] = frozenset()
     if not held_out:
-        loaded = loaded.stages()[0]  # what training begins with
+        idle, loaded = loaded.idle()[0], loaded.stages()[0]  # what training begins with
     text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
-    batches = make_batches(loaded, module, text, seed, held_out)
+    batches = make_batches(loaded, module, text, seed, held_out, idle)
     reader = RowReader(loaded, module.objectives, text.tokenizer)
     parts = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
     places = ((part, index) for part in parts for index in range(len(part.ids)))
@@ -98,7 +99,7 @@ def peek(
         seed=seed,
         epoch_rows=batches.rows_an_epoch,
         rows=rows,
-        packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out),
+        packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out, idle),
         drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
     )
 

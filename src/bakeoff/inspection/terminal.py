@@ -166,5 +166,5 @@ def _visible(text: str) -> str:
 def _drawn(drawn: Drawn, whose: str) -> str:
     counts = ", ".join(f"{count:,} {COUNTS.get(name, name)}" for name, count in drawn.counts.items())
     if not drawn.targets:
-        return counts
+        return counts or "nothing is predicted"
     return f"{percent(drawn.share)} % of {whose} tokens predicted" + (f": {counts}" if counts else "")

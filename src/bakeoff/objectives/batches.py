@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -20,8 +20,8 @@ from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.lanes import Lanes
-from bakeoff.objectives.objective import Objective, ObjectiveConfig, row_lengths
-from bakeoff.objectives.pairs import Relation, SentencePairConfig
+from bakeoff.objectives.objective import Objective, ObjectiveConfig, no_targets, row_lengths
+from bakeoff.objectives.pairs import AsTheyAre, Relation, SentencePairConfig
 from bakeoff.objectives.registry import InputConfig
 from bakeoff.objectives.token_batches import TokenBatch, TokenOrder, Uneven, trim
 
@@ -51,6 +51,8 @@ class Batches:
         seed: the run's seed.
         batch: rows of a batch, or tokens.
         micro_batch: rows, or tokens, of each part that a batch is handed out in.
+        idle: objectives that nothing is hidden, moved or replaced for: they have no targets of tokens, and second
+            segments all follow the first.
     """
 
     def __init__(
@@ -63,13 +65,18 @@ class Batches:
         seed: int,
         batch: int | TokenBatch,
         micro_batch: int | TokenBatch,
+        idle: Collection[str] = (),
     ) -> None:
         self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
-        # Each leaves alone what those before it have taken; in whatever order they are listed.
+        # Each leaves alone what those before it have taken: the order in which they are listed is to change nothing.
         turns = sorted(zip(configs, objectives, strict=True), key=lambda pair: (pair[0].moves, pair[0].kind))
-        self.in_turn = [objective for _, objective in turns]
+        self.in_turn = [each for config, each in turns if config.relates_segments or config.kind not in idle]
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
-        related = [cast(Relation, o) for c, o in zip(configs, objectives, strict=True) if c.relates_segments]
+        related = [
+            AsTheyAre() if config.kind in idle else cast(Relation, objective)
+            for config, objective in zip(configs, objectives, strict=True)
+            if config.relates_segments
+        ]
         marks: RowMarks = next((config.row_marks for config in configs if config.row_marks != "ends"), "ends")
         self.format: Format = input_config.build(split, tokenizer, marks, related[0] if related else None)
         self.parallel = input_config.parallel
@@ -176,7 +183,7 @@ class Batches:
         drawn = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.in_turn}
         own = examples.ids.shape[1]
         length = own if examples.visible is None else examples.visible.shape[1]
-        targets = {o.name: drawn[o.name].in_rows_of(own, length) for o in self.objectives}
+        targets = {o.name: drawn.get(o.name, no_targets()).in_rows_of(own, length) for o in self.objectives}
         made = []
         for begin, end in parts or part_bounds(len(indices), self.batch, self.micro_batch):
             documents = examples.documents[begin:end]

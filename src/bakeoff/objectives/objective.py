@@ -40,6 +40,11 @@ class Targets:
         return Targets(example * length * self.directions + place, self.labels, self.directions, length)
 
 
+def no_targets() -> Targets:
+    """Those of an objective that is not trained for now."""
+    return Targets(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class ObjectiveConfig(Config):
     """What all objectives' configs have in common."""
 

@@ -105,6 +105,16 @@ class Relation(Protocol):
         ...
 
 
+class AsTheyAre:
+    """In place of an objective that is not trained for now: B follows A."""
+
+    labels: ClassVar[tuple[str, ...]] = ("B follows A",)
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """The pairs themselves, all labelled 0."""
+        return pairs, np.zeros(len(pairs.first), np.int64)
+
+
 class SegmentPairs(Format):
     """Chunks of the text, each cut in two where a sentence starts."""
 

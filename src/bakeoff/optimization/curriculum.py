@@ -16,7 +16,13 @@ class StageConfig(Config):
     length: int | None = Field(default=None, gt=2)
     """In place of `input.length`."""
     weights: dict[str, float] = Field(default={})
-    """In place of the `weight` of some objectives, by their kind; 0: the objective is not trained for now."""
+    """In place of the `weight` of some objectives, by their kind; 0: the objective is not trained for now, and leaves
+    the text alone."""
+
+    @property
+    def idle(self) -> frozenset[str]:
+        """The objectives that are not trained."""
+        return frozenset(kind for kind, weight in self.weights.items() if weight == 0)
 
 
 def stage_at(curriculum: list[StageConfig], step: int, steps: int) -> int:

@@ -199,7 +199,9 @@ class Training:
                 )
                 position.step += 1
                 self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
-                logs = position.step % self.log_every == 0 or position.step == self.steps
+                # A line is on steps of one stage, for in another one other objectives may have been trained.
+                ends = self.batches.at(position.step) != self.batches.at(position.step - 1)
+                logs = position.step % self.log_every == 0 or position.step == self.steps or ends
                 validates = position.step in self.validation_steps
                 due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
                 if logs or validates or due or stopping or len(self.unread) >= self.read_every:
@@ -289,7 +291,7 @@ class Training:
                 "kind": "train",
                 **self._counters(),
                 "loss": sum(weights[name] * mean for name, mean in means.items()),
-                "losses": means,
+                "losses": {name: mean for name, mean in means.items() if weights[name] > 0},
                 "gradient_norm": norm,
                 "learning_rate": training.optimizer.lr
                 * training.schedule.factor(position.step - 1, self.steps, self.losses),

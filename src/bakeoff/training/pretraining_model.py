@@ -1,5 +1,7 @@
 """The model and the heads of its objectives: what a pre-training trains."""
 
+from collections.abc import Collection
+
 import torch
 from torch import Tensor, nn
 
@@ -77,11 +79,15 @@ class PretrainingModel(nn.Module):
         """Number of parameters, heads included, tied and shared ones once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
-    def flops_per_token(self) -> int:
-        """Floating-point operations of one token in training: forward, and twice as much backward."""
+    def flops_per_token(self, idle: Collection[str] = ()) -> int:
+        """Floating-point operations of one token in training: forward, and twice as much backward.
+
+        Objectives that are `idle` have no targets.
+        """
         source_length, length = self.row_lengths
-        heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in self.objectives)
-        queries = sum(each.queries_per_token for each in self.objectives if isinstance(each, TwoStream))
+        trained = [objective for objective in self.objectives if objective.name not in idle]
+        heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in trained)
+        queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
         row = (1 + queries) * self.model.row_flops(length, source_length) + length * heads
         return round(3 * row / (source_length + length))
 

@@ -1,5 +1,7 @@
 """The batches of a training whose rows change on the way, and what their tokens cost."""
 
+from collections.abc import Collection
+
 from bakeoff.corpus.draws import key_of
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
@@ -31,9 +33,14 @@ def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
 
 
 def make_batches(
-    recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int, held_out: bool = False
+    recipe: Recipe,
+    module: PretrainingModel,
+    corpus: AnyCorpus,
+    seed: int,
+    held_out: bool = False,
+    idle: Collection[str] = (),
 ) -> AnyBatches:
-    """The batches of a recipe over a corpus's training text, or its held-out text.
+    """The batches of a recipe over a corpus's training text, or its held-out text; without the targets of `idle`.
 
     Raises:
         UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
@@ -42,12 +49,14 @@ def make_batches(
     if isinstance(corpus, Mixture):
         keys = [key_of(seed, number, "corpus of a mixture") >> 1 for number in range(len(corpus.parts))]
         texts = zip(corpus.parts, keys, strict=True)
-        parts = [_batches(recipe, module, part, key, held_out) for part, key in texts]
+        parts = [_batches(recipe, module, part, key, held_out, idle) for part, key in texts]
         return MixedBatches(corpus, parts, recipe.model.directions, seed)
-    return _batches(recipe, module, corpus, seed, held_out)
+    return _batches(recipe, module, corpus, seed, held_out, idle)
 
 
-def _batches(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool) -> Batches:
+def _batches(
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str]
+) -> Batches:
     training = recipe.training
     return Batches(
         corpus.validation if held_out else corpus.train,
@@ -58,6 +67,7 @@ def _batches(recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int
         seed,
         training.batch,
         training.micro_batch or training.batch,
+        idle,
     )
 
 
@@ -74,10 +84,12 @@ class Stages:
     def __init__(self, recipe: Recipe, module: PretrainingModel, corpus: AnyCorpus, seed: int) -> None:
         self.curriculum = recipe.training.curriculum
         self.steps = recipe.training.budget.steps
-        recipes = recipe.stages()
-        self.batches = [make_batches(each, module, corpus, seed) for each in recipes]
+        recipes, idle = recipe.stages(), recipe.idle()
+        self.batches = [
+            make_batches(each, module, corpus, seed, idle=own) for each, own in zip(recipes, idle, strict=True)
+        ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
-        self.flops_per_token = [each.flops_per_token() for each in (*others, module)]
+        self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
 
     def at(self, step: int) -> int:
         """The number of the stage that a step belongs to, in a training whose budget is in steps."""
