@@ -4,12 +4,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import CorpusFacts, Results
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
@@ -314,3 +317,22 @@ def test_the_real_report_of_a_fake_run(folder):
     compare(plan(folder), folder / "out", engine=FakeEngine())
     assert "accuracy" in (folder / "out/report.html").read_text(encoding="utf-8")
     assert list((folder / "out/figures").glob("*.png"))
+
+
+def test_what_a_recipe_cannot_be_trained_on_is_told_before_anything_is_trained(tmp_path):
+    """nsp takes text from other documents, and this text is one; gpt-tiny, which comes first, could be trained."""
+    (tmp_path / "a.txt").write_text("\n\n".join(f"Sentence {i} of a text. It goes on." for i in range(400)))
+    prepare(tmp_path / "a.txt", tmp_path / "corpus", tokenizer=TokenizerConfig(kind="byte_bpe", size=300))
+    rows = "text\tlabel\n" + "".join(f"text {i}\t{i % 2}\n" for i in range(20))
+    (tmp_path / "rows.tsv").write_text(rows)
+    files = {"train": "rows.tsv", "test": "rows.tsv", "text_column": "text", "label_column": "label"}
+    plan = {
+        "corpus": "corpus",
+        "budget": "steps=3",
+        "recipes": ["gpt-tiny", {"recipe": "bert-tiny", "set": {"objective": [{"kind": "mlm"}, {"kind": "nsp"}]}}],
+        "tasks": [{"name": "a task", **files}],
+    }
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    with pytest.raises(UserError, match=r"corpus, recipe bert-tiny: nsp takes text from other documents"):
+        compare(tmp_path / "plan.yaml", tmp_path / "out")
+    assert not (tmp_path / "out").exists()

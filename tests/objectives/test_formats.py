@@ -12,6 +12,8 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.stages import make_batches
 
 
 def draws_for(count, epoch=0):
@@ -171,3 +173,23 @@ def test_full_rows_are_cut_where_a_sentence_starts_else_a_word(corpus):
     for first, second in segment_sources(examples):
         inside = ((starts > first[0]) & (starts <= second[-1])).any()
         assert (second[0] in starts) if inside else corpus.train.starts_word(second[:1])[0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "kinds"),
+    [
+        ({"format": "segment_pair", "length": 24}, ["mlm"]),
+        ({"format": "segment_pair", "length": 24}, ["mlm", "sop"]),
+        ({"format": "sentence_pair", "length": 32}, ["mlm"]),
+        ({"format": "full_sentences", "length": 24}, ["mlm"]),
+        ({"format": "blocks", "length": 24, "isolate": True}, ["mlm"]),
+    ],
+)
+def test_how_much_of_the_text_is_read_is_known(corpus, rows, kinds):
+    recipe = shrink("bert-tiny", input=rows, objective=[{"kind": kind} for kind in kinds])
+    batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0)
+    indices = np.arange(batches.format.size)
+    sources = batches.format.examples(indices, Draws(0, np.zeros_like(indices), indices)).sources
+    read = len(np.unique(sources[sources >= 0])) / len(corpus.train.tokens)
+    assert batches.share_read() == pytest.approx(read, rel=0.05)
+    assert (read < 0.95) == (rows["format"] == "sentence_pair" or kinds == ["mlm", "sop"])

@@ -334,3 +334,14 @@ def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
     state = json.loads((checkpoint / "state.json").read_text())
     assert state["step"] > 0
+
+
+def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, capsys):
+    stages = [{"until": 0.5, "length": 20}]
+    rows = {"format": "sentence_pair", "length": 48}
+    recipe = shrink("bert-tiny", input=rows, objective=[{"kind": "mlm"}], **{"training.curriculum": stages})
+    pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(steps=4))
+    lines = [line for line in capsys.readouterr().err.splitlines() if "of the text" in line]
+    assert len(lines) == 1
+    assert "rows of 20 tokens hold" in lines[0]
+    assert "raise training.curriculum.0.length" in lines[0]

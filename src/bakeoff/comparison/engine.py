@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.comparison.results import CorpusFacts
 from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
+from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
 
@@ -73,12 +74,15 @@ class Bakeoff:
         settle(task.finetune, recipe)
 
     def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
-        """From the corpus's manifest."""
-        from bakeoff.training.stages import require_kind
+        """From the corpus's manifest, and a batch of each recipe."""
+        from bakeoff.training.stages import require_rows
 
         corpus = open_corpus(path)
         for recipe in recipes:
-            require_kind(recipe, corpus)
+            try:
+                require_rows(recipe, corpus)
+            except UserError as error:
+                raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
         facts = [part.summary() for part in (corpus.parts if isinstance(corpus, Mixture) else [corpus])]
         return CorpusFacts(
             path=str(path),

@@ -1,6 +1,7 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
 from bakeoff.training.speed import seconds_per_step
 from bakeoff.training.stages import Stages, make_batches
+
+LEAST_READ = 0.5
+"""Rows that hold a smaller share of the text are remarked on."""
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
@@ -106,8 +110,7 @@ def pretrain(
         module.model.compile_layers()
     batches = Stages(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, held_out=True)
-    for stage in batches.batches:
-        stage.step(0)  # what is wrong with the corpus comes out before there is a directory
+    batches.first_rows()  # what is wrong with the corpus comes out before there is a directory
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)
     taken = None
@@ -126,9 +129,23 @@ def pretrain(
         elif taken is not None:
             shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
             training.save()  # so that a resumed training does not need the runs that it started from
+        for line in _unread(settled, batches):
+            shown.line(f"{settled.name}: {line}")
         training.train()
         run.finish(module, _summary(training, opened, seed))
     return run
+
+
+def _unread(recipe: Recipe, batches: Stages) -> Iterator[str]:
+    """A line for each stage whose rows leave out most of the text."""
+    for number, (stage, own) in enumerate(zip(recipe.stages(), batches.batches, strict=True)):
+        share, last = own.share_read(), number == len(batches.batches) - 1
+        if share < LEAST_READ:
+            key = "input.length" if last else f"training.curriculum.{number}.length"
+            yield (
+                f"rows of {stage.input.length} tokens hold {100 * share:.1f} % of the text: longer sentences do not "
+                f"fit; raise {key}, or use input.format=blocks where no pairs are needed"
+            )
 
 
 def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:

@@ -71,6 +71,17 @@ def _batches(
     )
 
 
+def require_rows(recipe: Recipe, corpus: AnyCorpus) -> None:
+    """Refuse a corpus that a recipe cannot be trained on, or whose held-out text has no rows for it.
+
+    Raises:
+        UserError: the reason.
+    """
+    module = build_on_meta(recipe, corpus.tokenizer.size)
+    Stages(recipe, module, corpus, seed=0).first_rows()
+    make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(recipe.training.validation_examples)
+
+
 class Stages:
     """The batches of each stage of a recipe's curriculum; most recipes have a single one.
 
@@ -90,6 +101,15 @@ class Stages:
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
         self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
+
+    def first_rows(self) -> None:
+        """Make a batch of each stage, so that what is wrong with a corpus comes out before anything is trained.
+
+        Raises:
+            UserError: the text has no such rows.
+        """
+        for batches in self.batches:
+            batches.step(0)
 
     def at(self, step: int) -> int:
         """The number of the stage that a step belongs to, in a training whose budget is in steps."""
