@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -197,6 +198,17 @@ def test_the_path_from_text_to_predictions(capsys, text_folder, tmp_path, pretra
     assert json.loads(out)[0]["label"] in ("water", "land")
     summary = json.loads((pretrained / "summary.json").read_text())
     assert summary["steps"] == 5
+
+
+def test_the_model_card_says_how_to_use_the_run(capsys, tmp_path, pretrained, labelled):
+    """Its command works as it stands, with files and columns put in."""
+    (line,) = re.findall("^bakeoff (.*)$", (pretrained / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    given = {"FILE": labelled, "--text-column COLUMN": "--text-column text", "COLUMN": "label"}
+    for word, value in {**given, "DIRECTORY": tmp_path / "task"}.items():
+        line = line.replace(word, str(value))
+    status, out, err = call(capsys, *shlex.split(line), "--option", "epochs=1", "--option", "least_steps=1", "--json")
+    assert status == 0, err
+    assert json.loads(out)["source"] == str(pretrained)
 
 
 def test_a_finetuned_run_is_evaluated_on_another_file(capsys, finetuned, labelled):

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shlex
 import shutil
 from functools import cached_property
 from pathlib import Path
@@ -147,7 +148,7 @@ class Run:
         partial = self.path / ".model.safetensors.partial"
         save_tensors(module.state_dict(), partial)
         partial.replace(self.path / "model.safetensors")
-        write_atomically(self.path / "README.md", model_card(self.recipe, self.environment, summary))
+        write_atomically(self.path / "README.md", model_card(self.path, self.recipe, self.environment, summary))
         write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
         shutil.rmtree(self.checkpoints, ignore_errors=True)  # three times the weights, and nothing left to resume
 
@@ -169,8 +170,8 @@ class Run:
         return module.to(device or torch.device("cpu")).eval()
 
 
-def model_card(recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
-    """The README.md of a run."""
+def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
+    """The README.md of a run at a path."""
     start = f"| begun | {environment['origin']} |\n" if environment.get("origin") else ""
     validation = summary["validation"]
     losses = "\n".join(
@@ -195,5 +196,9 @@ Held-out text:
 {losses}
 
 `recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
-Use it: `bakeoff finetune {summary["name"]} --task classification --train FILE --dev FILE --test FILE ...`
+Use it on labelled texts, in a .csv, .tsv or .jsonl file:
+
+```
+bakeoff finetune {shlex.quote(str(path))} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY
+```
 """
