@@ -288,3 +288,55 @@ def test_shares_are_counted_over_the_rows(corpus):
     assert 0.9 < bakeoff.peek(shrink("elmo-tiny"), corpus.path).drawn[0].share < 1.0
     with pytest.raises(UserError, match="ask for one at least"):
         bakeoff.peek("bert-tiny", corpus.path, examples=0)
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe", "unigram", "word", "character"])
+def test_rows_that_are_read_from_the_end_say_so_and_spell_whole_words(kind, tmp_path, capsys, monkeypatch):
+    """Their words stand in the opposite order, and the pieces of each one too, none glued to another word's."""
+    documents = [
+        " ".join(f"The lamplighter's river-boat number {i * 8 + k} is lit." for k in range(8)) for i in range(60)
+    ]
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "text.txt").write_text("\n".join(documents), encoding="utf-8")
+    size = TokenizerConfig(kind=kind, size=300)
+    corpus = prepare([tmp_path / "text.txt"], tmp_path / "c", tokenizer=size, document_per_line=True, workers=0)
+    recipe = shrink("xlnet-tiny")
+    found = bakeoff.peek(recipe, corpus.path, examples=8)
+    batches = batch_rows(recipe, corpus)[:8]
+    assert [row.backwards for row in found.rows] == [bool(batch.backwards[i]) for batch, i in batches]
+    assert {row.backwards for row in found.rows} == {True, False}
+    for line in (line for row in found.rows if row.backwards for line in row.lines):
+        for special, group in groupby(line.pieces, key=lambda piece: piece.kind == "special"):
+            pieces = list(group)
+            if special:
+                continue
+            spelled = "".join(" " * p.space + (p.original if p.targets else p.text) for p in pieces)
+            ids = [i for p in pieces for i in p.targets or p.ids]
+            decoded = corpus.tokenizer.decode(ids[::-1], skip_special=False)
+            words = spelled.replace("##", "").replace("␣", " ").split()
+            assert [sorted(w) for w in words] == [sorted(w) for w in decoded.replace("##", "").split()[::-1]]
+    print_peek(found)
+    out = capsys.readouterr().out
+    assert out.count("; read from the text's end;") == sum(row.backwards for row in found.rows)
+    assert "reused " in out.partition("\nrow 1")[0]
+
+
+def test_whether_b_follows_is_said_where_no_objective_asks_for_it(tmp_path, corpus, capsys, monkeypatch):
+    """No word comes twice, so that what stands side by side by chance is not taken for text that goes on."""
+    lines = [" ".join(f"w{i * 40 + k}" for k in range(40)) for i in range(40)]
+    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    size = TokenizerConfig(kind="word", size=2000)
+    words = prepare([tmp_path / "text.txt"], tmp_path / "c", tokenizer=size, document_per_line=True, workers=0)
+    text = words.train.tokens.tobytes()
+    found = bakeoff.peek(shrink("xlnet-tiny"), words.path, examples=24)
+    for row in found.rows:
+        first, second = ([i for p in line.pieces if p.kind != "special" for i in p.ids] for line in row.lines[1:])
+        ids = [*first, *second][:: -1 if row.backwards else 1]
+        assert row.follows == (np.array(ids, words.train.tokens.dtype).tobytes() in text)
+    assert {row.follows for row in found.rows} == {True, False}
+    monkeypatch.setenv("COLUMNS", "200")
+    print_peek(found)
+    out = capsys.readouterr().out
+    assert out.count("; B follows A") == sum(row.follows for row in found.rows)
+    assert out.count("; B comes from elsewhere") == sum(not row.follows for row in found.rows)
+    assert all(row.follows is None for row in bakeoff.peek(shrink("bert-tiny"), corpus.path).rows)

@@ -1,6 +1,7 @@
 """A row of token ids as pieces of text, those that an objective predicts apart from the rest."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -87,7 +88,28 @@ class Speller:
         text = self.behind(before, [token])
         return text.startswith(" ") and text != " "
 
-    def pieces(self, ids: Sequence[int], marks: Mapping[int, Mark], start: int, stop: int) -> list[Piece]:
+    def gap(self, before: int | None, token: int, backwards: bool) -> bool:
+        """Whether a space stands between two tokens that are read one behind the other."""
+        if before is None:
+            return False
+        return self.spaced(token, before) if backwards else self.spaced(before, token)
+
+    def run(self, tokens: Sequence[int], before: int | None, behind: int | None, backwards: bool) -> tuple[bool, str]:
+        """Whether a space stands before ordinary tokens, and their text without it, between their neighbours."""
+        if not backwards:
+            text = self.behind(before, tokens)
+            return text.startswith(" "), text.removeprefix(" ")
+        # The text has each token behind the one that is read next, and there it decides whether it goes on with a word.
+        own = self.behind(behind, tokens[-1:])
+        text = own if own == " " else own.removeprefix(" ")
+        for earlier, token in pairwise(reversed(tokens)):
+            own = self.behind(earlier, [token])
+            text = own[1:] + " " + text if own.startswith(" ") and own != " " else own + text
+        return self.gap(before, tokens[0], backwards), text
+
+    def pieces(
+        self, ids: Sequence[int], marks: Mapping[int, Mark], start: int, stop: int, backwards: bool = False
+    ) -> list[Piece]:
         """The pieces of the places from `start` to `stop` of a row.
 
         Args:
@@ -95,6 +117,7 @@ class Speller:
             marks: what is predicted, by the first of its places.
             start: the first place.
             stop: behind the last one.
+            backwards: the row reads the text from its end, so that a word's pieces stand the other way round.
         """
         found: list[Piece] = []
         before: int | None = None  # as the text has it: what is hidden, and not its mask
@@ -102,13 +125,15 @@ class Speller:
         while place < stop:
             mark = marks.get(place)
             if mark is not None:
-                piece = self._marked(ids[place : place + len(mark.targets)], place, mark, before)
+                piece = self._marked(ids[place : place + len(mark.targets)], place, mark, before, backwards)
             elif self.plain(ids[place]):
                 end = next((p for p in range(place, stop) if p in marks or not self.plain(ids[p])), stop)
                 run = list(ids[place:end])
-                text = self.behind(before, run)
-                space = text.startswith(" ")
-                piece = Piece(kind="text", place=place, ids=run, space=space, text=text.removeprefix(" "))
+                following = None
+                if end < stop:
+                    following = marks[end].targets[0] if end in marks else ids[end]
+                space, text = self.run(run, before, following, backwards)
+                piece = Piece(kind="text", place=place, ids=run, space=space, text=text)
             else:
                 # A mask at a place where nothing is predicted stands for a span of any length.
                 gap = ids[place] >= self.tokenizer.size or ids[place] == self.tokenizer.mask
@@ -124,7 +149,7 @@ class Speller:
             place += len(piece.ids)
         return found
 
-    def _marked(self, ids: Sequence[int], place: int, mark: Mark, before: int | None) -> Piece:
+    def _marked(self, ids: Sequence[int], place: int, mark: Mark, before: int | None, backwards: bool) -> Piece:
         kind: Kind
         if len(ids) > 1:
             kind = "shuffled"
@@ -138,7 +163,7 @@ class Speller:
             kind=kind,
             place=place,
             ids=list(ids),
-            space=self.spaced(before, mark.targets[0]),
+            space=self.gap(before, mark.targets[0], backwards),
             text=self.names(ids),
             targets=mark.targets,
             original=self.names(mark.targets),

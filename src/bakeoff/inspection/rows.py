@@ -45,8 +45,12 @@ class Row(Config):
     """How many predictions of tokens each objective makes; in two directions those of both."""
     relations: dict[str, str]
     """How the segments relate, in words, by the objective that asks for it."""
+    backwards: bool
+    """Whether it reads the text from its end."""
+    follows: bool | None
+    """Whether B goes on with A in the order of reading; None: a relation says it, or there is no choice."""
     lines: list[Line]
-    """The text, without padding."""
+    """The text, without padding, in the order of reading."""
 
 
 class RowReader:
@@ -73,6 +77,7 @@ class RowReader:
         tokens = int((documents > 0).sum())
         segments = None if batch.segments is None else batch.segments[index, :tokens].numpy()
         source, source_length = self._source(batch, index)
+        backwards = batch.backwards is not None and bool(batch.backwards[index])
         marks: dict[int, Mark] = {}
         context: int = getattr(self.recipe.input, "reuse", 0)
         following: list[Piece] = []
@@ -90,7 +95,7 @@ class RowReader:
                 marks |= _marks(objective, batch, index, slots, labels)
         lines = [] if batch.source is None else [Line(name="source", pieces=source)]
         for name, start, stop in self._parts(documents[:tokens], segments, context):
-            pieces = self.speller.pieces(ids, marks, start, stop)
+            pieces = self.speller.pieces(ids, marks, start, stop, backwards)
             lines.append(Line(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
         return Row(
             number=number,
@@ -100,6 +105,8 @@ class RowReader:
             source_tokens=sum(len(piece.ids) for piece in source),
             targets=targets,
             relations=relations,
+            backwards=backwards,
+            follows=None if batch.follows is None else bool(batch.follows[index]),
             lines=lines,
         )
 

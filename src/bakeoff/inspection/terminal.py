@@ -88,7 +88,7 @@ def _print(console: Console, label: str | Text, body: Text) -> None:
 
 
 def _samples(found: Peek) -> list[tuple[Text, str]]:
-    """A sample of each kind of brackets that the rows have, and what it means; what context is, where there is one."""
+    """A sample of each kind of brackets that the rows have, and of unusual lines, and what it means."""
     first: dict[str, Piece] = {}
     for row in found.rows:
         for line in row.lines:
@@ -112,11 +112,14 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
     if any(line.name.startswith("context") for row in found.rows for line in row.lines):
         samples.append((Text("context", "dim"), "is read, and not predicted once more"))
+    if any(line.name == "reused" for row in found.rows for line in row.lines):
+        meaning = "is remembered by the next step's row, which begins behind it; it sees nothing of A and B"
+        samples.append((Text("reused", "dim"), meaning))
     return samples
 
 
 def _header(row: Row) -> str:
-    """How many tokens, segments and documents, how much padding, and how the segments relate."""
+    """How many tokens, segments and documents, how much padding, which way it is read, and how the segments relate."""
     sizes = {line.name: sum(len(piece.ids) for piece in line.pieces) for line in row.lines}
     tokens = counted(row.tokens + row.source_tokens, "token")
     if "A" in sizes or "source" in sizes:
@@ -126,7 +129,11 @@ def _header(row: Row) -> str:
     places = row.length + row.source_length
     padding = places - row.tokens - row.source_tokens
     share = f"{padding} of padding ({percent(padding / places)} %)" if padding else "no padding"
-    return "; ".join([f"{tokens}, {share}", *(f"{name}: {text}" for name, text in row.relations.items())])
+    notes = ["read from the text's end"] if row.backwards else []
+    notes += [f"{name}: {text}" for name, text in row.relations.items()]
+    if row.follows is not None:
+        notes.append("B follows A" if row.follows else "B comes from elsewhere")
+    return "; ".join([f"{tokens}, {share}", *notes])
 
 
 def _body(line: Line, padding: int) -> Text:

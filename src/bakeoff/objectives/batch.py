@@ -33,6 +33,9 @@ class Batch:
     """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
     backwards: Tensor | None = None
     """(B,) True for rows that read the text from its end; None: none does."""
+    follows: Tensor | None = None
+    """(B,) True where the second segment goes on with the first, where formats draw that and nothing predicts it: to be
+    looked at, no model reads it."""
     advance: int | None = None
     """Each row goes on with the text of the same row of the batch before, and the next batch's with what is behind so
     many tokens of it; None: rows stand alone."""
@@ -62,6 +65,7 @@ class Batch:
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
             self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
             move(self.backwards),
+            self.follows,
             self.advance,
         )
 

@@ -93,7 +93,7 @@ class ContinuedPairs(Format):
         in_second = places >= end[:, None]
         places += np.where(in_second, (second - end)[:, None], 0)
         ids, _, sources = self.stream.rows(np.where(turned[:, None], total - 1 - places, places), total)
-        return self._with_marks(ids, sources, in_second, turned)
+        return self._with_marks(ids, sources, in_second, turned, second == end)
 
     def _sentences(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(2, N) the boundaries of sentences around some places, the nearer one first, all in the order of reading."""
@@ -112,6 +112,7 @@ class ContinuedPairs(Format):
         sources: NDArray[np.int64],
         in_second: NDArray[np.bool_],
         turned: NDArray[np.bool_],
+        follows: NDArray[np.bool_],
     ) -> Examples:
         """[SEP] behind A, and [SEP] and [CLS] behind B; segments are 0 to the first [SEP], 1 to the second, then 2."""
         tokenizer, length = self.stream.tokenizer, self.config.length
@@ -132,4 +133,5 @@ class ContinuedPairs(Format):
             segments=segments,
             reuse=self.config.reuse,
             backwards=turned if self.directions == 2 else None,
+            follows=follows,
         )

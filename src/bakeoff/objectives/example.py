@@ -42,6 +42,9 @@ class Examples:
     """How many tokens at the beginning know nothing of those behind them, for the next row remembers their states."""
     backwards: NDArray[np.bool_] | None = None
     """(N,) True for rows that read the text from its end; None: none does."""
+    follows: NDArray[np.bool_] | None = None
+    """(N,) True where the second segment goes on with the first, which nothing asks for; None: `relation` says it, or
+    all do, or there are no segments."""
     taken: NDArray[np.bool_] | None = None
     """(N, T) True for tokens that an objective has hidden or moved, which others leave alone; None where none has."""
 
