@@ -281,6 +281,13 @@ def test_what_the_first_stage_does_not_train_is_not_shown(corpus, capsys):
     assert all(each.targets or len(each.counts) > 1 for each in held_out.drawn)
 
 
+@pytest.mark.parametrize("permute", [True, False])
+def test_sentences_in_another_order_are_explained(permute, corpus, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    print_peek(bakeoff.peek(shrink("bart-tiny", objective=[{"kind": "denoising", "permute": permute}]), corpus.path))
+    assert ("\n  source  has its sentences in a random order" in capsys.readouterr().out) == permute
+
+
 def test_shares_are_counted_over_the_rows(corpus):
     found = bakeoff.peek(shrink("bart-tiny"), corpus.path, examples=4)
     assert found.drawn[0].share == 1.0

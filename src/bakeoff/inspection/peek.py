@@ -47,6 +47,8 @@ class Peek(Config):
     """The training's seed; without effect on held-out text, where what is drawn never changes."""
     epoch_rows: int
     """How many rows this text has; a training goes over them again and again, drawn anew."""
+    permuted: bool
+    """Whether the sentences of a source stand in another order than in its target."""
     rows: list[Row]
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
     packing: Packing | None
@@ -98,6 +100,7 @@ def peek(
         held_out=held_out,
         seed=seed,
         epoch_rows=batches.rows_an_epoch,
+        permuted=any(getattr(config, "permute", False) for config in loaded.objective),
         rows=rows,
         packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out, idle),
         drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
