@@ -324,6 +324,21 @@ def test_pretrain_refuses(capsys, tmp_path, corpus, pretrained):
     assert not (tmp_path / "run").exists()
 
 
+def test_resuming_says_so_where_there_is_nothing_to_resume(capsys, tmp_path, corpus):
+    """A misspelt --out, or a run that was killed before its first checkpoint, is not begun anew in silence."""
+    out = tmp_path / "run"
+    arguments = ["pretrain", "bert-tiny", "--corpus", corpus.path, "--out", out, "--budget", "steps=2", *SMALL]
+    said = f"bert-tiny: nothing to resume in {out}; starting at step 0"
+    status, _, err = call(capsys, *arguments, "--resume")
+    assert status == 0
+    assert err.splitlines().count(said) == 1
+    assert call(capsys, *arguments, "--resume")[2] == ""  # it has finished
+    (out / "summary.json").unlink()
+    assert said in call(capsys, *arguments, "--resume")[2].splitlines()
+    arguments[5] = tmp_path / "other"
+    assert "resume" not in call(capsys, *arguments)[2]
+
+
 def test_finetune_refuses(capsys, tmp_path, labelled, pretrained):
     columns = ["--text-column", "text", "--label-column", "label", "--out", tmp_path / "task"]
     message = refused(capsys, "finetune", pretrained, "--train", tmp_path / "missing.tsv", *columns)

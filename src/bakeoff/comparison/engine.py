@@ -109,7 +109,8 @@ class Bakeoff:
         """See `bakeoff.training.pretrain`."""
         from bakeoff.training.pretrain import pretrain
 
-        pretrain(recipe, corpus, out, seed=seed, budget=budget, device=device, resume=True, progress=progress)
+        begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
+        pretrain(recipe, corpus, out, seed=seed, budget=budget, device=device, resume=begun, progress=progress)
 
     def finetune(
         self,

@@ -78,7 +78,8 @@ def pretrain(
         budget: replaces the recipe's own; its schedule is fitted to it.
         device: auto, cpu, cuda or mps.
         start: the runs that the first weights come from; None: chance.
-        resume: continue the run at `out` if there is one; it must have the same settings.
+        resume: continue the run at `out` if there is one; it must have the same settings. Where there is none, a line
+            says that it begins.
         progress: show a bar, or lines where there is no terminal.
 
     Raises:
@@ -121,12 +122,15 @@ def pretrain(
         if run.finished:  # by another process, since we looked
             return run
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown)
-        if resume and training.resume():
+        resumed = resume and training.resume()
+        if resumed:
             shown.line(f"{settled.name}: resumed at step {training.position.step}")
             for key in ("device", "device_name", "threads", "versions"):
                 for name, old, new in differing(run.environment[key], here[key], key):
                     shown.line(f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ")
-        elif taken is not None:
+        elif resume:
+            shown.line(f"{settled.name}: nothing to resume in {out}; starting at step 0")
+        if taken is not None and not resumed:
             shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
             training.save()  # so that a resumed training does not need the runs that it started from
         for line in _unread(settled, batches):
