@@ -15,10 +15,13 @@ class Diverged(UserError):
 def nearest(name: str, candidates: Iterable[str]) -> str:
     """A hint with the candidate closest to a misspelt name, e.g. ``; did you mean 'length'?``."""
     candidates = sorted(candidates)
-    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
-    if close:
-        return f"; did you mean '{close[0]}'?"
-    return f"; choose from {', '.join(candidates)}" if candidates else ""
+    return similar(name, candidates) or (f"; choose from {', '.join(candidates)}" if candidates else "")
+
+
+def similar(name: str, candidates: Iterable[str]) -> str:
+    """The same, but nothing where no candidate is close: for names that are too many for one line."""
+    close = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.5)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 class Interrupted(Exception):

@@ -11,7 +11,7 @@ from pydantic import Field, PositiveInt, model_validator
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError, similar
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
@@ -268,8 +268,10 @@ def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
     if path.suffix not in (".yaml", ".yml"):
         resource = resources.files("bakeoff.recipes").joinpath(f"{name_or_path}.yaml")
         if not resource.is_file():
-            hint = nearest(name_or_path, recipe_names())
-            raise UserError(f"no recipe '{name_or_path}'{hint} (or give a .yaml file; `bakeoff recipes` lists all)")
+            if (path / "recipe.yaml").is_file():
+                raise UserError(f"{path} is a run; give {path / 'recipe.yaml'}")
+            hint = similar(name_or_path, recipe_names())
+            raise UserError(f"no recipe '{name_or_path}'{hint} (`bakeoff recipes` lists all; or give a .yaml file)")
         return f"{name_or_path}.yaml", parse_yaml(resource.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
     if not path.is_file():
         raise UserError(f"{path}: no such recipe file")

@@ -185,6 +185,20 @@ def test_recipes_and_show(capsys):
     assert "parameters" in out
 
 
+def test_what_is_no_recipe_is_told_in_a_short_line(capsys, tmp_path, text_folder, pretrained):
+    (tmp_path / "empty.txt").write_text("")
+    run_instead = f"{pretrained} is a run; give {pretrained / 'recipe.yaml'}"
+    lists = "(`bakeoff recipes` lists all; or give a .yaml file)"
+    for verb in ("show", "speed"):
+        assert refused(capsys, verb, pretrained) == run_instead
+        for given in (tmp_path, tmp_path / "empty.txt", "zzz"):
+            assert refused(capsys, verb, given) == f"no recipe '{given}' {lists}"
+        assert refused(capsys, verb, "bert-mni") == f"no recipe 'bert-mni'; did you mean 'bert-mini'? {lists}"
+    prepare = ["prepare", text_folder, "--out", tmp_path / "corpus", "--recipe"]
+    assert refused(capsys, *prepare, "zzz") == f"no recipe 'zzz' {lists}"
+    assert refused(capsys, *prepare, pretrained) == run_instead
+
+
 def test_the_path_from_text_to_predictions(capsys, text_folder, tmp_path, pretrained, finetuned, corpus):
     status, out, _ = call(
         capsys, "prepare", text_folder, "--out", tmp_path / "c", "--vocabulary", 160, "--document-per-line", "--json"
