@@ -173,6 +173,20 @@ def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
     assert straight.analyses == results.analyses
 
 
+@pytest.mark.parametrize("where", ["task", "seconds_per_step", "pretrain", "finetune"])
+def test_ctrl_c_says_how_to_go_on_whatever_is_being_done(folder, where, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    engine = FakeEngine()
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, where, interrupted)
+        with pytest.raises(Interrupted, match=r"out: interrupted; .* the same command goes on") as caught:
+            go(folder, engine, budget="minutes=1")
+    assert caught.value.signal_number == 2
+    go(folder, FakeEngine(), budget="minutes=1")
+
+
 @pytest.mark.parametrize("where", [("pretrain", "two", 1), ("finetune", "scratch", "mood")])
 def test_a_recipe_that_diverges_is_left_out_and_named(folder, where):
     engine = FakeEngine(diverging=[where])

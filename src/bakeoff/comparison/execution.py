@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -83,7 +84,13 @@ class _Comparison:
         self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()))
         self.out.mkdir(parents=True, exist_ok=True)
         with held(self.out):
-            return self._run()
+            try:
+                return self._run()
+            except (Interrupted, KeyboardInterrupt) as stop:  # what a single run advises does not continue a comparison
+                number = stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT
+                raise Interrupted(
+                    f"{self.out}: interrupted; what is done is kept, and the same command goes on", number
+                ) from None
 
     def _run(self) -> Results:
         """The same, while no other process is at it."""
@@ -101,12 +108,7 @@ class _Comparison:
         jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
         self.failures = {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
         for done, seed in enumerate(plan.seeds, 1):
-            try:
-                worked = [self._job(job) for job in jobs.all() if job.seed == seed]
-            except Interrupted as stop:  # what the single run advises is not what continues a comparison
-                raise Interrupted(
-                    f"{self.out}: interrupted; what is done is kept, and the same command goes on", stop.signal_number
-                ) from None
+            worked = [self._job(job) for job in jobs.all() if job.seed == seed]
             if any(worked) or done == len(plan.seeds):
                 results = self._publish(jobs, plan.seeds[:done])
         return results
