@@ -1,5 +1,6 @@
 """The verbs as a user types them: what they print, what they refuse, and with which status."""
 
+import io
 import json
 import os
 import re
@@ -223,6 +224,19 @@ def test_the_model_card_says_how_to_use_the_run(capsys, tmp_path, pretrained, la
     status, out, err = call(capsys, *shlex.split(line), "--option", "epochs=1", "--option", "least_steps=1", "--json")
     assert status == 0, err
     assert json.loads(out)["source"] == str(pretrained)
+
+
+def test_both_texts_of_a_pair_are_printed(capsys, tmp_path, monkeypatch, pretrained):
+    rows = [f"{'yes' if i % 2 else 'no'}\tA man walks {i}.\tA man {'moves' if i % 2 else 'sits'}.\n" for i in range(40)]
+    (tmp_path / "pairs.tsv").write_text("label\ta\tb\n" + "".join(rows), encoding="utf-8")
+    task = ["--train", tmp_path / "pairs.tsv", "--text-column", "a", "--pair-column", "b", "--label-column", "label"]
+    short = ["--option", "epochs=1", "--option", "least_steps=1", "--out", tmp_path / "task"]
+    assert call(capsys, "finetune", pretrained, *task, *short)[0] == 0
+    status, out, _ = call(capsys, "predict", tmp_path / "task", "A man walks.", "--pair", "A man moves.")
+    assert status == 0
+    assert re.fullmatch(r"(yes|no)\t0\.\d{4}\tA man walks\.\tA man moves\.\n", out)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("A man walks.\tA man moves.\n"))
+    assert call(capsys, "predict", tmp_path / "task")[1] == out
 
 
 def test_a_finetuned_run_is_evaluated_on_another_file(capsys, finetuned, labelled):

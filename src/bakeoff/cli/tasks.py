@@ -151,7 +151,7 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Name the class of texts. Pairs from standard input are separated by a tab.
+    """Name the class of texts. Pairs are separated by a tab, in standard input and in what is printed.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
     """
@@ -167,7 +167,8 @@ def predict(
     if json:
         print_json([{"label": label, "probability": round(p, 6)} for label, p in found])
         return
-    for (label, probability), shown in zip(found, texts, strict=True):
+    both = texts if pairs is None else ["\t".join(pair) for pair in zip(texts, pairs, strict=True)]
+    for (label, probability), shown in zip(found, both, strict=True):
         print(f"{label}\t{probability:.4f}\t{shown}")
 
 
