@@ -54,6 +54,11 @@ def test_the_command(runs):
     assert first.exit_code == 0
     piped = CliRunner().invoke(app, ["generate", run, *options, "--json"], input="The river\n")
     assert first.output.strip() in piped.output
+    one, greedy = (
+        CliRunner().invoke(app, ["generate", run, "The river", *way])
+        for way in (["--beams", "1"], ["--temperature", "0"])
+    )
+    assert one.output == greedy.output != CliRunner().invoke(app, ["generate", run, "The river"]).output
     wrong = CliRunner().invoke(app, ["generate", run, "The river", "--beams", "4", "--top-k", "3"])
     assert isinstance(wrong.exception, UserError)
     assert "a search does not sample" in str(wrong.exception)

@@ -65,6 +65,14 @@ def test_greedy_equals_whole_passes_for_prompts_of_any_length(name):
     assert stopped[0] == expected[0][: expected[0].index(end)]
 
 
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-translation-tiny"])
+def test_one_beam_takes_the_most_likely_token(name):
+    module = build(name)
+    one = Generator(module, None).write(PROMPTS, GenerationConfig(tokens=6, beams=1), sources_of(module))
+    assert one == Generator(module, None).write(PROMPTS, GREEDY, sources_of(module))
+    assert one != Generator(module, None).write(PROMPTS, GenerationConfig(tokens=6), sources_of(module))
+
+
 def test_banned_tokens_are_never_written():
     module = build("gpt-tiny")
     free = Generator(module, None).write(PROMPTS, GREEDY)

@@ -17,7 +17,9 @@ def generate(
     temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the most likely token always.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the so many most likely tokens.")] = None,
     top_p: Annotated[float, typer.Option(help="Sample from the fewest tokens that have this share together.")] = 1.0,
-    beams: Annotated[int, typer.Option(min=1, help="Above 1: search for the likeliest text instead.")] = 1,
+    beams: Annotated[
+        int | None, typer.Option(min=1, help="Search for the likeliest text instead; 1: as --temperature 0.")
+    ] = None,
     length_penalty: Annotated[float, typer.Option(min=0.0, help="Of the search: above 0 favours longer texts.")] = 0.6,
     seed: Seed = 0,
     device: Device = "auto",

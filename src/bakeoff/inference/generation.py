@@ -30,8 +30,9 @@ class GenerationConfig(Config):
     """Sample from the so many most likely tokens."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Sample from the fewest most likely tokens that have this share together."""
-    beams: int = Field(default=1, gt=0)
-    """Above 1: search for the likeliest text with so many candidates, instead of sampling."""
+    beams: int | None = Field(default=None, gt=0)
+    """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
+    token."""
     length_penalty: float = Field(default=0.6, ge=0)
     """Of the search: a text's score is its log-probability divided by ((5 + length) / 6) to this power."""
     seed: int = 0
@@ -39,7 +40,7 @@ class GenerationConfig(Config):
 
     @model_validator(mode="after")
     def _one_way(self) -> "GenerationConfig":
-        if self.beams > 1 and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
+        if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
             raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
         return self
 
@@ -77,15 +78,15 @@ class Generator:
             For each prompt the ids that were written, without the token that ends the text. A prompt's result does
             not depend on the others'.
         """
-        if config.beams > 1:
+        if config.beams is not None and config.beams > 1:
             return [
-                self._search(prompt, config, None if sources is None else sources[row])
+                self._search(prompt, config, config.beams, None if sources is None else sources[row])
                 for row, prompt in enumerate(prompts)
             ]
         drawn = [torch.Generator().manual_seed(config.seed * 1_000_003 + row) for row in range(len(prompts))]
 
         def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
-            if config.temperature == 0:
+            if config.temperature == 0 or config.beams == 1:
                 return scores.argmax(-1)
             uniform = torch.zeros(len(wanted), dtype=torch.float64)
             for row, own in enumerate(drawn):
@@ -125,9 +126,10 @@ class Generator:
                 return written
             chunk = self._ids([[token] for token in following])
 
-    def _search(self, prompt: Sequence[int], config: GenerationConfig, source: Sequence[int] | None) -> list[int]:
+    def _search(
+        self, prompt: Sequence[int], config: GenerationConfig, beams: int, source: Sequence[int] | None
+    ) -> list[int]:
         """Beam search with the length penalty of Wu et al. 2016 (arXiv:1609.08144, equation 14)."""
-        beams = config.beams
         state = self.model.start(1, self._source(None if source is None else [source]))
         hidden, state = self.model.extend(self._ids([prompt]), state)
         scores = self.scores(hidden[:, -1])
