@@ -110,6 +110,20 @@ def test_bad_budgets_are_refused(text):
         Budget.parse_text(text)
 
 
+def test_a_budget_without_a_unit_is_told_what_one_is():
+    with pytest.raises(UserError, match="--budget 10: give a unit and how many, such as tokens=5M"):
+        Budget.parse_text("10")
+
+
+def test_an_override_replaces_the_budgets_unit():
+    """A recipe has one budget, so that another unit cannot stand beside its own."""
+    assert load_recipe("bert-tiny", ["training.budget.steps=3"]).training.budget == Budget(steps=3)
+    assert load_recipe("bert-tiny", ["training.budget.tokens=3"]).training.budget == Budget(tokens=3)
+    assert load_recipe("bert-base", ["training.budget.tokens=5"]).training.schedule.warmup == 0.01
+    with pytest.raises(UserError, match="exactly one of steps, tokens, flops and minutes, not steps, tokens"):
+        load_recipe("bert-tiny", ["training.budget.steps=3", "training.budget.tokens=3"])
+
+
 def test_budgets_become_steps():
     costs = {"tokens_per_step": 4000.0, "flops_per_step": 1e9}
     assert Budget(steps=7).steps_for(**costs) == 7

@@ -70,6 +70,9 @@ def _describe(item: Any, values: Any) -> str:
         path.append("kind" if "kind" in context["discriminator"] else "format")
         known = re.findall("'([^']+)'", context["expected_tags"])
         message = f"there is no '{context['tag']}'{nearest(context['tag'], known)}"
+    elif item["type"] == "too_short":
+        given, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
+        message = f"{given or 'nothing'} given; give at least {least}"
     elif item["type"] not in ("unknown_key", "value_error", "union_tag_not_found"):
         message = f"{message[0].lower()}{message[1:]}, not {node!r}"
     return f"{'.'.join(path)}: {message}" if path else message

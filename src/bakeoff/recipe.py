@@ -226,6 +226,8 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     values.setdefault("name", Path(where).stem)
     pairs = dict(overrides if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides])
     before = copy.deepcopy(values)
+    if any(key.startswith("training.budget.") for key in pairs):
+        set_key(values, "training.budget", {}, where)  # it has one unit: another one replaces the recipe's
     for key, value in pairs.items():
         set_key(values, key, value, where)
     if _change_the_model(pairs) and "published" not in pairs:

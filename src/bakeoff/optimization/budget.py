@@ -38,7 +38,9 @@ class Budget(Config):
         Raises:
             UserError: anything else.
         """
-        name, _, amount = text.partition("=")
+        name, separator, amount = text.partition("=")
+        if not separator:
+            raise UserError(f"--budget {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
         if name not in cls.model_fields:
             raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, cls.model_fields)}")
         match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)", amount.strip().lower().replace("_", ""))
