@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.corpus import store
+from bakeoff.corpus import row_index
 from bakeoff.corpus.draws import Draws
 from bakeoff.objectives import chunks
 from bakeoff.objectives.chunks import full_chunks, mean_length, packed_sentences, sentence_chunks, sentence_pairs
@@ -186,17 +186,25 @@ def test_an_index_is_kept_beside_a_large_corpus(corpus, tmp_path):
         return np.arange(5), np.arange(5, 10)
 
     with patch.object(split, "index_path", tmp_path / "indexes" / "train"):
-        split.index("key", make)
+        row_index.row_index(split, "key", make)
         assert not (tmp_path / "indexes").exists()  # a small one is made again
-        with patch.object(store, "INDEXED_FROM", 1):
-            first = split.index("key", make)
-            second = split.index("key", make)
+        with patch.object(row_index, "KEPT_FROM", 1):
+            first = row_index.row_index(split, "key", make)
+            second = row_index.row_index(split, "key", make)
     assert len(calls) == 2
     assert np.array_equal(first, second)
-    assert [path.name for path in (tmp_path / "indexes").iterdir()] == ["train.key.rows"]
+    assert [path.name for path in (tmp_path / "indexes").iterdir()] == [f"train.key.{row_index.VERSION}.rows"]
+    (kept,) = (tmp_path / "indexes").iterdir()
+    whole = kept.read_bytes()
+    for damaged in (b"", whole[:-3], whole[:-16], whole[16:]):  # made anew
+        kept.unlink()  # what is mapped stays
+        kept.write_bytes(damaged)
+        with patch.object(row_index, "KEPT_FROM", 1), patch.object(split, "index_path", tmp_path / "indexes" / "train"):
+            assert np.array_equal(row_index.row_index(split, "key", make), first)
+        assert kept.read_bytes() == whole
     (tmp_path / "file").write_text("")
-    with patch.object(store, "INDEXED_FROM", 1), patch.object(split, "index_path", tmp_path / "file" / "train"):
-        assert np.array_equal(split.index("key", make), first)  # where nothing can be written
+    with patch.object(row_index, "KEPT_FROM", 1), patch.object(split, "index_path", tmp_path / "file" / "train"):
+        assert np.array_equal(row_index.row_index(split, "key", make), first)  # where nothing can be written
 
 
 @pytest.mark.parametrize("find", [full_chunks, sentence_chunks, sentence_pairs])
@@ -208,15 +216,15 @@ def test_an_index_made_part_by_part_is_that_of_the_whole_text(corpus, find):
         parts.append(documents)
         return find(sentences, documents, 40)
 
-    with patch.object(store, "INDEXED_AT_ONCE", len(split.tokens) // 7):
-        found = split.index("key", of_part)
+    with patch.object(row_index, "AT_ONCE", len(split.tokens) // 7):
+        found = row_index.row_index(split, "key", of_part)
     assert len(parts) > 3
     assert np.array_equal(found, np.stack(find(np.asarray(split.sentences), np.asarray(split.documents), 40)))
 
 
 def test_rows_that_cross_documents_hold_the_whole_text_of_every_part(corpus):
     split = corpus.train
-    with patch.object(store, "INDEXED_AT_ONCE", len(split.tokens) // 7):
+    with patch.object(row_index, "AT_ONCE", len(split.tokens) // 7):
         format = FullSentencesConfig(length=48).build(split, corpus.tokenizer, "ends", None)
     first, last = format.starts, format.stops
     assert np.array_equal(first[1:], last[:-1])

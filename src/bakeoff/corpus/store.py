@@ -1,12 +1,9 @@
 """The store of a corpus: memory-mapped token ids, and where sentences, documents and words start."""
 
-import contextlib
 import hashlib
-import itertools
 import json
 import mmap
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,10 +19,6 @@ MANIFEST = "corpus.json"
 TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
 INDEXES = "indexes"
-INDEXED_FROM = 1 << 20
-"""Sentences of a part from which on what was derived from them is kept; below it takes no time to do it again."""
-INDEXED_AT_ONCE = 1 << 28
-"""Tokens of the documents from which an index is made at a time."""
 
 
 class SplitCounts(Config):
@@ -106,7 +99,7 @@ class Split:
     """
 
     index_path: Path | None = None
-    """Where `index` keeps its files, all of whose names start so; None: nowhere."""
+    """Where `row_index` keeps its files, all of whose names start so; None: nowhere."""
 
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one part; `folder` holds `name.tokens` and its companions."""
@@ -118,45 +111,6 @@ class Split:
         self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8, scattered=True)
         self.counts = counts
         self.bytes = counts.bytes
-
-    def index(self, key: str, find: Callable[[np.ndarray, np.ndarray], Sequence[np.ndarray]]) -> np.ndarray:
-        """What can be derived from where sentences and documents start, made once and kept beside a large corpus.
-
-        It is made from some documents at a time, so that the memory for it does not grow with the corpus.
-
-        Args:
-            key: what tells it from other indexes, fit for a file's name.
-            find: from (s,) where the sentences and (d,) where the documents of a part of the text start, the part's end
-                behind both, makes two arrays of (n,) int64.
-
-        Returns:
-            (2, n) int64; memory-mapped where it is kept.
-        """
-        if self.index_path is None or len(self.sentences) < INDEXED_FROM:
-            return np.concatenate([np.stack(find(*part)) for part in self._parts()], axis=1)
-        path = self.index_path.with_name(f"{self.index_path.name}.{key}.rows")
-        if not path.exists():
-            partial = path.with_name(f".{path.name}.{os.getpid()}")
-            try:
-                path.parent.mkdir(exist_ok=True)
-                with partial.open("wb") as file:
-                    for part in self._parts():
-                        np.stack(find(*part), axis=1).tofile(file)
-                partial.replace(path)
-            except OSError:  # a corpus that may only be read, or a full disk: made again next time
-                with contextlib.suppress(OSError):
-                    partial.unlink(missing_ok=True)
-                return np.concatenate([np.stack(find(*part)) for part in self._parts()], axis=1)
-        return map_array(path, "int64", scattered=True).reshape(-1, 2).T
-
-    def _parts(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(s,) where sentences and (d,) where documents start, and the end, of the documents of `INDEXED_AT_ONCE`."""
-        sentences, documents = np.asarray(self.sentences), np.asarray(self.documents)
-        begins = np.arange(0, len(self.tokens), INDEXED_AT_ONCE)
-        cuts = np.unique(np.append(np.searchsorted(documents, begins), len(documents) - 1))
-        for first, last in itertools.pairwise(cuts) if len(cuts) > 1 else [(0, 0)]:  # a text without a document
-            low, high = np.searchsorted(sentences, [documents[first], documents[last]])
-            yield sentences[low : high + 1], documents[first : last + 1]
 
     def starts_word(self, indices: np.ndarray) -> np.ndarray:
         """Whether the tokens at these positions start a word.

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.row_index import row_index
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import mean_length, packed_sentences
@@ -31,7 +32,8 @@ class PackedSentencesConfig(InputBaseConfig):
     ) -> "PackedSentences":
         """The format over a split."""
         longest = self.length - SPECIAL_TOKENS
-        chunks = split.index(
+        chunks = row_index(
+            split,
             f"packed_sentences-{longest}-{self.crossing:d}",
             lambda sentences, documents: packed_sentences(sentences, documents, longest, self.crossing),
         )

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.row_index import row_index
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
@@ -48,7 +49,7 @@ class SegmentPairConfig(PairConfig):
         longest = self.length - SPECIAL_TOKENS
         find = full_chunks if relation is None else sentence_chunks
         key = f"{find.__name__}-{longest}-{self.short:g}"
-        chunks = split.index(key, lambda sentences, documents: find(sentences, documents, longest, self.short))
+        chunks = row_index(split, key, lambda sentences, documents: find(sentences, documents, longest, self.short))
         return SegmentPairs(self, chunks, split, tokenizer, relation)
 
 
@@ -62,8 +63,10 @@ class SentencePairConfig(PairConfig):
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
-        chunks = split.index(
-            f"sentence_pairs-{longest}", lambda sentences, documents: sentence_pairs(sentences, documents, longest)
+        chunks = row_index(
+            split,
+            f"sentence_pairs-{longest}",
+            lambda sentences, documents: sentence_pairs(sentences, documents, longest),
         )
         return SegmentPairs(self, chunks, split, tokenizer, relation)
 
