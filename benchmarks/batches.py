@@ -9,6 +9,7 @@ kept beside the corpus: that is measured apart.
 """
 
 import argparse
+import itertools
 import resource
 import sys
 import tempfile
@@ -19,16 +20,23 @@ from typing import Any
 import numpy as np
 import torch
 
+from bakeoff.corpus.prepare_pairs import prepare_pairs
 from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.batches import Batches
+from bakeoff.objectives.token_batches import TokenBatch
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.device import processor_name
 from bakeoff.training.pretraining_model import build_on_meta
 
 BATCH = 32
+PAIRS = 100_000
+"""Of sentences, for translation."""
 ROWS = {"blocks": {"format": "blocks", "length": 512, "isolate": False}}
-ROWS |= {name: {"format": name, "length": 512} for name in ("full_sentences", "doc_sentences", "segment_pair")}
+ROWS |= {
+    name: {"format": name, "length": 512}
+    for name in ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair")
+}
 ROWS["continued_pair"] = {"format": "continued_pair", "length": 512, "reuse": 256}
 
 CASES: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
@@ -39,8 +47,11 @@ CASES: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
     "mlm on doc_sentences": ("bert-tiny", "doc_sentences", [{"kind": "mlm"}]),
     "mlm and nsp": ("bert-tiny", "segment_pair", [{"kind": "mlm"}, {"kind": "nsp"}]),
     "mlm and sop": ("bert-tiny", "segment_pair", [{"kind": "mlm"}, {"kind": "sop"}]),
+    "mlm and sentence_structure": ("bert-tiny", "segment_pair", [{"kind": "mlm"}, {"kind": "sentence_structure"}]),
+    "mlm and nsp on sentence_pair": ("bert-tiny", "sentence_pair", [{"kind": "mlm"}, {"kind": "nsp"}]),
     "mlm and word_structure": ("bert-tiny", "blocks", [{"kind": "mlm"}, {"kind": "word_structure"}]),
     "clm": ("gpt-tiny", "blocks", [{"kind": "clm"}]),
+    "bilm": ("elmo-tiny", "blocks", [{"kind": "bilm"}]),
     "permutation": ("xlnet-tiny", "segment_pair", [{"kind": "permutation"}]),
     "permutation on continued_pair": ("xlnet-tiny", "continued_pair", [{"kind": "permutation"}]),
     "span_corruption": ("t5-tiny", "blocks", [{"kind": "span_corruption"}]),
@@ -58,6 +69,23 @@ def recipe_of(case: str) -> Recipe:
 def batches_of(recipe: Recipe, split: Split, tokenizer: Tokenizer) -> Batches:
     objectives = build_on_meta(recipe, tokenizer.size).objectives
     return Batches(split, tokenizer, recipe.input, recipe.objective, objectives, 0, BATCH, BATCH)
+
+
+def translation(corpus: Corpus, folder: Path) -> Batches:
+    """Pairs of a sentence and the next one, which is all the same to their batches, of 25,000 tokens each."""
+    bounds = np.asarray(corpus.train.sentences[: 2 * PAIRS + 1])
+    lines = [
+        " ".join(corpus.tokenizer.decode(corpus.train.tokens[first:last]).split())
+        for first, last in itertools.pairwise(bounds)
+    ]
+    for name, own in (("source", lines[::2]), ("target", lines[1::2])):
+        (folder / name).write_text("".join(f"{line}\n" for line in own), encoding="utf-8")
+    pairs = prepare_pairs(
+        folder / "source", folder / "target", folder / "pairs", tokenizer=corpus.path / "tokenizer.json"
+    )
+    recipe = load_recipe("transformer-translation-tiny")
+    objectives, size = build_on_meta(recipe, pairs.tokenizer.size).objectives, TokenBatch(tokens=25_000)
+    return Batches(pairs.train, pairs.tokenizer, recipe.input, recipe.objective, objectives, 0, size, size)
 
 
 def tokens_a_second(batches: Batches, seconds: float) -> float:
@@ -118,6 +146,9 @@ def main() -> None:
     for case in CASES:
         rate = tokens_a_second(batches_of(recipe_of(case), corpus.train, corpus.tokenizer), options.seconds)
         print(f"| {case} | {rate / 1e6:.2f} |", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        rate = tokens_a_second(translation(corpus, Path(folder)), options.seconds)
+    print(f"| translation, 25,000 tokens a batch | {rate / 1e6:.2f} |", flush=True)
     if not options.large:
         return
     print("\n| ten billion tokens | index, s | first batch, s | step 1,000,000, s |\n|---|---|---|---|")
