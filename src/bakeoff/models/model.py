@@ -338,15 +338,21 @@ class Model(nn.Module):
             mask = (mask & square.tril()) | torch.eye(length, dtype=torch.bool, device=mask.device)
         return mask[:, None]
 
-    def row_flops(self, length: int, source_length: int = 0) -> int:
-        """Floating-point operations of a row's forward pass, and of its source's where the model has an encoder."""
+    def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0) -> int:
+        """Floating-point operations of a row's forward pass.
+
+        Args:
+            length: its tokens.
+            source_length: those of its source, where the model has an encoder and a decoder.
+            queries: rows of a second stream, on average.
+        """
         embedding = self.target_embedding or self.embedding
         layers = self.config.directions * self.stack.flops_per_token(length, source_length)
         total = length * (embedding.flops_per_token(length) + layers)
         if self.encoder is not None and self.decoder is not None:
             once = self.embedding.flops_per_token(source_length) + self.decoder.flops_per_source_token()
             total += source_length * (once + self.encoder.flops_per_token(source_length))
-        return total
+        return total + (round(queries * self.stack.flops_per_query(length)) if queries else 0)
 
     def reach(self) -> tuple[float, float]:
         """How many tokens to the left and to the right of its own a hidden state depends on at most."""

@@ -45,6 +45,10 @@ class Part(nn.Module):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         raise NotImplementedError
 
+    def flops_per_query(self, length: int) -> int:
+        """The same of one row of a second stream, of which no keys and values are made."""
+        return self.flops_per_token(length)
+
     def flops_per_source_token(self) -> int:
         """Floating-point operations on one token of the source, for parts that attend to one."""
         return 0
@@ -79,6 +83,10 @@ class Wrapper(Part):
     def flops_per_token(self, length: int) -> int:
         """The function's."""
         return self.function.flops_per_token(length)
+
+    def flops_per_query(self, length: int) -> int:
+        """The function's."""
+        return self.function.flops_per_query(length)
 
     def flops_per_source_token(self) -> int:
         """The function's."""

@@ -178,6 +178,14 @@ class Stack(nn.Module):
             for name, index in applied
         )
 
+    def flops_per_query(self, length: int) -> int:
+        """Floating-point operations of one row of a second stream, beside a row of `length` tokens."""
+        return sum(
+            self.parts_named(name)[index].flops_per_query(length)
+            for applied in self.index_map
+            for name, index in applied
+        )
+
     def flops_per_source_token(self) -> int:
         """Floating-point operations of the keys and values that the layers make of one token of the source."""
         cross = self.parts_named("cross")

@@ -88,7 +88,7 @@ class PretrainingModel(nn.Module):
         trained = [objective for objective in self.objectives if objective.name not in idle]
         heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in trained)
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
-        row = (1 + queries) * self.model.row_flops(length, source_length) + length * heads
+        row = self.model.row_flops(length, source_length, queries * length) + length * heads
         return round(3 * row / (source_length + length))
 
 

@@ -134,11 +134,16 @@ class RelativeAttention(Part):
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens, and a full memory."""
         width = self.output.in_features
+        remembered = (self.memory or 0) / length  # whose keys and values are made anew
+        return round(self.flops_per_query(length) + 2 * 2 * width * width * (1 + remembered))
+
+    def flops_per_query(self, length: int) -> int:
+        """Those of one row of the second stream."""
+        width = self.output.in_features
         memory = self.memory or 0
         attended = memory + ((length + 1) / 2 if self.causal else length)
         by_distance = 2 * (memory + 2 * length - 1) * width  # their projection is made once a batch, and not counted
-        remembered = 2 * 2 * width * width * memory / length  # keys and values, made anew from what is remembered
-        return round(2 * 4 * width * width + remembered + 2 * 2 * attended * width + by_distance)
+        return round(2 * 2 * width * width + 2 * 2 * attended * width + by_distance)
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
