@@ -167,3 +167,18 @@ def test_a_changed_model_has_no_published_size():
     assert load_recipe("bert-base").changed({"model.encoder.layers": 6}).published is None
     assert load_recipe("bert-mini").published is None
     assert load_recipe("bert-large").published.parameters == 336_000_000
+
+
+def test_a_kind_that_is_set_replaces_the_part():
+    """What the recipe says of the old one and the new one does not know is gone; what both know stays."""
+    recipe = load_recipe("gpt-tiny", ["model.decoder.block.mixer.kind=lstm"])
+    assert recipe.model.decoder.block.mixer.kind == "lstm"
+    recipe = load_recipe("bert-tiny", ["input.format=blocks", "input.isolate=false", "objective=[{kind: mlm}]"])
+    assert (recipe.input.length, recipe.input.isolate) == (load_recipe("bert-tiny").input.length, False)
+    with pytest.raises(UserError, match=r"clm needs running text, but input\.format is segment_pair"):
+        load_recipe("gpt-tiny", ["input.format=segment_pair"])
+    with pytest.raises(UserError, match="input: unknown key 'short'"):  # which is not the recipe's
+        load_recipe("bert-tiny", ["input.format=blocks", "input.short=0.1"])
+    mixer = "model.decoder.block.mixer"
+    with pytest.raises(UserError, match="mixer: unknown key 'heads'"):
+        load_recipe("gpt-tiny", [f"{mixer}.kind=lstm", f"{mixer}.heads=2"])

@@ -20,6 +20,8 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
+from bakeoff.overrides import parse_override, set_key, set_keys
+from bakeoff.yaml_files import parse_yaml, read_yaml
 
 
 class TrainingConfig(Config):
@@ -228,8 +230,7 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     before = copy.deepcopy(values)
     if any(key.startswith("training.budget.") for key in pairs):
         set_key(values, "training.budget", {}, where)  # it has one unit: another one replaces the recipe's
-    for key, value in pairs.items():
-        set_key(values, key, value, where)
+    set_keys(values, pairs, Recipe, where)
     if _change_the_model(pairs) and "published" not in pairs:
         values.pop("published", None)
     if values.get("training", {}) != before.get("training", {}):
@@ -253,17 +254,6 @@ def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
         return
 
 
-def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
-    """Split `model.encoder.layers=6`, given with that option, into key and value, the value read as YAML."""
-    key, separator, value = text.partition("=")
-    if not separator or not key:
-        raise UserError(f"{option} {text}: expected KEY=VALUE")
-    try:
-        return key.strip(), yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise UserError(f"{option} {text}: the value is not valid YAML") from None
-
-
 def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
     """Where a recipe stands, and what its file says."""
     path = Path(name_or_path)
@@ -278,33 +268,6 @@ def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
     if not path.is_file():
         raise UserError(f"{path}: no such recipe file")
     return str(path), read_yaml(path)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping.
-
-    Raises:
-        UserError: the file cannot be read, or holds something else.
-    """
-    try:
-        return parse_yaml(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-
-
-def parse_yaml(text: str, where: str) -> dict[str, Any]:
-    """A YAML text that holds a mapping."""
-    try:
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f" line {mark.line + 1}" if mark else ""
-        raise UserError(f"{where}{place}: not valid YAML: {getattr(error, 'problem', error)}") from None
-    if not isinstance(values, dict):
-        raise UserError(
-            f"{where}: expected keys and values, found {'nothing' if values is None else type(values).__name__}"
-        )
-    return values
 
 
 def _kind_first(node: Any) -> Any:
@@ -326,33 +289,3 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
             same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in ("kind", "format"))
             merged[key] = _merge(old, value) if same_kind else value
     return merged
-
-
-def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
-    """Set a dotted key in nested mappings and lists; mappings on the way are made where they are absent.
-
-    Raises:
-        UserError: the path leads through a value that holds no keys, or a list has no such place.
-    """
-    node: Any = values
-    *path, last = key.split(".")
-    for index, part in enumerate([*path, last]):
-        here = ".".join(key.split(".")[: index + 1])
-        if isinstance(node, list):
-            if not part.isdigit() or int(part) >= len(node):
-                raise UserError(
-                    f"{where}: --set {key}: '{here}' is not a place in a list of {len(node)} (counted from 0)"
-                )
-            place: Any = int(part)
-        elif isinstance(node, dict):
-            place = part
-        else:
-            raise UserError(
-                f"{where}: --set {key}: '{here}' does not exist, because what is above it holds a single value"
-            )
-        if index == len(path):
-            node[place] = value
-        else:
-            if isinstance(node, dict) and node.get(place) is None:
-                node[place] = {}
-            node = node[place]

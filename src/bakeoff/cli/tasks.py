@@ -44,7 +44,8 @@ def finetune(
     Example: bakeoff finetune runs/bert --train train.tsv --dev dev.tsv --test test.tsv --text-column sentence
     --label-column label --out runs/bert-sst2
     """
-    from bakeoff.recipe import load_recipe, parse_override, recipe_names
+    from bakeoff.overrides import parse_override
+    from bakeoff.recipe import load_recipe, recipe_names
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig

@@ -15,13 +15,14 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import fresh, sync
 from bakeoff.errors import UserError
-from bakeoff.recipe import Recipe, read_yaml
+from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.run import Run
+from bakeoff.yaml_files import read_yaml
 
 
 class FinetuneResult(Config):

@@ -14,9 +14,10 @@ from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
-from bakeoff.recipe import Recipe, read_yaml
+from bakeoff.recipe import Recipe
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.yaml_files import read_yaml
 
 
 class Run:

@@ -1,0 +1,103 @@
+"""Values at dotted keys, `model.encoder.layers=6`: the command line's `--set`."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from bakeoff.errors import UserError
+
+TAGS = ("kind", "format")
+"""Keys that say which config a mapping is."""
+
+
+def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
+    """Split `model.encoder.layers=6`, given with that option, into key and value, the value read as YAML."""
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UserError(f"{option} {text}: expected KEY=VALUE")
+    try:
+        return key.strip(), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"{option} {text}: the value is not valid YAML") from None
+
+
+def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
+    """Set a dotted key in nested mappings and lists; mappings on the way are made where they are absent.
+
+    Raises:
+        UserError: the path leads through a value that holds no keys, or a list has no such place.
+    """
+    node: Any = values
+    *path, last = key.split(".")
+    for index, part in enumerate([*path, last]):
+        here = ".".join(key.split(".")[: index + 1])
+        if isinstance(node, list):
+            if not part.isdigit() or int(part) >= len(node):
+                raise UserError(
+                    f"{where}: --set {key}: '{here}' is not a place in a list of {len(node)} (counted from 0)"
+                )
+            place: Any = int(part)
+        elif isinstance(node, dict):
+            place = part
+        else:
+            raise UserError(
+                f"{where}: --set {key}: '{here}' does not exist, because what is above it holds a single value"
+            )
+        if index == len(path):
+            node[place] = value
+        else:
+            if isinstance(node, dict) and node.get(place) is None:
+                node[place] = {}
+            node = node[place]
+
+
+def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
+    """Set some dotted keys; what becomes of another kind or format loses the old one's keys that it does not know.
+
+    Args:
+        values: changed in place.
+        pairs: values by dotted keys.
+        model: what the values are to be.
+        where: the file or recipe that they come from, named in the error.
+
+    Raises:
+        UserError: as `set_key`.
+    """
+    tags = [key for key in pairs if key.rpartition(".")[2] in TAGS]
+    before = {key: _at(values, key.split(".")) for key in tags}
+    for key, value in pairs.items():
+        set_key(values, key, value, where)
+    turned = [tuple(key.split(".")[:-1]) for key in tags if before[key] != pairs[key]]
+    while turned and (inherited := [path for path in _unknown(values, model) if path[:-1] in turned]):
+        for path in inherited:
+            if ".".join(path) in pairs:
+                return  # a mistake of the user's, which is to be told
+            del _at(values, path[:-1])[path[-1]]
+
+
+def _at(values: Any, path: Collection[str]) -> Any:
+    """What stands at a path; None where there is none."""
+    for part in path:
+        if isinstance(values, list) and part.isdigit() and int(part) < len(values):
+            values = values[int(part)]
+        elif isinstance(values, dict):
+            values = values.get(part)
+        else:
+            return None
+    return values
+
+
+def _unknown(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """The paths of keys that a model does not know, one of each mapping."""
+    try:
+        model.model_validate(values)
+    except ValidationError as error:
+        for item in error.errors():
+            if item["type"] == "unknown_key":
+                path: tuple[str, ...] = ()
+                for part in map(str, item["loc"]):  # which also names the kinds of what stands on the way
+                    if _at(values, (*path, part)) is not None:
+                        path = (*path, part)
+                yield (*path, item["ctx"]["key"])
