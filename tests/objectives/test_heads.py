@@ -82,7 +82,7 @@ def test_too_many_clusters_for_the_width_are_refused():
         ({"cutoffs": [10]}, "'cutoffs' belong to head: adaptive, and head is tied"),
         ({"head": "adaptive", "cutoffs": [20, 10]}, r"\[20, 10\] are not positive and rising"),
         ({"head": "adaptive", "cutoffs": [0, 10]}, r"\[0, 10\] are not positive and rising"),
-        ({"head": "adaptive", "cutoffs": []}, "at least 1 item"),
+        ({"head": "adaptive", "cutoffs": []}, "give at least 1"),
     ],
 )
 def test_cutoffs_that_make_no_sense_are_refused(objective, message):
