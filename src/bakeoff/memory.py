@@ -11,9 +11,7 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # names and numbers of malloc.h
 def return_memory() -> None:
     """Give what has been freed back to the system, where the C library would keep it (glibc)."""
     gc.collect()
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)
+    _ask("malloc_trim", 0)
 
 
 def keep_memory() -> None:
@@ -22,8 +20,12 @@ def keep_memory() -> None:
     Every step of a training takes and frees the same large tensors. The C library would hand each of them back to the
     system, which would have to give it out again page by page, filled with zeros.
     """
+    _ask("mallopt", M_MMAP_MAX, 0)
+    _ask("mallopt", M_TRIM_THRESHOLD, -1)
+
+
+def _ask(function: str, *arguments: int) -> None:
+    """Call a function of the C library, where there is one of that name."""
     if sys.platform == "linux":
         with contextlib.suppress(OSError, AttributeError):
-            library = ctypes.CDLL(None)
-            library.mallopt(M_MMAP_MAX, 0)
-            library.mallopt(M_TRIM_THRESHOLD, -1)
+            getattr(ctypes.CDLL(None), function)(*arguments)

@@ -20,7 +20,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
-from bakeoff.overrides import parse_override, set_key, set_keys
+from bakeoff.overrides import TAGS, parse_override, set_key, set_keys
 from bakeoff.yaml_files import parse_yaml, read_yaml
 
 
@@ -276,7 +276,7 @@ def _kind_first(node: Any) -> Any:
         return [_kind_first(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key not in ("kind", "format"))}
+    return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key not in TAGS)}
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
@@ -286,6 +286,6 @@ def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         old = base.get(key)
         merged[key] = value
         if isinstance(old, dict) and isinstance(value, dict) and key != "budget":
-            same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in ("kind", "format"))
+            same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in TAGS)
             merged[key] = _merge(old, value) if same_kind else value
     return merged

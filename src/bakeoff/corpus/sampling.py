@@ -3,6 +3,7 @@
 import heapq
 import random
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
@@ -127,14 +128,13 @@ def survey(
         cuts: takes all places of documents.
     """
     documents = characters = count = 0
-    known: dict[int, int] = {}  # by the hashes of the first documents their characters, those of copies together
+    known = Counter[int]()  # by the hashes of the first documents their characters, those of copies together
     opening: list[str] = []
     length = 0
     for piece in pieces:
         if piece.opens == DOCUMENT:
             if opening:
-                identity = _identity(opening, seed)
-                known[identity] = known.get(identity, 0) + length
+                known[_identity(opening, seed)] += length
                 opening, length = [], 0
             documents += 1
             if cuts is not None and piece.place is not None:
@@ -150,8 +150,7 @@ def survey(
         if sample is not None:
             sample.add(piece.text)
     if opening:
-        identity = _identity(opening, seed)
-        known[identity] = known.get(identity, 0) + length
+        known[_identity(opening, seed)] += length
     threshold = _threshold(sorted(known.items()), validation, documents <= SURVEYED_DOCUMENTS)
     return Survey(documents, count, characters, threshold)
 

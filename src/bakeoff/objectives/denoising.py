@@ -87,8 +87,8 @@ class Denoising:
         lengths[:, -1] += hidden - lengths.sum(1)  # hardly ever: the numbers drawn were not enough
         spans = np.maximum(used.sum(1), hidden > 0)
         # In another order: the last one, cut short and never empty, is not to be always the row's last.
-        order = np.where(np.arange(lengths.shape[1]) < spans[:, None], draws.words("span order", lengths.shape[1]), -1)
-        lengths = np.take_along_axis(lengths, np.argsort(-order.astype(np.int64), axis=1, kind="stable"), 1)
+        order = np.where(used, -draws.words("span order", lengths.shape[1]).astype(np.int64), 1)
+        lengths = np.take_along_axis(lengths, np.argsort(order, axis=1, kind="stable"), 1)
         slots = real - hidden + spans  # (N,) tokens that stay, and masks
         width = int(slots.max(initial=1))
         words = draws.words("span places", width).astype(np.int64)
