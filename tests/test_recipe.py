@@ -151,6 +151,13 @@ def test_a_budget_of_ones_own_keeps_the_warm_ups_share(tmp_path):
         load_recipe(write(tmp_path, training=own))
 
 
+def test_a_warm_up_that_is_given_with_the_budget_is_taken_as_it_is(tmp_path):
+    own = {"budget": {"steps": 3_000_000}, "schedule": {"warmup": 10_000}}  # bert-base's own warm-up, written again
+    assert load_recipe(write(tmp_path, training=own)).training.schedule.warmup == 10_000
+    pairs = {"training.budget.steps": 3_000_000, "training.schedule.warmup": 10_000}
+    assert load_recipe("bert-base", pairs).training.schedule.warmup == 10_000
+
+
 def test_a_file_is_extended_relative_to_the_file_that_says_so(tmp_path, monkeypatch):
     write(tmp_path, "base.yaml", model={"dropout": 0.25})
     values = yaml.safe_load((tmp_path / "base.yaml").read_text())

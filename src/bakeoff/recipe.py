@@ -223,7 +223,7 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
         if _change_the_model(values):
             base_values.pop("published", None)
         written, values = values, _merge(base_values, values)
-        if "budget" in written.get("training", {}):
+        if "budget" in written.get("training", {}) and "warmup" not in written["training"].get("schedule", {}):
             _share_of_budget(values, base_values)
     values.setdefault("name", Path(where).stem)
     pairs = dict(overrides if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides])
@@ -233,7 +233,7 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     set_keys(values, pairs, Recipe, where)
     if _change_the_model(pairs) and "published" not in pairs:
         values.pop("published", None)
-    if values.get("training", {}) != before.get("training", {}):
+    if values.get("training", {}) != before.get("training", {}) and "training.schedule.warmup" not in pairs:
         _share_of_budget(values, before)
     return Recipe.parse(values, where)
 

@@ -29,6 +29,14 @@ def test_schedules_rise_and_fall():
     assert [constant.factor(step, 100) for step in (0, 1, 3, 4, 99)] == [0.25, 0.5, 1.0, 1.0, 1.0]
 
 
+def test_a_linear_decay_may_begin_with_the_first_step():
+    """BERT's and ALBERT's code: polynomial_decay of all steps, replaced by the rise as long as that lasts."""
+    schedule = LinearConfig(warmup=10, decay_from_start=True)
+    assert [schedule.factor(step, 100) for step in (0, 4, 9)] == [0.1, 0.5, 1.0]
+    assert [schedule.factor(step, 100) for step in (10, 55, 99)] == pytest.approx([0.9, 0.45, 0.01])
+    assert schedule.fitted(1000, 100).factor(100, 1000) == pytest.approx(0.9)
+
+
 def test_inverse_sqrt_is_the_transformers_formula():
     width, warmup = 512, 4000
     peak = (width * warmup) ** -0.5

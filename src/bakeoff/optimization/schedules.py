@@ -51,6 +51,15 @@ class LinearConfig(WarmupConfig):
 
     kind: Literal["linear"] = "linear"
     """The schedule's name."""
+    decay_from_start: bool = False
+    """The decay is counted from the first step, warm-up included, so that the rate falls from 1 to 1 - warmup / steps
+    where the warm-up ends, as in the code of BERT and ALBERT."""
+
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """As for every schedule, or 1 - step / steps behind the warm-up."""
+        if self.decay_from_start and step >= self.warmup:
+            return self.decay(step / steps)
+        return super().factor(step, steps, losses)
 
     def decay(self, progress: float) -> float:
         """1 - progress."""

@@ -1,4 +1,4 @@
-"""AdamW: torch's own."""
+"""AdamW: torch's own, and the one of BERT's code."""
 
 from typing import Literal
 
@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from bakeoff.optimization.optimizers.base_config import MomentsConfig
+from bakeoff.optimization.optimizers.moments import Moments
 
 
 class AdamWConfig(MomentsConfig):
@@ -19,5 +20,7 @@ class AdamWConfig(MomentsConfig):
     """The optimizer's name."""
 
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters, fused into one pass."""
+        """The optimizer of a module's parameters; with bias correction fused into one pass."""
+        if not self.bias_correction:
+            return Moments(self.groups(module), self.lr, self.betas, self.epsilon, bias_correction=False)
         return torch.optim.AdamW(self.groups(module), lr=self.lr, betas=self.betas, eps=self.epsilon, fused=True)

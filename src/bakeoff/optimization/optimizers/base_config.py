@@ -49,6 +49,8 @@ class MomentsConfig(DecayConfig):
     """Decay rates of the two moments."""
     epsilon: float = Field(default=1e-6, gt=0)
     """Added to the root of the second moment."""
+    bias_correction: bool = True
+    """Moments are divided by what they lack for having begun at zero; not so in the code of BERT, ALBERT and XLNet."""
 
     @property
     def moments(self) -> int:

@@ -1,37 +1,53 @@
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
 from bakeoff.optimization.optimizers import AdamWConfig, LambConfig
 
 
-def lamb_in_numpy(weight, gradients, lr, decay, beta1, beta2, epsilon):
-    """Algorithm 2 of You et al. 2020, in float64, one tensor."""
+def in_numpy(weight, gradients, lr, decay, betas, epsilon, *, adapted, corrected):
+    """Algorithm 2 of You et al. 2020 in float64, one tensor; without adaptation AdamW."""
     first, second = np.zeros_like(weight), np.zeros_like(weight)
     for step, gradient in enumerate(gradients, start=1):
-        first = beta1 * first + (1 - beta1) * gradient
-        second = beta2 * second + (1 - beta2) * gradient**2
-        ratio = (first / (1 - beta1**step)) / (np.sqrt(second / (1 - beta2**step)) + epsilon)
-        update = ratio + decay * weight
-        weight = weight - lr * np.linalg.norm(weight) / np.linalg.norm(update) * update
+        first = betas[0] * first + (1 - betas[0]) * gradient
+        second = betas[1] * second + (1 - betas[1]) * gradient**2
+        seen = [1 - beta**step if corrected else 1.0 for beta in betas]
+        update = (first / seen[0]) / (np.sqrt(second / seen[1]) + epsilon) + decay * weight
+        ratio = np.linalg.norm(weight) / np.linalg.norm(update) if adapted else 1.0
+        weight = weight - lr * ratio * update
     return weight
 
 
-def test_lamb_follows_its_equations():
+@pytest.mark.parametrize("corrected", [True, False])
+@pytest.mark.parametrize("config", [LambConfig, AdamWConfig])
+def test_the_updates_follow_their_equations(config, corrected):
     generator = np.random.default_rng(0)
     weight, bias = generator.normal(size=(4, 3)), generator.normal(size=4)
     gradients = [(generator.normal(size=(4, 3)), generator.normal(size=4)) for _ in range(5)]
     module = nn.Linear(3, 4).double()
     module.weight.data, module.bias.data = torch.tensor(weight), torch.tensor(bias)
-    optimizer = LambConfig(lr=0.05, weight_decay=0.1, betas=(0.8, 0.95), epsilon=1e-6).build(module)
+    settings = {"lr": 0.05, "betas": (0.8, 0.95), "epsilon": 1e-2}
+    optimizer = config(**settings, weight_decay=0.1, bias_correction=corrected).build(module)
     for weight_gradient, bias_gradient in gradients:
         module.weight.grad, module.bias.grad = torch.tensor(weight_gradient), torch.tensor(bias_gradient)
         optimizer.step()
-    settings = (0.8, 0.95, 1e-6)
-    expected = lamb_in_numpy(weight, [g for g, _ in gradients], 0.05, 0.1, *settings)
+    adapted = config is LambConfig
+    expected = in_numpy(weight, [g for g, _ in gradients], decay=0.1, **settings, adapted=adapted, corrected=corrected)
     np.testing.assert_allclose(module.weight.detach().numpy(), expected, rtol=1e-9)
-    expected = lamb_in_numpy(bias, [g for _, g in gradients], 0.05, 0.0, *settings)  # no decay of vectors
+    # Vectors have neither decay nor adaptation.
+    expected = in_numpy(bias, [g for _, g in gradients], decay=0.0, **settings, adapted=False, corrected=corrected)
     np.testing.assert_allclose(module.bias.detach().numpy(), expected, rtol=1e-9)
+
+
+def test_a_bias_that_begins_at_zero_moves_by_the_learning_rate():
+    module = nn.Linear(3, 4)
+    nn.init.zeros_(module.bias)
+    optimizer = LambConfig(lr=0.01).build(module)
+    for _ in range(20):
+        module.weight.grad, module.bias.grad = torch.ones(4, 3), torch.ones(4)
+        optimizer.step()
+    torch.testing.assert_close(module.bias.detach(), torch.full((4,), -0.2), rtol=1e-4, atol=0)
 
 
 def test_lamb_moves_a_tensor_of_zeros():
