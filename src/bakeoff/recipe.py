@@ -72,6 +72,8 @@ class Published(Config):
     """Number of parameters in the paper; where that is rounded much or wrong, in its released code or weights."""
     vocabulary: int = Field(gt=0)
     """Size of the vocabulary that they were counted with."""
+    differs: str = ""
+    """Why this model has another number of them, where it differs by more than 1.5 %."""
 
 
 class Recipe(Config):

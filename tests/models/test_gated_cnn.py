@@ -29,7 +29,18 @@ def block(convolutions, width, **options):
     return part
 
 
-def gated(x, direction, magnitude, bias):
+GATES = {
+    "glu": lambda a, b: a / (1 + torch.exp(-b)),
+    "gtu": lambda a, b: (torch.exp(2 * a) - 1) / (torch.exp(2 * a) + 1) / (1 + torch.exp(-b)),
+    "bilinear": lambda a, b: a * b,
+    "relu": lambda a, _: a * (a > 0),
+    "tanh": lambda a, _: (torch.exp(2 * a) - 1) / (torch.exp(2 * a) + 1),
+    "none": lambda a, _: a,
+}
+"""Section 5.2, of the values of two convolutions; the last three have but one."""
+
+
+def gated(x, direction, magnitude, bias, gate):
     """Equation 1, h = (X * W + b) sigmoid(X * V + c), zeros left of the text, with W = g v / |v| for each output."""
     outputs, kernel, _ = direction.shape
     rows = []
@@ -37,20 +48,21 @@ def gated(x, direction, magnitude, bias):
         linear = []
         for o in range(outputs):
             length = (direction[o] ** 2).sum().sqrt()
+            scale = 1.0 if magnitude is None else magnitude[o, 0, 0] / length
             total = bias[o]
             for j in range(kernel):
                 if t - kernel + 1 + j >= 0:
-                    total = total + magnitude[o] / length * (direction[o, j] @ x[t - kernel + 1 + j])
+                    total = total + scale * (direction[o, j] @ x[t - kernel + 1 + j])
             linear.append(total)
-        half = outputs // 2
-        rows.append(torch.stack([linear[i] / (1 + torch.exp(-linear[half + i])) for i in range(half)]))
+        half = outputs // 2 if gate in ("glu", "gtu", "bilinear") else outputs
+        rows.append(torch.stack([GATES[gate](linear[i], linear[(half + i) % outputs]) for i in range(half)]))
     return torch.stack(rows)
 
 
-def reference(part, x, scale, residual=True):
+def reference(part, x, scale, residual=True, gate="glu"):
     y = x
     for each in part.convolutions:
-        y = gated(y, each.direction, each.magnitude.flatten(), each.bias)
+        y = gated(y, each.direction, each.magnitude, each.bias, gate)
     if not residual:
         return y
     around = x
@@ -70,14 +82,17 @@ def reference(part, x, scale, residual=True):
         ([(1, 2), (3, 2), (1, 5)], {}, 1.0),
         ([(3, 5)], {"residual": "scaled"}, math.sqrt(0.5)),
         ([(3, 5)], {"residual": "none"}, 1.0),
+        *(([(4, 3), (2, 3)], {"gate": gate}, 1.0) for gate in GATES),
+        ([(4, 3)], {"weight_norm": False}, 1.0),
     ],
-    ids=["one", "pair", "bottleneck with a projection", "scaled", "no residual"],
+    ids=["one", "pair", "bottleneck with a projection", "scaled", "no residual", *GATES, "weights as they are"],
 )
 def test_equals_the_equations(convolutions, options, scale):
     part = block(convolutions, 3, **options)
     x = torch.randn(2, 7, 3, dtype=torch.float64)
     found, _ = part(x, Context())
-    expected = torch.stack([reference(part, row, scale, options.get("residual") != "none") for row in x])
+    residual, gate = options.get("residual") != "none", options.get("gate", "glu")
+    expected = torch.stack([reference(part, row, scale, residual, gate) for row in x])
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
     weights = torch.randn_like(found)
     parameters = list(part.parameters())

@@ -37,13 +37,18 @@ def dilated(x, weight, bias, dilation, right):
     return torch.stack(rows)
 
 
-def reference(part, x, dilation, right=0):
-    """ReLU(x + ReLU(F_2 ReLU(F_1 x))) with W = g v / |v|, and x through a 1x1 convolution where widths differ."""
+def reference(part, x, dilation, right=0, gate=False):
+    """ReLU(x + ReLU(F_2 ReLU(F_1 x))) with W = g v / |v|, and x through a 1x1 convolution where widths differ.
+
+    With gates the first half of the outputs times the sigmoid of the second stands for the inner ReLUs.
+    """
     y = x
     for each in part.convolutions:
         length = (each.direction**2).sum((1, 2)).sqrt()
         weight = each.direction * (each.magnitude.flatten() / length)[:, None, None]
-        y = dilated(y, weight, each.bias, dilation, right).clamp(min=0)
+        y = dilated(y, weight, each.bias, dilation, right)
+        half = y.shape[1] // 2
+        y = y[:, :half] / (1 + torch.exp(-y[:, half:])) if gate else y.clamp(min=0)
     if part.projection is not None:
         x = x @ part.projection.direction[:, 0].T + part.projection.bias
     return (x + y).clamp(min=0)
@@ -57,15 +62,16 @@ def reference(part, x, dilation, right=0):
         ({"layer": 1, "kernel": [5, 2], "dilation": [1, 3]}, 3, 0),
         ({"layer": 1, "kernel": 3, "width": 5}, 2, 0),
         ({"layer": 1, "kernel": 3, "causal": False}, 2, 2),
+        ({"layer": 1, "kernel": 3, "width": 5, "gate": True}, 2, 0),
     ],
-    ids=["first layer", "third layer", "lists", "another width", "centred"],
+    ids=["first layer", "third layer", "lists", "another width", "centred", "gated"],
 )
 def test_equals_the_equations(options, dilation, right):
     part = block(4, **options)
     x = torch.randn(2, 11, 4, dtype=torch.float64)
     weights = torch.randn(2, 11, options.get("width", 4), dtype=torch.float64)
     found, _ = part(x, Context())
-    expected = torch.stack([reference(part, row, dilation, right) for row in x])
+    expected = torch.stack([reference(part, row, dilation, right, options.get("gate", False)) for row in x])
     torch.testing.assert_close(found, expected, atol=1e-10, rtol=1e-10)
     parameters = list(part.parameters())
     ours = torch.autograd.grad((found * weights).sum(), parameters)

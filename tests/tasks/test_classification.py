@@ -1,18 +1,21 @@
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.conftest import shrink
 
+from bakeoff.corpus.mixture import open_corpus
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.recipe import load_recipe
-from bakeoff.tasks.batches import InputBatch
+from bakeoff.tasks.batches import InputBatch, collate
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.finetune import settle
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.stages import make_batches
 
 
 def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
@@ -113,3 +116,30 @@ def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
     assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
     ids = torch.randint(60, (2, 7))
     assert torch.equal(apart.model(ids), pretrained.model(ids))
+
+
+@pytest.mark.parametrize("name", ["bart-tiny", "t5-tiny"])
+def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
+    """The text and [SEP] for the encoder, which never met [CLS]; [CLS], the text and [SEP] for the decoder."""
+    recipe, opened = shrink(name, **{"input.length": 24}), open_corpus(corpus)
+    tokenizer = opened.tokenizer
+    torch.manual_seed(0)
+    classifier = Classifier(recipe, tokenizer.size, "last", 3, 0.0).eval()
+    read = []
+    exact = type(classifier.model).encode
+    monkeypatch.setattr(
+        type(classifier.model), "encode", lambda self, source: (read.append(source), exact(self, source))[1]
+    )
+    format = InputFormat(tokenizer, recipe, 24)
+    encoded = format.encode(["The river", "The old doctor opens"])
+    batch = collate(encoded, np.arange(2), format)
+    classifier(batch)
+    source = read.pop()
+    for row, text in enumerate(["The river", "The old doctor opens"]):
+        ids = tokenizer.encode([text])[0][0].tolist()
+        assert source.ids[row][source.real[row]].tolist() == [*ids, tokenizer.separator]
+        assert batch.ids[row][batch.real[row]].tolist() == [tokenizer.start, *ids, tokenizer.separator]
+    module = PretrainingModel(recipe, tokenizer.size)
+    trained = make_batches(recipe, module, opened, seed=0).step(0)[0]
+    assert not (trained.source.ids == tokenizer.start).any()
+    assert (trained.ids[:, 0] == tokenizer.start).all()

@@ -70,6 +70,7 @@ def show(
         rows["published"] = (
             f"{published.parameters:,} with a vocabulary of {published.vocabulary:,}; here {counted.parameters:,} "
             f"with that vocabulary ({100 * (counted.parameters / published.parameters - 1):+.1f} %)"
+            + (f": {published.differs}" if published.differs else "")
         )
     rows["FLOPs a token"] = f"{costs.flops_per_token:,} in training, forward and backward"
     rows["receptive field"] = _by_stack(

@@ -18,6 +18,8 @@ class Place:
     """A position may look at itself and earlier ones only."""
     dropout: float
     """The model's dropout, which a part may override."""
+    output_dropout: float = 0.0
+    """Dropout of what leaves a stack's last layer."""
     norm_kind: NormKind = "layer"
     """What norms are: layer norms, or root-mean-square norms without mean and bias."""
     norm_epsilon: float = 1e-12

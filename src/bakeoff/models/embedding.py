@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.models.context import Place
+from bakeoff.models.initialisation import InitialConfig, initialise
 from bakeoff.ops.dropout import dropout
 
 
@@ -28,6 +29,9 @@ class EmbeddingConfig(Config):
     """Norm of the sum (BERT), before dropout and the factorisation's linear map."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the sum; the model's dropout where absent."""
+    initial: InitialConfig | None = None
+    """How the table of tokens begins. Absent: as all tables do, by a truncated normal distribution of deviation 0.02;
+    with sinusoidal positions by a normal one of deviation 1 / sqrt(E), which the scaling by sqrt(E) makes 1."""
 
     def build(self, vocabulary: int | None, place: Place) -> "Embedding":
         """The embedding for a vocabulary of that size; None where the token table of another embedding is used."""
@@ -46,7 +50,17 @@ class Embedding(nn.Module):
         self.norm = place.norm(width) if config.norm else nn.Identity()
         self.projection = nn.Linear(width, place.width) if width != place.width else nn.Identity()
         self.sinusoidal = config.positions == "sinusoidal"
+        self.initial = config.initial
+        if self.sinusoidal and self.initial is None:
+            self.initial = InitialConfig(kind="normal", scale=width**-0.5)
         self.dropout = place.dropout if config.dropout is None else config.dropout
+
+    def initialise(self) -> None:
+        """As everywhere in the model, but for a table of tokens that has an initial distribution of its own."""
+        for child in self.children():
+            initialise(child)
+        if self.initial is not None and self.tokens is not None:
+            self.initial.fill(self.tokens.weight)
 
     @property
     def table(self) -> Tensor:
@@ -73,7 +87,7 @@ class Embedding(nn.Module):
         if self.positions is not None:
             x = x + self.positions.weight[start : start + length]
         if self.sinusoidal:
-            # Vaswani et al. scale the tokens, whose standard deviation is 1 / sqrt(E), up to the waves' size.
+            # Vaswani et al. scale the tokens, which begin at a deviation of 1 / sqrt(E), up to the waves' size.
             x = x * math.sqrt(x.shape[-1]) + sinusoids(start, length, x.shape[-1], x.device)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))

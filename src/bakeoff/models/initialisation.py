@@ -1,15 +1,33 @@
 """How weights begin."""
 
 import math
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
-from torch import nn
+from pydantic import Field
+from torch import Tensor, nn
 
+from bakeoff.config import Config
 from bakeoff.models.stack import Stack
 
 INITIAL_STANDARD_DEVIATION = 0.02
 """Of all linear maps and tables, as in GPT and BERT; larger tables make denormals and slow starts."""
+
+
+class InitialConfig(Config):
+    """A distribution around zero."""
+
+    kind: Literal["normal", "uniform"]
+    """Its form."""
+    scale: float = Field(gt=0)
+    """Standard deviation of the normal distribution, or bound of the uniform one."""
+
+    def fill(self, weight: Tensor) -> None:
+        """Draw a weight from it, from torch's global generator."""
+        if self.kind == "normal":
+            nn.init.normal_(weight, std=self.scale)
+        else:
+            nn.init.uniform_(weight, -self.scale, self.scale)
 
 
 def initialise(module: nn.Module) -> None:

@@ -1,5 +1,6 @@
 """A model: ids to hidden states. It knows nothing of losses and declares what it can do."""
 
+import math
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -31,6 +32,8 @@ class ModelConfig(Config):
     by side (ELMo: Peters et al. 2018, arXiv:1802.05365, section 3.1)."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of embeddings, of every sublayer's output, and of attention weights unless the mixer says otherwise."""
+    output_dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout of what leaves the last layer of encoder and decoder, as Transformer-XL, XLNet and T5 have it."""
     norm: NormKind = "layer"
     """What norms are: layer norms, or root-mean-square norms without mean and bias (T5)."""
     norm_epsilon: float = Field(default=1e-12, gt=0)
@@ -123,6 +126,7 @@ class Model(nn.Module):
             width=first.width,
             causal=config.encoder is None,
             dropout=config.dropout,
+            output_dropout=config.output_dropout,
             norm_kind=config.norm,
             norm_epsilon=config.norm_epsilon,
             bias=config.bias,
@@ -141,7 +145,9 @@ class Model(nn.Module):
         self._attends = any(getattr(mixer, "attends", False) for mixer in mixers)
         self.query: nn.Parameter | None = None
         if config.two_streams:
-            self.query = nn.Parameter(torch.zeros(config.stack.width))  # g, what the second stream starts from
+            # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).
+            bound = math.sqrt(6 / (1 + config.stack.width))
+            self.query = nn.Parameter(nn.init.uniform_(torch.empty(config.stack.width), -bound, bound))
         initialise(self)
         if config.scaled_residuals:
             for stack in self.stacks().values():
@@ -262,7 +268,7 @@ class Model(nn.Module):
     def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
         """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
         assert self.encoder is not None
-        mask = None if source.real is None else source.real[:, None, None]
+        mask = None if source.real is None else _keys(source.real)[:, None]
         return self.encoder(*self.source_inputs(source))[0], mask
 
     def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
@@ -329,7 +335,7 @@ class Model(nn.Module):
         if documents is not None:
             mask = documents[:, :, None] == documents[:, None, :]
         elif real is not None:
-            mask = real[:, None, :]
+            mask = _keys(real)
         else:
             return None
         if causal:
@@ -358,3 +364,8 @@ class Model(nn.Module):
         """How many tokens to the left and to the right of its own a hidden state depends on at most."""
         left, right = self.stack.reach()
         return (left, left) if self.config.directions == 2 else (left, right)
+
+
+def _keys(real: Tensor) -> Tensor:
+    """(B, 1, T) True for what may be attended to: tokens, and in a row without any the padding."""
+    return (real | ~real.any(-1, keepdim=True))[:, None]

@@ -14,6 +14,7 @@ from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
+from bakeoff.ops.dropout import dropout
 
 RECOMPILE_LIMIT = 64
 """Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
@@ -124,6 +125,7 @@ class Stack(nn.Module):
         self.parts = nn.ModuleDict({name: nn.ModuleList(distinct) for name, distinct in owned.items()})
         self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
         self.norm = place.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
+        self.dropout = place.output_dropout
         self.bias: RelativeBias | None = relative_bias([block.mixer_config for block in blocks], place.causal)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -133,12 +135,15 @@ class Stack(nn.Module):
         if state is None:
             for layer in self.layers:
                 x, _ = apply(layer, x, context)
-            return self.norm(x), None
+            return self._output(x), None
         states: list[State] = []
         for layer, remembered in zip(self.layers, cast(tuple[State, ...], state), strict=True):
             x, after = apply(layer, x, context, cast(tuple[State, ...], remembered))
             states.append(after)
-        return self.norm(x), tuple(states)
+        return self._output(x), tuple(states)
+
+    def _output(self, x: Tensor) -> Tensor:
+        return dropout(self.norm(x), self.dropout, self.training)
 
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
         """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.

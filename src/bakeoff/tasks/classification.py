@@ -52,8 +52,10 @@ class Classifier(nn.Module):
 
     def forward(self, batch: InputBatch) -> Tensor:
         """(B, C) unnormalised log-probabilities of the classes."""
-        # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1).
-        source = Source(batch.ids, batch.real) if self.model.config.sequence_to_sequence else None
+        source = None
+        if self.model.config.sequence_to_sequence:
+            # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
+            source = Source(batch.ids[:, 1:], None if batch.real is None else batch.real[:, 1:])
         hidden = self.model(batch.ids, batch.segments, batch.real, source=source)
         pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)

@@ -10,6 +10,7 @@ import yaml
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import Diverged, UserError
+from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
@@ -82,7 +83,7 @@ def finetune(
     precision = resolve_precision(begun.precision, on)
     recipe = begun.recipe.changed({"training.precision": precision})
     if config.model_dropout is not None:
-        recipe = recipe.changed({"model.dropout": config.model_dropout})
+        recipe = recipe.changed({"model": with_dropout(recipe.model, config.model_dropout).model_dump(mode="json")})
     if config.unshare:
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None

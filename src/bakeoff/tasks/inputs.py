@@ -49,6 +49,7 @@ def check_length(model: ModelConfig, length: int) -> None:
 class InputFormat:
     """[CLS] A [SEP] and [CLS] A [SEP] B [SEP]; decoders alone: [SEP] A and [SEP] A [SEP] B, as documents start.
 
+    These are also the rows of a decoder behind an encoder, which reads the same without [CLS], as in pre-training.
     Where pre-training has put [CLS] last, as XLNet does, it is: A [SEP] [CLS] and A [SEP] B [SEP] [CLS].
 
     Attributes:

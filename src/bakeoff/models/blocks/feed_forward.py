@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, Place
 from bakeoff.models.part import Part, State
+from bakeoff.ops.dropout import dropout
 
 
 class FeedForwardConfig(Config):
@@ -20,6 +21,8 @@ class FeedForwardConfig(Config):
     """The activation; gelu_tanh is BERT's approximation."""
     gate: bool = False
     """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
+    dropout: float = Field(default=0.0, ge=0, lt=1)
+    """Dropout behind the activation and the gate, as Transformer-XL, XLNet and T5 have it; BERT and GPT have none."""
 
     def build(self, place: Place) -> "FeedForward":
         """The network for one layer."""
@@ -27,7 +30,7 @@ class FeedForwardConfig(Config):
 
 
 class FeedForward(Part):
-    """W_2 activation(W_1 x), with a gate W_2 (activation(W_1 x) * V x)."""
+    """W_2 dropout(activation(W_1 x)), with a gate W_2 dropout(activation(W_1 x) * V x)."""
 
     def __init__(self, config: FeedForwardConfig, place: Place) -> None:
         super().__init__()
@@ -35,13 +38,14 @@ class FeedForward(Part):
         self.gate = nn.Linear(place.width, config.width, bias=place.bias) if config.gate else None
         self.output = nn.Linear(config.width, place.width, bias=place.bias)
         self.activation = config.activation
+        self.dropout = config.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D)."""
         inner = activate(self.input(x), self.activation)
         if self.gate is not None:
             inner = inner * self.gate(x)
-        return self.output(inner), None
+        return self.output(dropout(inner, self.dropout, self.training)), None
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""

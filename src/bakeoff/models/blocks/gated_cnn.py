@@ -16,6 +16,7 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
 Residual = Literal["sum", "scaled", "none"]
+Gate = Literal["glu", "gtu", "bilinear", "relu", "tanh", "none"]
 
 
 class GatedConvolutionConfig(Config):
@@ -37,6 +38,11 @@ class GatedCnnBlockConfig(BlockBaseConfig):
     residual: Residual = "sum"
     """What is added to the block's output: its input (sum), the same with the sum times sqrt(1/2) (scaled, as in the
     published code), or nothing (none). An input of another width goes through a 1x1 convolution."""
+    gate: Gate = "glu"
+    """What the convolutions A and B become (section 5.2): A sigmoid(B) (glu), tanh(A) sigmoid(B) (gtu), A B (bilinear);
+    without B, and so with half of the weights, relu(A), tanh(A), or A itself (none)."""
+    weight_norm: bool = True
+    """The convolutions are weight-normalised (section 4.2)."""
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of the last convolution."""
@@ -55,24 +61,33 @@ class GatedCnnBlockConfig(BlockBaseConfig):
 class GatedConvolutions(Convolutions):
     """y = x + h_n(... h_1(x)) with h(x) = (W * x + b) sigmoid(V * x + c), where * is a convolution (equation 1).
 
-    Dropout before each convolution, and initial weights of variance 2 / (K D) for the convolutions of either branch
-    (He et al. 2015, arXiv:1502.01852).
+    Other gates have other h(x). Dropout before each convolution, and initial weights of variance 2 / (K D) for the
+    convolutions of either branch (He et al. 2015, arXiv:1502.01852).
     """
 
     def __init__(self, config: GatedCnnBlockConfig, place: Place) -> None:
         width, convolutions = place.width, []
+        branches = 2 if config.gate in GATED else 1
         for each in config.convolutions:
             convolution = Convolution(
-                width, 2 * each.width, each.kernel, causal=place.causal, initial=nn.init.kaiming_normal_
+                width,
+                branches * each.width,
+                each.kernel,
+                causal=place.causal,
+                initial=nn.init.kaiming_normal_,
+                weight_norm=config.weight_norm,
             )
             convolutions.append(convolution)
             width = each.width
         projection = None
         if config.residual != "none" and width != place.width:
             linear = partial(nn.init.kaiming_normal_, nonlinearity="linear")
-            projection = Convolution(place.width, width, 1, causal=place.causal, initial=linear)
+            projection = Convolution(
+                place.width, width, 1, causal=place.causal, initial=linear, weight_norm=config.weight_norm
+            )
         super().__init__(convolutions, projection)
         self.residual = config.residual
+        self.gate: Gate = config.gate
         self.dropout = place.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -80,10 +95,28 @@ class GatedConvolutions(Convolutions):
         y, after = x, []
         for convolution, own in self.each_with(state):
             y, new = convolution(dropout(y, self.dropout, self.training), context, own)
-            y = F.glu(y)
+            y = gated(y, self.gate)
             after.append(new)
         if self.residual != "none":
             y = y + self.around(x, context)
         if self.residual == "scaled":
             y = y * math.sqrt(0.5)
         return y, None if state is None else tuple(after)
+
+
+GATED = ("glu", "gtu", "bilinear")
+"""The gates that take a second convolution."""
+
+
+def gated(x: Tensor, gate: Gate) -> Tensor:
+    """(B, T, 2 D) A and B side by side to (B, T, D), or (B, T, D) of A alone for what has no gate."""
+    if gate == "relu":
+        return F.relu(x)
+    if gate == "tanh":
+        return x.tanh()
+    if gate == "none":
+        return x
+    a, b = x.chunk(2, dim=-1)
+    if gate == "bilinear":
+        return a * b
+    return F.glu(x) if gate == "glu" else a.tanh() * b.sigmoid()

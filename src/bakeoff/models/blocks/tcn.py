@@ -29,6 +29,8 @@ class TcnBlockConfig(BlockBaseConfig):
     """Distance between the taps, or one for each layer; 2^l in layer l, counted from 0, where absent."""
     dropout_of: Literal["channels", "elements"] = "channels"
     """What is dropped behind each convolution: channels of a whole row (the paper), or elements (its code)."""
+    gate: bool = False
+    """A gated linear unit in place of each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
 
     def output_width(self, width: int, layer: int) -> int:
         """The block's own width, or that of what comes in."""
@@ -47,8 +49,9 @@ class TcnBlockConfig(BlockBaseConfig):
 class TemporalConvolutions(Convolutions):
     """y = relu(x + h_2(h_1(x))) with h(x) = dropout(relu(F x)), F_t = b + sum_i W_i x[t - d (K - 1 - i)].
 
-    Sections 3.2 to 3.4 and figure 1. Initial weights are those that the published code ends up with: torch's own for
-    the convolutions, where weight normalisation undoes its normal distribution, and that for the 1x1 convolution.
+    Sections 3.2 to 3.4 and figure 1; with gates h(x) = dropout(F x * sigmoid(G x)). Initial weights are those that the
+    published code ends up with: torch's own for the convolutions, where weight normalisation undoes its normal
+    distribution, and that for the 1x1 convolution; biases are torch's.
     """
 
     def __init__(self, config: TcnBlockConfig, place: Place) -> None:
@@ -59,7 +62,14 @@ class TemporalConvolutions(Convolutions):
         output_width = config.output_width(place.width, place.layer)
         torchs = partial(nn.init.kaiming_uniform_, a=math.sqrt(5))
         convolutions = [
-            Convolution(width, output_width, kernel, causal=place.causal, initial=torchs, dilation=dilation)
+            Convolution(
+                width,
+                2 * output_width if config.gate else output_width,
+                kernel,
+                causal=place.causal,
+                initial=torchs,
+                dilation=dilation,
+            )
             for width in (place.width, output_width)
         ]
         projection = None
@@ -69,6 +79,10 @@ class TemporalConvolutions(Convolutions):
                 place.width, output_width, 1, causal=place.causal, initial=normal, weight_norm=False
             )
         super().__init__(convolutions, projection)
+        for convolution in convolutions if projection is None else [*convolutions, projection]:
+            bound = convolution.direction[0].numel() ** -0.5
+            nn.init.uniform_(convolution.bias, -bound, bound)
+        self.activate = F.glu if config.gate else F.relu
         self.dropout = place.dropout
         self.drop = channel_dropout if config.dropout_of == "channels" else dropout
 
@@ -77,6 +91,6 @@ class TemporalConvolutions(Convolutions):
         y, after = x, []
         for convolution, own in self.each_with(state):
             y, new = convolution(y, context, own)
-            y = self.drop(F.relu(y), self.dropout, self.training)
+            y = self.drop(self.activate(y), self.dropout, self.training)
             after.append(new)
         return F.relu(y + self.around(x, context)), None if state is None else tuple(after)

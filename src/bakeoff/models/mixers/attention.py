@@ -1,6 +1,7 @@
 """Multi-head attention: of a text to itself, and of a decoder to its source."""
 
-from typing import ClassVar, Literal, cast
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple, cast
 
 import torch
 from pydantic import Field
@@ -14,24 +15,45 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import rotate
 
 
+class HeadWidths(NamedTuple):
+    """The widths of the heads' vectors."""
+
+    key: int
+    """d_k, of one head's queries and keys."""
+    value: int
+    """d_v, of one head's values."""
+
+
 class HeadsConfig(Config):
     """What attention to itself and to a source have in common."""
 
     heads: int = Field(gt=0)
-    """Number of heads; must divide the width."""
+    """H, the number of heads; must divide the width where a head's own widths are not given."""
+    key_width: int | None = Field(default=None, gt=0)
+    """d_k, the width of a head's queries and keys; D / H where absent (Vaswani et al. 2017, table 3 B; T5-3B, 11B)."""
+    value_width: int | None = Field(default=None, gt=0)
+    """d_v, the width of a head's values; D / H where absent."""
     scaled: bool = True
     """Divide the scores by the root of a head's width; T5 does not."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the attention weights; the model's dropout where absent."""
 
-    def checked(self, place: Place) -> float:
-        """The dropout at that place.
+    def widths(self, place: Place) -> HeadWidths:
+        """Those of one head at that place.
 
         Raises:
-            UserError: the heads do not divide the width.
+            UserError: the heads do not divide the width, and the widths of a head are not both given.
         """
-        if place.width % self.heads:
-            raise UserError(f"mixer.heads: {self.heads} heads do not divide the width {place.width}")
+        if (self.key_width is None or self.value_width is None) and place.width % self.heads:
+            raise UserError(
+                f"mixer.heads: {self.heads} heads do not divide the width {place.width}; give another number, or "
+                "key_width and value_width"
+            )
+        share = place.width // self.heads
+        return HeadWidths(self.key_width or share, self.value_width or share)
+
+    def rate(self, place: Place) -> float:
+        """The dropout of the weights at that place."""
         return place.dropout if self.dropout is None else self.dropout
 
 
@@ -50,29 +72,36 @@ class AttentionConfig(HeadsConfig):
 
     def build(self, place: Place) -> "Attention":
         """The mixer for one layer."""
-        dropout = self.checked(place)
-        if self.positions == "rotary" and place.width // self.heads % 2:
-            raise UserError(f"mixer.positions: rotary needs heads of an even width, not {place.width // self.heads}")
-        return Attention(self, place, dropout)
+        width = self.widths(place).key
+        if self.positions == "rotary" and width % 2:
+            raise UserError(f"mixer.positions: rotary needs heads of an even width, not {width}")
+        return Attention(self, place)
 
 
 class Attention(Part):
-    """softmax(Q K^T / sqrt(D / H)) V with an output projection; B batch, T length, S keys, D width, H heads."""
+    """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
-    def __init__(self, config: AttentionConfig, place: Place, dropout: float) -> None:
+    Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
+    """
+
+    def __init__(self, config: AttentionConfig, place: Place) -> None:
         super().__init__()
         self.heads = config.heads
+        self.widths = config.widths(place)
         self.causal = place.causal
-        self.dropout = dropout
+        self.dropout = config.rate(place)
         self.scale = None if config.scaled else 1.0
         self.positions = config.positions
-        self.query_key_value = nn.Linear(place.width, 3 * place.width, bias=place.bias)
-        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+        self.query_key_value = nn.Linear(
+            place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
+        )
+        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of all tokens so far."""
-        projected = self.query_key_value(x).unflatten(-1, (3, self.heads, -1))  # (B, T, 3, H, D / H)
-        query, key, value = projected.permute(2, 0, 3, 1, 4)  # each (B, H, T, D / H)
+        query, key, value = split_heads(
+            self.query_key_value(x), self.heads, (self.widths.key, self.widths.key, self.widths.value)
+        )
         if self.positions == "rotary":
             query, key = rotate(query, context.start), rotate(key, context.start)
         if state is not None:
@@ -93,14 +122,13 @@ class Attention(Part):
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
-        empty = like.new_zeros(rows, self.heads, 0, self.output.in_features // self.heads)
-        return (empty, empty)
+        return tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
-        width = self.output.in_features
         attended = (length + 1) / 2 if self.causal else length
-        return round(2 * 4 * width * width + 2 * 2 * attended * width)
+        maps = self.query_key_value.weight.numel() + self.output.weight.numel()
+        return round(2 * maps + 2 * attended * self.heads * sum(self.widths))
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
@@ -112,30 +140,30 @@ class CrossAttentionConfig(HeadsConfig):
 
     def build(self, place: Place) -> "CrossAttention":
         """The part for one layer."""
-        return CrossAttention(self, place, self.checked(place))
+        return CrossAttention(self, place)
 
 
 class CrossAttention(Part):
     """Queries come from the text, keys and values from the source; U tokens of the source."""
 
-    def __init__(self, config: CrossAttentionConfig, place: Place, dropout: float) -> None:
+    def __init__(self, config: CrossAttentionConfig, place: Place) -> None:
         super().__init__()
         self.heads = config.heads
-        self.dropout = dropout
+        self.widths = config.widths(place)
+        self.dropout = config.rate(place)
         self.scale = None if config.scaled else 1.0
-        self.query = nn.Linear(place.width, place.width, bias=place.bias)
-        self.key_value = nn.Linear(place.source or place.width, 2 * place.width, bias=place.bias)
-        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+        self.query = nn.Linear(place.width, self.heads * self.widths.key, bias=place.bias)
+        self.key_value = nn.Linear(place.source or place.width, self.heads * sum(self.widths), bias=place.bias)
+        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of the source, empty before the first token."""
-        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, D / H)
+        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, d_k)
         if state:
             key, value = cast(tuple[Tensor, Tensor], state)
         else:
             assert context.source is not None
-            projected = self.key_value(context.source).unflatten(-1, (2, self.heads, -1))  # (B, U, 2, H, D / H)
-            key, value = projected.permute(2, 0, 3, 1, 4)
+            key, value = split_heads(self.key_value(context.source), self.heads, self.widths)
             state = None if state is None else (key, value)
         dropout = self.dropout if self.training else 0.0
         mixed = attention(query, key, value, mask=context.source_mask, scale=self.scale, dropout=dropout)
@@ -147,9 +175,15 @@ class CrossAttention(Part):
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass for a source of `length` tokens, its keys apart."""
-        width = self.output.in_features
-        return 2 * 2 * width * width + 2 * 2 * length * width
+        maps = self.query.weight.numel() + self.output.weight.numel()
+        return 2 * maps + 2 * length * self.heads * sum(self.widths)
 
     def flops_per_source_token(self) -> int:
         """Floating-point operations of the keys and values of one token of the source."""
         return 2 * self.key_value.in_features * self.key_value.out_features
+
+
+def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
+    """(B, T, H * sum(widths)) projections to one (B, H, T, width) for each of the widths."""
+    parts = projected.split([heads * width for width in widths], dim=-1)
+    return tuple(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)

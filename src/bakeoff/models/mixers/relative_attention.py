@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import Context, Place
-from bakeoff.models.mixers.attention import HeadsConfig
+from bakeoff.models.mixers.attention import HeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
@@ -31,35 +31,37 @@ class RelativeAttentionConfig(HeadsConfig):
 
     def build(self, place: Place) -> "RelativeAttention":
         """The mixer for one layer."""
-        return RelativeAttention(self, place, self.checked(place))
+        return RelativeAttention(self, place)
 
 
 class RelativeAttention(Part):
-    """softmax(((Q + u) K^T + (Q + v) R^T + (Q + w) S^T) / sqrt(D / H)) V, R by distance and S by segment.
+    """softmax(((Q + u) K^T + (Q + v) R^T + (Q + w) S^T) / sqrt(d_k)) V, R by distance and S by segment.
 
-    Shapes: B batch, T tokens, N queries of the second stream, M remembered tokens, D width, H heads.
+    Shapes: B batch, T tokens, N queries of the second stream, M remembered tokens, D width, H heads, d_k and d_v the
+    widths of a head's keys and values.
 
     The second stream is N further rows behind the T tokens' (`context.queries`): keys and values come from the tokens
     alone, so the rows differ in their queries, positions and what they see, and in nothing else.
     """
 
-    def __init__(self, config: RelativeAttentionConfig, place: Place, rate: float) -> None:
+    def __init__(self, config: RelativeAttentionConfig, place: Place) -> None:
         super().__init__()
         width, heads = place.width, config.heads
         self.heads = heads
+        self.widths = config.widths(place)
         self.causal = place.causal
         self.memory = config.memory
-        self.rate = rate
-        self.query = nn.Linear(width, width, bias=False)
-        self.key_value = nn.Linear(width, 2 * width, bias=False)
-        self.distance = nn.Linear(width, width, bias=False)
-        self.output = nn.Linear(width, width, bias=False)
-        self.content_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # u
-        self.distance_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # v
+        self.rate = config.rate(place)
+        self.position_rate = place.dropout
+        self.query = nn.Linear(width, heads * self.widths.key, bias=False)
+        self.key_value = nn.Linear(width, heads * sum(self.widths), bias=False)
+        self.distance = nn.Linear(width, heads * self.widths.key, bias=False)
+        self.output = nn.Linear(heads * self.widths.value, width, bias=False)
+        self.content_bias = _normal(heads, 1, self.widths.key)  # u
+        self.distance_bias = _normal(heads, 1, self.widths.key)  # v
         if config.segments:
-            self.segment_bias = nn.Parameter(torch.zeros(heads, 1, width // heads))  # w
-            self.segments = nn.Parameter(torch.empty(heads, 2, width // heads))  # the same one, another one
-            nn.init.normal_(self.segments, std=0.02)
+            self.segment_bias = _normal(heads, 1, self.widths.key)  # w
+            self.segments = _normal(heads, 2, self.widths.key)  # the same one, another one
         self.has_segments = config.segments
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -68,8 +70,8 @@ class RelativeAttention(Part):
         memory = cast(Tensor | None, state)
         remembered = 0 if memory is None else memory.shape[1]
         seen = x[:, :length] if memory is None else torch.cat([memory, x[:, :length]], dim=1)
-        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T + N, D / H)
-        key, value = self.key_value(seen).unflatten(-1, (2, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T + N, d_k)
+        key, value = split_heads(self.key_value(seen), self.heads, self.widths)
         scale = query.shape[-1] ** -0.5
         bias = self._by_distance(query, context, length, remembered)
         if self.has_segments:
@@ -95,7 +97,7 @@ class RelativeAttention(Part):
         keys = torch.arange(-remembered, length, device=device)
         positions = torch.arange(length, device=device)[None] if context.positions is None else context.positions
         distances = torch.arange(-(length - 1), length + remembered, device=device)  # of a query from a key
-        vectors = self._vectors(distances, query.dtype)  # (H, D / H, M + 2 T - 1)
+        vectors = self._vectors(distances, query.dtype)  # (H, d_k, M + 2 T - 1)
         if context.backwards is not None:
             turned = self._vectors(-distances, query.dtype)
             vectors = torch.where(context.backwards[:, None, None, None], turned, vectors)
@@ -104,8 +106,8 @@ class RelativeAttention(Part):
         return scores.gather(-1, index[:, None].expand(*scores.shape[:3], -1))
 
     def _vectors(self, distances: Tensor, dtype: torch.dtype) -> Tensor:
-        """(H, D / H, n) R of n distances, for each head."""
-        waves = dropout(sine_then_cosine(distances, self.distance.in_features), self.rate, self.training)
+        """(H, d_k, n) R of n distances, for each head; the model's dropout acts on their waves, as on embeddings."""
+        waves = dropout(sine_then_cosine(distances, self.distance.in_features), self.position_rate, self.training)
         vectors: Tensor = self.distance(waves.to(dtype)).unflatten(-1, (self.heads, -1)).permute(1, 2, 0)
         return vectors
 
@@ -129,21 +131,20 @@ class RelativeAttention(Part):
 
     def start(self, rows: int, like: Tensor) -> State:
         """Nothing."""
-        return like.new_zeros(rows, 0, self.output.in_features)
+        return like.new_zeros(rows, 0, self.output.out_features)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens, and a full memory."""
-        width = self.output.in_features
         remembered = (self.memory or 0) / length  # whose keys and values are made anew
-        return round(self.flops_per_query(length) + 2 * 2 * width * width * (1 + remembered))
+        return round(self.flops_per_query(length) + 2 * self.key_value.weight.numel() * (1 + remembered))
 
     def flops_per_query(self, length: int) -> int:
         """Those of one row of the second stream."""
-        width = self.output.in_features
         memory = self.memory or 0
         attended = memory + ((length + 1) / 2 if self.causal else length)
-        by_distance = 2 * (memory + 2 * length - 1) * width  # their projection is made once a batch, and not counted
-        return round(2 * 2 * width * width + 2 * 2 * attended * width + by_distance)
+        maps = self.query.weight.numel() + self.output.weight.numel()
+        distances = memory + 2 * length - 1  # whose projection is made once a batch, and not counted
+        return round(2 * maps + 2 * self.heads * (attended * sum(self.widths) + distances * self.widths.key))
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
@@ -155,3 +156,8 @@ def sine_then_cosine(places: Tensor, width: int) -> Tensor:
     rates = 10_000.0 ** (-torch.arange(0, width, 2, device=places.device, dtype=torch.float32) / width)
     angles = places.float()[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
+
+
+def _normal(*shape: int) -> nn.Parameter:
+    """Initial weights of deviation 0.02, as all of XLNet's and of Transformer-XL's are, these biases too."""
+    return nn.Parameter(nn.init.normal_(torch.empty(shape), std=0.02))
