@@ -6,6 +6,7 @@ import pytest
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.prepare_pairs import prepare_pairs
 from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import load_recipe
 
 NOUNS = [
@@ -170,15 +171,4 @@ def _first_and_last(block):
 
 def without_dropout(recipe):
     """The recipe with every dropout of its model at zero, that of weights too."""
-    return recipe.changed({"model": _dropouts_off(recipe.model_dump(mode="json")["model"])})
-
-
-def _dropouts_off(node):
-    if isinstance(node, list):
-        return [_dropouts_off(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: 0.0 if key in ("dropout", "weight_dropout") and value is not None else _dropouts_off(value)
-        for key, value in node.items()
-    }
+    return recipe.changed({"model": with_dropout(recipe.model, 0.0).model_dump(mode="json")})
