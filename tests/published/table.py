@@ -1,7 +1,7 @@
 """The table of published values, read from the YAML files beside this module; `common.yaml` says how it is written.
 
-It is written from the papers and their published code, not from the recipes, and its inheritance is its own, so that a
-value which changes in a recipe, in what a recipe extends, or in a default of the package is not changed in here as well.
+It is written from the papers and their published code, not from the recipes, and its inheritance is its own, so that
+what changes in a recipe, in what a recipe extends, or in a default of the package does not change in here as well.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,6 +44,22 @@ class Table(NamedTuple):
         twice = {key for key, _ in own if [other for other, _ in own].count(key) > 1}
         assert not twice, f"{name}: {sorted(twice)} are given twice"
         return values | dict(own)
+
+    def differences(self, name: str, found: Mapping[str, Any]) -> list[str]:
+        """Where a recipe's keys and values are others than the table's, a line each."""
+        expected, lines, named = self.expected(name), [], set[str]()
+        for key, value in found.items():
+            if key in self.free:
+                continue
+            ways = general(key)
+            named |= expected.keys() & ways
+            right = next((values[way] for values in (expected, self.common) for way in ways if way in values), None)
+            if right is None:
+                lines.append(f"{key}: {value!r} stands in no source's values")
+            elif right.value != value or isinstance(right.value, bool) != isinstance(value, bool):
+                lines.append(f"{key}: {value!r}, but {right.value!r} says {right.source}")
+        missing = [key for key in expected if key not in named]
+        return lines + [f"{key}: absent, but {expected[key].value!r} says {expected[key].source}" for key in missing]
 
 
 def read_table() -> Table:
