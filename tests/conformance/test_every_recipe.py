@@ -1,30 +1,42 @@
-"""Contracts that every recipe of the registry keeps, whatever its parts (dropout off; shrunk to width 32)."""
+"""Contracts that every recipe of the registry keeps, whatever its parts; dropout off where no test turns it on.
+
+Recipes that are the same once they are narrow are run once (tests/conformance/narrow.py).
+"""
+
+from functools import cache
+from typing import NamedTuple
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.conftest import shrink, without_dropout
+from tests.conformance.narrow import ALIKE, REGISTRY, narrow
+from tests.conftest import without_dropout
 
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Source
-from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 VOCABULARY = 160
-LENGTH = 24
+
+CAUSAL = [name for name in ALIKE if narrow(name).model.causal]
+SEQUENCE_TO_SEQUENCE = [name for name in CAUSAL if narrow(name).model.sequence_to_sequence]
+BIDIRECTIONAL = [name for name in ALIKE if name not in CAUSAL]
+
+MODES = ["evaluation", "training"]
+ROWS, CUT = 3, 15
 
 
-CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]
-SEQUENCE_TO_SEQUENCE = [name for name in CAUSAL if load_recipe(name).model.sequence_to_sequence]
-BIDIRECTIONAL = [name for name in recipe_names() if name not in CAUSAL]
+@pytest.fixture(params=ALIKE)
+def name(request):
+    return request.param
 
 
-@pytest.fixture(params=recipe_names())
-def recipe(request):
-    return shrink(request.param)
+@pytest.fixture
+def recipe(name):
+    return narrow(name)
 
 
 @pytest.fixture
@@ -33,30 +45,113 @@ def corpus(recipe, corpus, parallel_corpus):
     return parallel_corpus if recipe.input.parallel else corpus
 
 
-@pytest.fixture
-def module(recipe):
+@cache
+def built(name):
+    """The model of a recipe; whoever changes it makes one of their own."""
     torch.manual_seed(0)
-    return PretrainingModel(recipe, VOCABULARY).eval()
+    return PretrainingModel(narrow(name), VOCABULARY)
 
 
-def random_ids(rows=3, length=LENGTH, seed=0):
+@pytest.fixture
+def module(name):
+    yield built(name).eval()
+    built(name).zero_grad()
+
+
+def fresh(name):
+    """A model of one's own, with the same weights."""
+    torch.manual_seed(0)
+    return PretrainingModel(narrow(name), VOCABULARY).eval()
+
+
+@pytest.fixture
+def length(module):
+    return length_of(module)
+
+
+def length_of(module):
+    """So many tokens that the outermost taps of every layer fall into the row, from before and behind."""
+    parts = [part for stack in module.model.stacks().values() for layer in stack.layers for part in layer]
+    return 24 + int(max(0, *(side for part in parts for side in part.reach() if side != float("inf"))))
+
+
+def random_ids(length, seed=0, rows=ROWS):
     return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
 
 
 def read(module, ids, source_seed=9, **options):
-    """The hidden states; a model with an encoder reads something before."""
+    """The hidden states; a model with an encoder reads something before. In training the masks are always the same.
+
+    What is compared to the last bit is computed with gradients on both sides: torch has other kernels without them.
+    """
     if module.model.config.sequence_to_sequence:
-        options.setdefault("source", Source(random_ids(len(ids), 13, source_seed)))
+        options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
+    torch.manual_seed(5)
     return module.model(ids, **options)
 
 
-def assert_equal(found, expected):
+def assert_close(found, expected):
     torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
 
 
-def test_shape_and_type(recipe, module):
-    hidden = read(module, random_ids())
-    assert hidden.shape == (3, LENGTH, recipe.model.output_width)
+def embedded(module, call, source=False):
+    """What a call gives, and the embeddings, of the source or of the text, that it can be differentiated by."""
+    embedding = module.model.embedding if source else module.model.target_embedding or module.model.embedding
+    leaves = []
+
+    def cut(*arguments):
+        leaves.append(arguments[-1].detach().requires_grad_())
+        return leaves[-1]
+
+    handle = embedding.register_forward_hook(cut)
+    try:
+        return call(), leaves[0]
+    finally:
+        handle.remove()
+
+
+def gradient(hidden, of, leaf):
+    """(B, T) how much the states at the places `of`, (B, T) True or False, depend on each embedding."""
+    upstream = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(6)) * of[..., None]
+    return torch.autograd.grad(hidden, leaf, upstream)[0].abs().sum(-1)
+
+
+def in_mode(module, mode):
+    """The model with dropout on or off."""
+    if mode == "training" and not all(stack.independent_rows for stack in module.model.stacks().values()):
+        pytest.skip("the recipe declares that rows depend on each other in training")
+    return module.train(mode == "training")
+
+
+class Layout(NamedTuple):
+    """How the tokens of a batch are told apart."""
+
+    options: dict
+    """What the model is told."""
+    real: torch.Tensor
+    """(B, T) True where there is a token."""
+    documents: torch.Tensor
+    """(B, T) the document of each."""
+
+
+LAYOUTS = ["plain", "padded", "packed"]
+
+
+def layout_of(kind, length):
+    """Rows without more, with padding behind them, or of three documents each with padding."""
+    real = torch.ones(ROWS, length, dtype=torch.bool)
+    if kind == "packed":
+        documents = torch.tensor([1] * 9 + [2] * (length - 14) + [3] * 3 + [0] * 2).expand(ROWS, -1)
+        return Layout({"documents": documents}, documents > 0, documents)
+    if kind == "padded":
+        real = torch.arange(length) < torch.tensor([[length], [length - 3], [length - 7]])
+        return Layout({"real": real}, real, real.long())
+    return Layout({}, real, real.long())
+
+
+def test_shape_and_type(recipe, module, length):
+    hidden = read(module, random_ids(length))
+    assert hidden.shape == (ROWS, length, recipe.model.output_width)
     assert hidden.dtype == torch.float32
     assert hidden.isfinite().all()
 
@@ -70,18 +165,29 @@ def test_every_parameter_gets_a_finite_gradient(recipe, module, corpus):
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("recipe", [shrink(name) for name in CAUSAL], ids=CAUSAL)
-def test_a_causal_model_does_not_see_what_comes_after(recipe, module):
-    ids = random_ids()
-    changed = ids.clone()
-    changed[:, 15:] = random_ids(seed=1)[:, 15:]
-    assert_equal(read(module, changed)[:, :15], read(module, ids)[:, :15])
-    assert not torch.allclose(read(module, changed)[:, 15:], read(module, ids)[:, 15:])
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_causal_model_does_not_see_what_comes_after(module, length, mode):
+    """Neither its states nor their gradients know of it, to the last bit, with padding and among packed documents."""
+    in_mode(module, mode)
+    ids = random_ids(length)
+    before = (torch.arange(length) < CUT).expand(ROWS, -1)
+    changed = torch.where(before, ids, random_ids(length, seed=1))
+    for kind in LAYOUTS:
+        layout = layout_of(kind, length)
+        expected, leaf = embedded(module, lambda layout=layout: read(module, ids, **layout.options))
+        found = read(module, changed, **layout.options)
+        seen = before & layout.real
+        assert torch.equal(found[seen], expected[seen]), kind
+        assert not torch.isclose(found[~before & layout.real], expected[~before & layout.real]).all(), kind
+        by_token = gradient(expected, seen, leaf)
+        assert (by_token[~before] == 0).all(), kind
+        assert (by_token[seen] > 0).any(), kind
 
 
-@pytest.mark.parametrize("recipe", [shrink(name) for name in BIDIRECTIONAL], ids=BIDIRECTIONAL)
-def test_a_bidirectional_model_sees_both_sides(recipe, module):
-    ids = random_ids()
+@pytest.mark.parametrize("name", BIDIRECTIONAL)
+def test_a_bidirectional_model_sees_both_sides(module):
+    ids = random_ids(24)
     for others, reach in zip((slice(0, 12), slice(13, None)), module.model.reach(), strict=True):
         changed = ids.clone()
         changed[:, others] = (changed[:, others] - 5 + 1) % (VOCABULARY - 5) + 5
@@ -89,25 +195,27 @@ def test_a_bidirectional_model_sees_both_sides(recipe, module):
         assert unseen == (reach == 0)  # a model that mixes nothing says so
 
 
-@pytest.mark.parametrize("recipe", [shrink(name) for name in CAUSAL], ids=CAUSAL)
-@pytest.mark.parametrize("sizes", [[1] * LENGTH, [5, 1, 2, 13, 3], [LENGTH - 1, 1]], ids=["ones", "mixed", "last"])
-def test_chunks_give_what_the_whole_gives(recipe, module, sizes):
-    ids = random_ids()
-    expected = read(module, ids)
-    source = Source(random_ids(3, 13, 9)) if recipe.model.sequence_to_sequence else None
-    state = module.model.start(3, source)
-    found = []
-    for chunk in ids.split(sizes, dim=1):
-        before = state
-        hidden, state = module.model.extend(chunk, before)
-        again, _ = module.model.extend(chunk, before)  # a state is a value: going on from it does not change it
-        assert torch.equal(again, hidden)
-        found.append(hidden)
-    assert_equal(torch.cat(found, dim=1), expected)
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("sizes", [[1] * 20, [5, 1, 2, 12, 3], [23]], ids=["ones", "mixed", "late"])
+def test_chunks_give_what_the_whole_gives(recipe, module, length, sizes):
+    ids = random_ids(length)
+    source = Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
+    with torch.no_grad():
+        expected = read(module, ids)
+        state = module.model.start(ROWS, source)
+        found = []
+        for chunk in ids.split([*sizes, length - sum(sizes)], dim=1):
+            before = state
+            hidden, state = module.model.extend(chunk, before)
+            if len(sizes) < 20:
+                again, _ = module.model.extend(chunk, before)  # a state is a value: going on from it does not change it
+                assert torch.equal(again, hidden)
+            found.append(hidden)
+    assert_close(torch.cat(found, dim=1), expected)
 
 
-def test_an_output_depends_on_as_much_as_is_declared(recipe, module):
-    stack = module.model.stack.double()  # what a recurrent network has left of 300 steps underflows in single precision
+def test_an_output_depends_on_as_much_as_is_declared(recipe, name):
+    stack = fresh(name).model.stack.double()  # what a recurrent network has left of 300 steps underflows in float32
     left, right = stack.reach()
     length = int(min(left, 300) + min(right, 300)) + 5
     place = int(min(left, 300)) + 2
@@ -122,37 +230,75 @@ def test_an_output_depends_on_as_much_as_is_declared(recipe, module):
     assert seen.max() - place == min(right, length - 1 - place)
 
 
-@pytest.mark.parametrize("recipe", [shrink(name) for name in SEQUENCE_TO_SEQUENCE], ids=SEQUENCE_TO_SEQUENCE)
-def test_every_output_depends_on_the_source_but_not_on_its_padding(recipe, module):
-    ids, source = random_ids(), random_ids(3, 13, 9)
-    expected = read(module, ids)
-    changed = source.clone()
-    changed[:, 5] = (changed[:, 5] - 4) % (VOCABULARY - 5) + 5
-    difference = read(module, ids, source=Source(changed)) - expected
+@pytest.mark.parametrize("name", SEQUENCE_TO_SEQUENCE)
+@pytest.mark.parametrize("mode", MODES)
+def test_every_output_depends_on_the_source_but_not_on_its_padding(module, length, mode):
+    in_mode(module, mode)
+    ids, source, real = random_ids(length), random_ids(length, 9), torch.arange(length).expand(ROWS, -1) < length - 6
+    expected, leaf = embedded(module, lambda: read(module, ids, source=Source(source, real)), source=True)
+    everywhere = torch.ones(ROWS, length, dtype=torch.bool)
+    by_token = gradient(expected, everywhere, leaf)
+    assert (by_token[~real] == 0).all()
+    assert (by_token[real] > 0).all()
+    other_padding = torch.where(real, source, random_ids(length, 2))
+    assert torch.equal(read(module, ids, source=Source(other_padding, real)), expected)
+    other_source = torch.where(torch.arange(length) == 5, (source - 4) % (VOCABULARY - 5) + 5, source)
+    difference = read(module, ids, source=Source(other_source, real)) - expected
     assert (difference.abs().sum(-1) > 1e-7).all()
-    padded = torch.cat([source, random_ids(3, 4, 2)], dim=1)
-    real = torch.arange(17).expand(3, -1) < 13
-    assert_equal(read(module, ids, source=Source(padded, real)), expected)
+    if mode == "evaluation":  # in training masks differ with the shape
+        assert_close(read(module, ids, source=Source(source[:, :-6])), expected)
 
 
-def test_more_padding_changes_nothing(module):
-    ids = random_ids()
-    expected = read(module, ids)
-    padded = torch.cat([ids, torch.zeros(3, 7, dtype=torch.int64)], dim=1)
-    real = torch.arange(LENGTH + 7).expand(3, -1) < LENGTH
-    assert_equal(read(module, padded, real=real)[:, :LENGTH], expected)
-    other_padding = torch.cat([ids, random_ids(length=7, seed=3)], dim=1)
-    assert_equal(read(module, other_padding, real=real)[:, :LENGTH], expected)
+@pytest.mark.parametrize("mode", MODES)
+def test_padding_is_not_seen(module, length, mode):
+    """Whatever stands there: states and gradients are the same to the last bit."""
+    in_mode(module, mode)
+    ids, layout = random_ids(length), layout_of("padded", length)
+    expected, leaf = embedded(module, lambda: read(module, ids, **layout.options))
+    by_token = gradient(expected, layout.real, leaf)
+    assert (by_token[~layout.real] == 0).all()
+    assert (by_token[layout.real] > 0).any(-1).all()
+    other_padding = torch.where(layout.real, ids, random_ids(length, seed=3))
+    found = read(module, other_padding, **layout.options)
+    assert torch.equal(found[layout.real], expected[layout.real])
 
 
-def test_a_packed_document_does_not_depend_on_its_neighbours(module):
-    documents = torch.tensor([1] * 9 + [2] * 10 + [3] * 3 + [0] * 2).expand(3, -1)
-    ids, others = random_ids(), random_ids(seed=2)
-    mixed = torch.where(documents == 2, ids, others)
-    inside = slice(9, 19)
-    assert_equal(read(module, mixed, documents=documents)[:, inside], read(module, ids, documents=documents)[:, inside])
-    first = read(module, ids[:, :9])
-    assert_equal(read(module, ids, documents=documents)[:, :9], first)
+def test_more_padding_changes_nothing(module, length):
+    ids, more = random_ids(length), torch.zeros(ROWS, 7, dtype=torch.int64)
+    real = torch.arange(length + 7).expand(ROWS, -1) < length
+    expected, leaf = embedded(module, lambda: read(module, ids))
+    found, padded_leaf = embedded(module, lambda: read(module, torch.cat([ids, more], dim=1), real=real))
+    assert_close(found[:, :length], expected)
+    upstream = torch.randn(expected.shape, generator=torch.Generator().manual_seed(6))
+    (by_token,) = torch.autograd.grad(expected, leaf, upstream)
+    (by_padded_token,) = torch.autograd.grad(found[:, :length], padded_leaf, upstream)
+    torch.testing.assert_close(by_padded_token[:, :length], by_token, atol=2e-5, rtol=1e-4)
+    assert (by_padded_token[:, length:] == 0).all()
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_packed_document_does_not_depend_on_its_neighbours(module, length, mode):
+    """Whatever they are: states and gradients are the same to the last bit."""
+    in_mode(module, mode)
+    ids, layout = random_ids(length), layout_of("packed", length)
+    own = layout.documents == 2
+    expected, leaf = embedded(module, lambda: read(module, ids, **layout.options))
+    by_token = gradient(expected, own, leaf)
+    assert (by_token[~own] == 0).all()
+    assert (by_token[own] > 0).any()
+    found = read(module, torch.where(own, ids, random_ids(length, seed=2)), **layout.options)
+    assert torch.equal(found[own], expected[own])
+
+
+def test_a_packed_document_is_what_it_is_alone(module, length):
+    ids, layout = random_ids(length), layout_of("packed", length)
+    expected, leaf = embedded(module, lambda: read(module, ids[:, :9]))
+    found, packed_leaf = embedded(module, lambda: read(module, ids, **layout.options))
+    assert_close(found[:, :9], expected)
+    upstream = torch.randn(expected.shape, generator=torch.Generator().manual_seed(6))
+    (alone,) = torch.autograd.grad(expected, leaf, upstream)
+    (packed,) = torch.autograd.grad(found[:, :9], packed_leaf, upstream)
+    torch.testing.assert_close(packed[:, :9], alone, atol=2e-5, rtol=1e-4)
 
 
 def test_parameters_are_counted_as_the_model_has_them(recipe, module):
@@ -161,11 +307,11 @@ def test_parameters_are_counted_as_the_model_has_them(recipe, module):
     assert costs.parameters == sum(costs.parts.values())
 
 
-def test_saving_and_loading_keeps_the_scores(recipe, module, tmp_path):
+def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
     save_file(module.state_dict(), tmp_path / "model.safetensors")
     loaded = PretrainingModel(recipe, VOCABULARY).eval()
     loaded.load_state_dict(load_file(tmp_path / "model.safetensors"))
-    ids = random_ids()
+    ids = random_ids(length)
     table = loaded.model.embedding.table
     for name, head in module.heads.items():
         rows = module.rows(read(module, ids))
@@ -198,20 +344,21 @@ def test_accumulation_changes_nothing(recipe, corpus):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute")  # the compiler looks at it on a factorised embedding's output
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # the compiler does so with autograd functions
-def test_compiled_equals_eager(recipe, module, corpus):
+def test_compiled_equals_eager(recipe, name, corpus):
+    module = fresh(name)
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
     expected = module(batch)
     torch.compiler.reset()  # the limit of variants is one of a process, which trains few recipes and not all
     module.model.compile_layers()
-    for name, total in module(batch).items():
-        torch.testing.assert_close(total, expected[name], atol=1e-4, rtol=1e-5)
+    for objective, total in module(batch).items():
+        torch.testing.assert_close(total, expected[objective], atol=1e-4, rtol=1e-5)
 
 
-PUBLISHED = {name: load_recipe(name).published for name in recipe_names() if load_recipe(name).published}
+PUBLISHED = {name: recipe.published for name, recipe in REGISTRY.items() if recipe.published}
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_parameters_match_the_papers(name):
-    counted = costs_of(load_recipe(name), PUBLISHED[name].vocabulary).parameters
+    counted = costs_of(REGISTRY[name], PUBLISHED[name].vocabulary).parameters
     alike = counted == pytest.approx(PUBLISHED[name].parameters, rel=0.015)
     assert alike == (not PUBLISHED[name].differs)

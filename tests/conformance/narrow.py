@@ -1,0 +1,121 @@
+"""The recipes of the registry with all their kinds of layers, but narrow; those that then are the same, once.
+
+What tells layers apart stays: block, mixer, kernel size, dilation, window, norm, and which widths differ. Of equal
+layers two are left, since a third does what the second does.
+"""
+
+import json
+from functools import cache
+
+from tests.conftest import SMALL
+
+from bakeoff.models.stack import StackConfig
+from bakeoff.recipe import Recipe, load_recipe, recipe_names
+
+EQUAL_LAYERS, RATE = 2, 0.25
+MOST = {"heads": 2, "units": 40, "memory": 96, "context": 8, "reuse": 12}
+"""What becomes of these numbers at most, wherever they stand; a memory stays longer than the tests' rows."""
+
+
+REGISTRY = {name: load_recipe(name) for name in recipe_names()}
+"""Every recipe as it is."""
+
+
+@cache
+def narrow(name: str) -> Recipe:
+    """A registered recipe at its own depth of kernels and dilations, 32 wide, every dropout at the same rate."""
+    recipe = REGISTRY[name]
+    values = recipe.model_dump(mode="json")
+    model = values["model"]
+    for side, stack in recipe.model.stacks().items():
+        model[side] |= few_equal_layers(stack)
+    widths = sorted(set(_widths(model)))
+    values["model"] = _narrowed(model, {width: 32 + 8 * rank for rank, width in enumerate(widths)})
+    for objective in values["objective"]:
+        if objective.get("cutoffs"):
+            objective["cutoffs"] = [40, 100]
+    values["input"] = _narrowed(values["input"], {})
+    return Recipe.parse({**values, "name": name}, name).changed(SMALL)
+
+
+def few_equal_layers(stack: StackConfig) -> dict[str, object]:
+    """What to change in a stack so that two layers of each kind are left, in their order."""
+    blocks = stack.layer_blocks()
+    kinds = [json.dumps(of_layer(block.model_dump(mode="json"), layer)) for layer, block in enumerate(blocks)]
+    kept = [layer for layer, kind in enumerate(kinds) if kinds[:layer].count(kind) < EQUAL_LAYERS]
+    if len(kept) == len(blocks):
+        return {}
+    made = []
+    for block in stack.distinct():
+        own = _listed(block.model_dump(mode="json"), kept)
+        layers = [layer for layer in kept if blocks[layer] is block]
+        if isinstance(own["at"], int):
+            own["at"] = kept.index(layers[0]) + 1
+        if own["repeat"] is not None:
+            own["repeat"] = len(layers)
+        if layers:
+            made.append(own)
+    block = made if isinstance(stack.block, list) else made[0]
+    return {"layers": len(kept), "groups": min(stack.groups, len(kept)), "block": block}
+
+
+def of_layer(block: dict, layer: int) -> dict:
+    """A block's values with what it has in that layer in place of its lists of kernel sizes and dilations."""
+    own = _listed({**block, "repeat": None, "at": None}, [layer])
+    if own["kind"] == "tcn" and own["dilation"] is None:
+        own["dilation"] = 2**layer
+    return own
+
+
+def _listed(block: dict, layers: list[int]) -> dict:
+    """The block with its lists of one value a layer cut down to these layers."""
+    cut = {
+        key: [value[layer] for layer in layers]
+        for key, value in block.items()
+        if key in ("kernel", "dilation") and isinstance(value, list)
+    }
+    if isinstance(block.get("mixer"), dict):
+        cut["mixer"] = _listed(block["mixer"], layers)
+    return block | cut
+
+
+def _widths(node):
+    """All widths in a tree of values."""
+    if isinstance(node, dict):
+        if isinstance(node.get("width"), int):
+            yield node["width"]
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from _widths(each)
+
+
+def _narrowed(node, widths: dict[int, int]):
+    if isinstance(node, list):
+        return [_narrowed(each, widths) for each in node]
+    if not isinstance(node, dict):
+        return node
+    made = {key: _narrowed(value, widths) for key, value in node.items()}
+    for key, value in made.items():
+        if key == "width" and value is not None:
+            made[key] = widths[value]
+        elif key in MOST and value is not None:
+            made[key] = min(value, MOST[key])
+        elif key.endswith("dropout") and value is not None:
+            made[key] = RATE
+        elif key in ("time_flow", "time_arrow"):
+            made[key] = [6 + layer for layer in range(len(value))]
+    return made
+
+
+def _what_is_tested(name: str) -> str:
+    """All of a recipe that the contracts look at; its name, its tokenizer and its training are not among it."""
+    values = narrow(name).model_dump(mode="json")
+    return json.dumps([values["model"], values["input"], values["objective"]], sort_keys=True)
+
+
+ALIKE: dict[str, list[str]] = {}
+"""For one recipe of each kind the names of all that are the same once they are narrow."""
+_first: dict[str, str] = {}
+for _name in REGISTRY:
+    ALIKE.setdefault(_first.setdefault(_what_is_tested(_name), _name), []).append(_name)
