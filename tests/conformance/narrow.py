@@ -22,15 +22,15 @@ REGISTRY = {name: load_recipe(name) for name in recipe_names()}
 
 
 @cache
-def narrow(name: str) -> Recipe:
-    """A registered recipe at its own depth of kernels and dilations, 32 wide, every dropout at the same rate."""
+def narrow(name: str, least: int = 32) -> Recipe:
+    """A registered recipe with all its kernels and dilations, its widths `least` and up, every dropout at one rate."""
     recipe = REGISTRY[name]
     values = recipe.model_dump(mode="json")
     model = values["model"]
     for side, stack in recipe.model.stacks().items():
         model[side] |= few_equal_layers(stack)
     widths = sorted(set(_widths(model)))
-    values["model"] = _narrowed(model, {width: 32 + 8 * rank for rank, width in enumerate(widths)})
+    values["model"] = _narrowed(model, {width: least + 8 * rank for rank, width in enumerate(widths)})
     for objective in values["objective"]:
         if objective.get("cutoffs"):
             objective["cutoffs"] = [40, 100]
@@ -97,7 +97,7 @@ def _narrowed(node, widths: dict[int, int]):
         return node
     made = {key: _narrowed(value, widths) for key, value in node.items()}
     for key, value in made.items():
-        if key == "width" and value is not None:
+        if (key == "width" and value is not None) or (key == "heads" and value in widths):  # a head for each channel
             made[key] = widths[value]
         elif key in MOST and value is not None:
             made[key] = min(value, MOST[key])

@@ -1,10 +1,9 @@
 """The conformance suite is worth nothing if it cannot fail: each planted bug makes its contract fail."""
 
-import sys
-
 import pytest
 import torch
 from tests.conformance import test_every_recipe as contracts
+from tests.models.parity import replace_everywhere
 
 from bakeoff.models import part
 from bakeoff.models.blocks import convolution, transformer
@@ -23,15 +22,6 @@ def built(name):
 def fails(contract, *arguments):
     with pytest.raises(AssertionError):
         contract(*arguments)
-
-
-def patch_everywhere(monkeypatch, function, by):
-    """Whatever module has taken the function by name takes the other one."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("bakeoff."):
-            for key, value in list(vars(module).items()):
-                if value is function:
-                    monkeypatch.setattr(module, key, by)
 
 
 def without_documents(exact):
@@ -106,7 +96,7 @@ def test_masks_of_dropout_that_depend_on_the_future_are_found(monkeypatch):
         generator = torch.Generator().manual_seed(int(x.detach().double().sum() * 1e9) % (1 << 40))
         return x * (torch.rand(x.shape, generator=generator) >= rate) / (1 - rate)
 
-    patch_everywhere(monkeypatch, dropout, seeded_by_the_row)
+    replace_everywhere(monkeypatch, dropout, seeded_by_the_row)
     for name in ("gpt-base", "gencnn"):
         module, length = built(name)
         contracts.test_a_causal_model_does_not_see_what_comes_after(module, length, "evaluation")
@@ -193,7 +183,7 @@ def test_a_state_that_forgets_the_oldest_token_is_found(monkeypatch):
         state = exact(left, x)
         return None if state is None else torch.cat([torch.zeros_like(state[:, :1]), state[:, 1:]], dim=1)
 
-    patch_everywhere(monkeypatch, exact, forgets)
+    replace_everywhere(monkeypatch, exact, forgets)
     for name in ("conv-dilated-lm", "tcn-ptb", "cnn-lm"):
         module, length = built(name)
         fails(contracts.test_chunks_give_what_the_whole_gives, contracts.narrow(name), module, length, [5, 1, 2, 12, 3])

@@ -1,206 +1,244 @@
-"""The same weights give the same hidden states and scores as an independent implementation."""
+"""Encoders and language models as their recipes have them, against transformers' with its own defaults."""
 
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, marked, randomise, sized
 
+from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
 
+pytestmark = pytest.mark.usefixtures("double", "marked_dropout")
 
-def copy_linear(target, *sources):
-    target.weight.data = torch.cat([source.weight.data for source in sources])
-    target.bias.data = torch.cat([source.bias.data for source in sources])
-
-
-def randomise(module, deviation=0.2):
-    """Weights far from their gentle start, norms and biases too, so that nothing can hide."""
-    generator = torch.Generator().manual_seed(3)
-    for parameter in module.parameters():
-        parameter.data = torch.randn(parameter.shape, generator=generator) * deviation + (
-            1.0 if parameter.dim() == 1 else 0.0
-        )
+LENGTH = 11
+THEIR_SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": SIZES["width"],
+    "num_hidden_layers": SIZES["layers"],
+    "num_attention_heads": SIZES["heads"],
+    "intermediate_size": SIZES["inner"],
+    "attn_implementation": "eager",  # the others draw their dropout out of sight
+}
+IGNORED = -100
 
 
 @pytest.fixture(params=["right", "left"])
 def inputs(request):
     """(3, 11) ids, segments, and which are tokens, with padding on either side."""
     generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(5, 97, (3, 11), generator=generator)
-    real = torch.arange(11) < torch.tensor([[11], [7], [4]])
+    ids = torch.randint(5, VOCABULARY, (3, LENGTH), generator=generator)
+    real = torch.arange(LENGTH) < torch.tensor([[LENGTH], [7], [4]])
     if request.param == "left":
         real = real.flip(1)
-    segments = (torch.arange(11) > 5).long().expand(3, -1)
+    segments = (torch.arange(LENGTH) > 5).long().expand(3, -1)
     return ids, segments, real
 
 
-def copy_embedding(ours, theirs):
-    ours.tokens.weight.data = theirs.word_embeddings.weight.data
-    ours.positions.weight.data = theirs.position_embeddings.weight.data
-    ours.segments.weight.data = theirs.token_type_embeddings.weight.data
-    ours.norm.load_state_dict(theirs.LayerNorm.state_dict())
+@pytest.fixture(params=["evaluation", "training"])
+def training(request):
+    return request.param == "training"
 
 
-def copy_block(mixer, network, attention, projection, attention_norm, inner, outer, norm):
-    """Ours (mixer and network) from theirs."""
-    copy_linear(mixer.function.query_key_value, attention.query, attention.key, attention.value)
-    copy_linear(mixer.function.output, projection)
-    mixer.norm.load_state_dict(attention_norm.state_dict())
-    copy_linear(network.function.input, inner)
-    copy_linear(network.function.output, outer)
-    network.norm.load_state_dict(norm.state_dict())
-
-
-def copy_token_head(ours, transform, norm, bias):
-    copy_linear(ours.transform, transform)
-    ours.norm.load_state_dict(norm.state_dict())
-    ours.bias.data = bias.data
-
-
-def assert_same_scores(ours, theirs, inputs, relation, relation_logits):
-    """Of the token head at every token, and of the sentence head."""
+def masked(inputs, relation=None):
+    """A batch with a few masked tokens, and the labels as transformers takes them."""
     ids, segments, real = inputs
-    with torch.no_grad():
-        expected = theirs(input_ids=ids, token_type_ids=segments, attention_mask=real.long())
-        hidden = ours.model(ids, segments, real)
-        weight = ours.model.embedding.table
-        scores = ours.heads["mlm"].scores(hidden, weight)
-        torch.testing.assert_close(scores[real], expected.prediction_logits[real], atol=1e-5, rtol=1e-5)
-        found = ours.heads[relation].scores(hidden[:, 0], weight)
-        torch.testing.assert_close(found, expected[relation_logits], atol=1e-5, rtol=1e-5)
+    chosen = real & (torch.rand(ids.shape, generator=torch.Generator().manual_seed(2)) < 0.5)
+    labels = torch.randint(5, VOCABULARY, ids.shape, generator=torch.Generator().manual_seed(4))
+    targets = {"mlm": (chosen.flatten().nonzero()[:, 0], labels[chosen])}
+    if relation is not None:
+        targets[relation] = (torch.arange(3) * LENGTH, torch.tensor([1, 0, 1]))
+    batch = Batch(ids, segments if relation else None, real, None, targets, tokens=int(real.sum()))
+    return batch, labels.masked_fill(~chosen, IGNORED)
 
 
-def test_bert_with_its_heads(inputs):
-    shape = {"vocab_size": 97, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 3}
-    config = transformers.BertConfig(**shape, intermediate_size=50, attn_implementation="eager")
-    theirs = transformers.BertForPreTraining(config).eval()
+def next_tokens(inputs):
+    """A batch in which tokens predict the next one, and the labels as transformers takes them."""
+    ids, _, real = inputs
+    predicts = real[:, :-1] & real[:, 1:]
+    rows = torch.nn.functional.pad(predicts, (0, 1)).flatten().nonzero()[:, 0]
+    batch = Batch(ids, None, real, None, {"clm": (rows, ids[:, 1:][predicts])}, tokens=int(real.sum()))
+    return batch, ids.masked_fill(~torch.nn.functional.pad(predicts, (1, 0)), IGNORED)
+
+
+def check(ours, links, batch, expected, logits):
+    """Scores where a token is, loss and all gradients; `logits` are theirs for each head."""
+    loss = loss_of(ours, batch)
+    hidden, table = ours.model(*batch.inputs), ours.model.embedding.table
+    for name, scores in logits.items():
+        if scores.dim() == 3:
+            found = ours.heads[name].scores(hidden, table)
+            assert_equal(found[batch.real], scores[batch.real], name)
+        else:
+            assert_equal(ours.heads[name].scores(hidden[:, 0], table), scores, name)
+    assert_equal(loss, expected.loss, "loss")
+    loss.backward()
+    expected.loss.backward()
+    links.check_gradients()
+
+
+def link_embedding(links, ours, theirs):
+    links.tensor(ours.tokens.weight, theirs.word_embeddings.weight)
+    links.tensor(ours.positions.weight, theirs.position_embeddings.weight)
+    links.tensor(ours.segments.weight, theirs.token_type_embeddings.weight)
+    links.linear(ours.norm, theirs.LayerNorm)
+
+
+def link_block(links, parts, attention, projection, attention_norm, inner, outer, norm):
+    """Ours (mixer and network) from theirs."""
+    mixer, network = parts
+    links.linear(mixer.function.query_key_value, attention.query, attention.key, attention.value)
+    links.linear(mixer.function.output, projection)
+    links.linear(mixer.norm, attention_norm)
+    links.linear(network.function.input, inner)
+    links.linear(network.function.output, outer)
+    links.linear(network.norm, norm)
+
+
+def link_bert_blocks(links, ours, theirs):
+    for layer, parts in zip(theirs.encoder.layer, ours.model.stack.layers, strict=True):
+        after, last, inner = layer.attention.output, layer.output, layer.intermediate.dense
+        link_block(links, parts, layer.attention.self, after.dense, after.LayerNorm, inner, last.dense, last.LayerNorm)
+
+
+def link_token_head(links, ours, transform, norm, bias):
+    links.linear(ours.transform, transform)
+    links.linear(ours.norm, norm)
+    links.tensor(ours.bias, bias)
+
+
+def link_sentence_head(links, ours, pooler, output):
+    links.linear(ours.pooler, pooler)
+    links.linear(ours.output, output)
+
+
+def test_bert_with_its_heads(inputs, training):
+    theirs = transformers.BertForPreTraining(transformers.BertConfig(**THEIR_SIZES)).train(training)
     randomise(theirs)
-    changes = {"model.encoder.width": 36, "model.encoder.layers": 3, "model.encoder.block.ffn.width": 50}
-    recipe = shrink("bert-tiny", **changes, **{"model.encoder.block.mixer.heads": 3})
-    ours = PretrainingModel(recipe, 97).eval()
-    copy_embedding(ours.model.embedding, theirs.bert.embeddings)
-    for layer, (mixer, network) in zip(theirs.bert.encoder.layer, ours.model.stack.layers, strict=True):
-        after, last = layer.attention.output, layer.output
-        inner = layer.intermediate.dense
-        copy_block(
-            mixer, network, layer.attention.self, after.dense, after.LayerNorm, inner, last.dense, last.LayerNorm
-        )
+    ours = PretrainingModel(sized("bert-base", **SIZES), VOCABULARY).train(training)
+    links = Links(ours)
+    link_embedding(links, ours.model.embedding, theirs.bert.embeddings)
+    link_bert_blocks(links, ours, theirs.bert)
     head = theirs.cls.predictions
-    copy_token_head(ours.heads["mlm"], head.transform.dense, head.transform.LayerNorm, head.bias)
-    copy_linear(ours.heads["nsp"].pooler, theirs.bert.pooler.dense)
-    copy_linear(ours.heads["nsp"].output, theirs.cls.seq_relationship)
-    assert_same_scores(ours, theirs, inputs, "nsp", "seq_relationship_logits")
-
-
-def test_albert_with_its_heads(inputs):
-    shape = {"vocab_size": 97, "embedding_size": 20, "hidden_size": 36, "num_hidden_layers": 4}
-    config = transformers.AlbertConfig(
-        **shape, num_attention_heads=3, intermediate_size=50, num_hidden_groups=2, attn_implementation="eager"
+    link_token_head(links, ours.heads["mlm"], head.transform.dense, head.transform.LayerNorm, head.bias)
+    link_sentence_head(links, ours.heads["nsp"], theirs.bert.pooler.dense, theirs.cls.seq_relationship)
+    batch, labels = masked(inputs, "nsp")
+    ids, segments, real = inputs
+    expected = theirs(
+        ids, real.long(), segments, labels=labels, next_sentence_label=batch.targets["nsp"][1], return_dict=True
     )
-    theirs = transformers.AlbertForPreTraining(config).eval()
+    check(
+        ours,
+        links,
+        batch,
+        expected,
+        {"mlm": expected.prediction_logits, "nsp": expected.seq_relationship_logits},
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "rate", "groups"), [("albert-base", 0.1, 1), ("albert-base", 0.1, 2), ("albert-base-v2", None, 1)]
+)
+def test_albert_with_its_heads(inputs, training, name, rate, groups):
+    """Their default rates are those of version 2; version 1 was trained with 0.1."""
+    rates = {} if rate is None else {"hidden_dropout_prob": rate, "attention_probs_dropout_prob": rate}
+    sizes = THEIR_SIZES | {"embedding_size": 21, "num_hidden_layers": 4, "num_hidden_groups": groups}
+    theirs = transformers.AlbertForPreTraining(transformers.AlbertConfig(**sizes, **rates)).train(training)
     randomise(theirs)
-    changes = {"model.encoder.width": 36, "model.encoder.layers": 4, "model.encoder.block.ffn.width": 50}
-    changes |= {"model.encoder.block.mixer.heads": 3, "model.embedding.width": 20, "model.encoder.groups": 2}
-    ours = PretrainingModel(shrink("albert-tiny", **changes), 97).eval()
-    copy_embedding(ours.model.embedding, theirs.albert.embeddings)
-    copy_linear(ours.model.embedding.projection, theirs.albert.encoder.embedding_hidden_mapping_in)
-    parts, groups = ours.model.stack.parts, theirs.albert.encoder.albert_layer_groups
-    for group, mixer, network in zip(groups, parts["mixer"], parts["ffn"], strict=True):
+    shape = SIZES | {"layers": 4}
+    changes = {"model.embedding.width": 21, "model.encoder.groups": groups}
+    ours = PretrainingModel(sized(name, **shape, **changes), VOCABULARY).train(training)
+    links = Links(ours)
+    link_embedding(links, ours.model.embedding, theirs.albert.embeddings)
+    links.linear(ours.model.embedding.projection, theirs.albert.encoder.embedding_hidden_mapping_in)
+    parts = ours.model.stack.parts
+    for group, *both in zip(theirs.albert.encoder.albert_layer_groups, parts["mixer"], parts["ffn"], strict=True):
         (layer,) = group.albert_layers
-        own, norm = layer.attention, layer.full_layer_layer_norm
-        copy_block(mixer, network, own, own.dense, own.LayerNorm, layer.ffn, layer.ffn_output, norm)
+        own = layer.attention
+        norm = layer.full_layer_layer_norm
+        link_block(links, both, own, own.dense, own.LayerNorm, layer.ffn, layer.ffn_output, norm)
+        if training and rate is not None:
+            # Google's code (modeling.py, attention_ffn_block) drops the feed-forward network's output; theirs does not.
+            layer.ffn_output.register_forward_hook(lambda module, given, output: marked(output, rate))
     head = theirs.predictions
-    copy_token_head(ours.heads["mlm"], head.dense, head.LayerNorm, head.bias)
-    copy_linear(ours.heads["sop"].pooler, theirs.albert.pooler)
-    copy_linear(ours.heads["sop"].output, theirs.sop_classifier.classifier)
-    assert_same_scores(ours, theirs, inputs, "sop", "sop_logits")
+    link_token_head(links, ours.heads["mlm"], head.dense, head.LayerNorm, head.bias)
+    link_sentence_head(links, ours.heads["sop"], theirs.albert.pooler, theirs.sop_classifier.classifier)
+    if training:
+        theirs.sop_classifier.eval()  # Google's code has no dropout before the classifier of pre-training
+    batch, labels = masked(inputs, "sop")
+    ids, segments, real = inputs
+    expected = theirs(ids, real.long(), segments, labels=labels, sentence_order_label=batch.targets["sop"][1])
+    check(ours, links, batch, expected, {"mlm": expected.prediction_logits, "sop": expected.sop_logits})
 
 
-def copy_gpt_block(ours, block):
+def test_roberta_with_its_head(inputs, training):
+    # Their default epsilon is BERT's; that of the published models (fairseq's norm, and roberta-base's config) is 1e-5.
+    config = transformers.RobertaConfig(
+        **THEIR_SIZES, max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5
+    )
+    theirs = transformers.RobertaForMaskedLM(config).train(training)
+    randomise(theirs)
+    ours = PretrainingModel(sized("roberta-base", **SIZES), VOCABULARY)
+    ours.train(training)
+    links = Links(ours)
+    embedding, their_embedding = ours.model.embedding, theirs.roberta.embeddings
+    links.tensor(embedding.tokens.weight, their_embedding.word_embeddings.weight)
+    # Its first two rows are those of padding, and the one segment is a constant.
+    links.tensor(embedding.positions.weight, their_embedding.position_embeddings.weight, join=lambda each: each[0][2:])
+    embedding.positions.weight.data += their_embedding.token_type_embeddings.weight.data
+    links.linear(embedding.norm, their_embedding.LayerNorm)
+    link_bert_blocks(links, ours, theirs.roberta)
+    head = theirs.lm_head
+    link_token_head(links, ours.heads["mlm"], head.dense, head.layer_norm, head.bias)
+    batch, labels = masked(inputs)
+    ids, _, real = inputs
+    # Positions count tokens in theirs, places in ours.
+    positions = torch.arange(2, LENGTH + 2).expand(3, -1)
+    expected = theirs(ids, real.long(), position_ids=positions, labels=labels)
+    check(ours, links, batch, expected, {"mlm": expected.logits})
+
+
+def link_gpt_block(links, ours, block):
     """Their linear maps are transposed, in the way of the original code."""
     mixer, network = ours
-    for target, source in (
-        (mixer.function.query_key_value, block.attn.c_attn),
-        (mixer.function.output, block.attn.c_proj),
-        (network.function.input, block.mlp.c_fc),
-        (network.function.output, block.mlp.c_proj),
-    ):
-        target.weight.data, target.bias.data = source.weight.data.T.contiguous(), source.bias.data
-    mixer.norm.load_state_dict(block.ln_1.state_dict())
-    network.norm.load_state_dict(block.ln_2.state_dict())
+    links.transposed(mixer.function.query_key_value, block.attn.c_attn)
+    links.transposed(mixer.function.output, block.attn.c_proj)
+    links.transposed(network.function.input, block.mlp.c_fc)
+    links.transposed(network.function.output, block.mlp.c_proj)
+    links.linear(mixer.norm, block.ln_1)
+    links.linear(network.norm, block.ln_2)
 
 
-def test_gpt(inputs):
-    ids, _, real = inputs
-    config = transformers.OpenAIGPTConfig(vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3)
-    theirs = transformers.OpenAIGPTLMHeadModel(config).eval()
+GPT_SIZES = {"vocab_size": VOCABULARY, "n_embd": 35, "n_layer": 3, "n_head": 5}
+OUR_GPT_SIZES = SIZES | {"inner": 4 * 35}
+
+
+def test_gpt(inputs, training):
+    theirs = transformers.OpenAIGPTLMHeadModel(transformers.OpenAIGPTConfig(**GPT_SIZES)).train(training)
     randomise(theirs)
-    changes = {"model.decoder.width": 36, "model.decoder.layers": 3, "model.decoder.block.ffn.width": 144}
-    recipe = shrink("gpt-tiny", **changes, **{"model.decoder.block.mixer.heads": 3, "model.embedding.length": 40})
-    ours = PretrainingModel(recipe, 97).eval()
-    embedding = ours.model.embedding
-    embedding.tokens.weight.data = theirs.transformer.tokens_embed.weight.data
-    embedding.positions.weight.data = theirs.transformer.positions_embed.weight.data
-
+    ours = PretrainingModel(sized("gpt-base", **OUR_GPT_SIZES), VOCABULARY).train(training)
+    links = Links(ours)
+    links.tensor(ours.model.embedding.tokens.weight, theirs.transformer.tokens_embed.weight)
+    links.tensor(ours.model.embedding.positions.weight, theirs.transformer.positions_embed.weight)
     for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
-        copy_gpt_block(parts, block)
-    with torch.no_grad():
-        scores = ours.heads["clm"].scores(ours.model(ids, real=real), embedding.tokens.weight)
-        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
-        torch.testing.assert_close(scores[real], expected[real], atol=1e-5, rtol=1e-5)
+        link_gpt_block(links, parts, block)
+    batch, labels = next_tokens(inputs)
+    expected = theirs(batch.ids, attention_mask=batch.real.long(), labels=labels)
+    check(ours, links, batch, expected, {"clm": expected.logits})
 
 
-def test_gpt2(inputs):
-    ids, _, real = inputs
-    config = transformers.GPT2Config(
-        vocab_size=97, n_positions=40, n_embd=36, n_layer=3, n_head=3, attn_implementation="eager"
-    )
-    theirs = transformers.GPT2LMHeadModel(config).eval()
+def test_gpt2(inputs, training):
+    config = transformers.GPT2Config(**GPT_SIZES, attn_implementation="eager")
+    theirs = transformers.GPT2LMHeadModel(config).train(training)
     randomise(theirs)
-    changes = {"model.decoder.width": 36, "model.decoder.layers": 3, "model.decoder.block.ffn.width": 144}
-    recipe = shrink("gpt2-tiny", **changes, **{"model.decoder.block.mixer.heads": 3, "model.embedding.length": 40})
-    ours = PretrainingModel(recipe, 97).eval()
-    embedding = ours.model.embedding
-    embedding.tokens.weight.data = theirs.transformer.wte.weight.data
-    embedding.positions.weight.data = theirs.transformer.wpe.weight.data
+    ours = PretrainingModel(sized("gpt2-base", **OUR_GPT_SIZES), VOCABULARY).train(training)
+    links = Links(ours)
+    links.tensor(ours.model.embedding.tokens.weight, theirs.transformer.wte.weight)
+    links.tensor(ours.model.embedding.positions.weight, theirs.transformer.wpe.weight)
     for block, parts in zip(theirs.transformer.h, ours.model.stack.layers, strict=True):
-        copy_gpt_block(parts, block)
-    ours.model.stack.norm.load_state_dict(theirs.transformer.ln_f.state_dict())
-    with torch.no_grad():
-        scores = ours.heads["clm"].scores(ours.model(ids, real=real), embedding.table)
-        expected = theirs(input_ids=ids, attention_mask=real.long()).logits
-        torch.testing.assert_close(scores[real], expected[real], atol=1e-5, rtol=1e-5)
-
-
-def test_roberta_with_its_head(inputs):
-    ids, _, real = inputs
-    shape = {"vocab_size": 97, "hidden_size": 36, "num_hidden_layers": 3, "num_attention_heads": 3}
-    config = transformers.RobertaConfig(
-        **shape, intermediate_size=50, max_position_embeddings=42, type_vocab_size=1, attn_implementation="eager"
-    )
-    theirs = transformers.RobertaForMaskedLM(config).eval()
-    randomise(theirs)
-    changes = {"model.encoder.width": 36, "model.encoder.layers": 3, "model.encoder.block.ffn.width": 50}
-    changes |= {"model.encoder.block.mixer.heads": 3, "model.embedding.length": 40}
-    ours = PretrainingModel(shrink("roberta-tiny", **changes), 97).eval()
-    embedding, their_embedding = ours.model.embedding, theirs.roberta.embeddings
-    embedding.tokens.weight.data = their_embedding.word_embeddings.weight.data
-    # Its first two rows are those of padding, and the one segment is a constant.
-    positions = their_embedding.position_embeddings.weight.data[2:]
-    embedding.positions.weight.data = positions + their_embedding.token_type_embeddings.weight.data
-    embedding.norm.load_state_dict(their_embedding.LayerNorm.state_dict())
-    for layer, (mixer, network) in zip(theirs.roberta.encoder.layer, ours.model.stack.layers, strict=True):
-        after, last, inner = layer.attention.output, layer.output, layer.intermediate.dense
-        copy_block(
-            mixer, network, layer.attention.self, after.dense, after.LayerNorm, inner, last.dense, last.LayerNorm
-        )
-    head = theirs.lm_head
-    copy_token_head(ours.heads["mlm"], head.dense, head.layer_norm, head.bias)
-    with torch.no_grad():
-        hidden, mask = ours.model(ids, real=real), real.long()
-        scores = ours.heads["mlm"].scores(hidden, embedding.table)
-        states = theirs.roberta(input_ids=ids, attention_mask=mask).last_hidden_state
-        for found, expected in ((hidden, states), (scores, theirs(input_ids=ids, attention_mask=mask).logits)):
-            largest = expected.abs().max()
-            torch.testing.assert_close(found[real] / largest, expected[real] / largest, atol=1e-5, rtol=1e-5)
+        link_gpt_block(links, parts, block)
+    links.linear(ours.model.stack.norm, theirs.transformer.ln_f)
+    batch, labels = next_tokens(inputs)
+    positions = torch.arange(LENGTH).expand(3, -1)
+    expected = theirs(batch.ids, attention_mask=batch.real.long(), position_ids=positions, labels=labels)
+    check(ours, links, batch, expected, {"clm": expected.logits})
