@@ -13,7 +13,7 @@ from bakeoff.models.stack import StackConfig
 from bakeoff.recipe import Recipe, load_recipe, recipe_names
 
 EQUAL_LAYERS, RATE = 2, 0.25
-MOST = {"heads": 2, "units": 40, "memory": 96, "context": 8, "reuse": 12}
+MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
 """What becomes of these numbers at most, wherever they stand; a memory stays longer than the tests' rows."""
 
 

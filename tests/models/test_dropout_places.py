@@ -172,12 +172,11 @@ def test_short_convolutions_drop_taps_and_what_they_read():
         identity(mixer.input)
         identity(mixer.output)
         assert_plain(mixer(ONES, Context())[0], 1.0)
-        if "input_dropout" in config.model_fields:
-            mixer = config(kernel=1, heads=16, gate=False, input_dropout=HALF).build(place(0.0))
-            identity(mixer.input)
-            identity(mixer.output)
-            assert_masked(mixer(ONES, Context())[0], 1.0)
-            assert_plain(mixer.eval()(ONES, Context())[0], 1.0)
+        mixer = config(kernel=1, heads=16, gate=False, input_dropout=HALF).build(place(0.0))
+        identity(mixer.input)
+        identity(mixer.output)
+        assert_masked(mixer(ONES, Context())[0], 1.0)
+        assert_plain(mixer.eval()(ONES, Context())[0], 1.0)
 
 
 def test_a_highway_drops_before_and_behind():
@@ -323,7 +322,6 @@ def test_the_second_stream_is_dropped_when_it_begins():
     assert_plain(x[:, LENGTH:], 3.0)
 
 
-@pytest.mark.skipif("output_dropout" not in ModelConfig.model_fields, reason="no such setting")
 def test_what_leaves_the_last_layer_is_dropped_if_the_model_says_so():
     for rate in (0.0, HALF):
         built = model(0.0, output_dropout=rate)
