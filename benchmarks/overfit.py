@@ -11,11 +11,11 @@ Without names, it is all recipes that end in -tiny.
 
 import argparse
 import time
-from typing import Any
 
 import torch
 
 from bakeoff.corpus.store import Corpus
+from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe, load_recipe, recipe_names
 from bakeoff.training.device import processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
@@ -23,18 +23,6 @@ from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 GOAL = 0.1
-
-
-def without_dropout(values: Any) -> Any:
-    """The same tree with zero for whatever is called a dropout."""
-    if isinstance(values, list):
-        return [without_dropout(value) for value in values]
-    if not isinstance(values, dict):
-        return values
-    return {
-        key: 0.0 if key.endswith("dropout") and value is not None else without_dropout(value)
-        for key, value in values.items()
-    }
 
 
 def overfit(recipe: Recipe, corpus: Corpus, rows: int, steps: int) -> tuple[int, float, float]:
@@ -70,11 +58,9 @@ def main() -> None:
         name for name in recipe_names() if name.endswith("-tiny") and not load_recipe(name).input.parallel
     ]:
         recipe = load_recipe(name, {"input.length": options.length, "training.batch": options.rows})
-        changed = {**recipe.model_dump(mode="json"), "model": without_dropout(recipe.model.model_dump(mode="json"))}
+        recipe = recipe.changed({"model": with_dropout(recipe.model, 0.0).model_dump(mode="json")})
         began = time.perf_counter()
-        steps, first, last = overfit(
-            Recipe.parse(changed, name).fitted(options.steps), corpus, options.rows, options.steps
-        )
+        steps, first, last = overfit(recipe.fitted(options.steps), corpus, options.rows, options.steps)
         seconds = time.perf_counter() - began
         print(f"| {name} | {first:.2f} | {last:.2f} | {last / first:.1%} | {steps} | {seconds:.0f} |", flush=True)
 
