@@ -1,6 +1,6 @@
 """Contracts that every recipe of the registry keeps, whatever its parts; dropout off where no test turns it on.
 
-Recipes that are the same once they are narrow are run once (tests/conformance/narrow.py).
+Recipes that are the same once they are narrow are run once (tests/narrow.py).
 """
 
 from functools import cache
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.conformance.narrow import ALIKE, REGISTRY, narrow
 from tests.conftest import without_dropout
+from tests.narrow import ALIKE, REGISTRY, narrow
 
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Source

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from tests.conformance.narrow import ALIKE, narrow
+from tests.narrow import ALIKE, narrow
 
 from bakeoff.models.blocks.convolution import Convolution
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta

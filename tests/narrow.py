@@ -7,10 +7,9 @@ layers two are left, since a third does what the second does.
 import json
 from functools import cache
 
-from tests.conftest import SMALL
-
 from bakeoff.models.stack import StackConfig
 from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from tests.conftest import SMALL
 
 EQUAL_LAYERS, RATE = 2, 0.25
 MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
