@@ -1,11 +1,11 @@
 """Whether a TCN reaches Bai et al. 2018's losses (table 1) on the adding problem, T=600, and on copy memory, T=1000.
 
-    python benchmarks/tcn_memory.py adding|copy [--steps N] [--every 500] [--length T] [--seed 0]
+    python benchmarks/tcn_memory.py adding|copy [--steps N] [--decay] [--every 500] [--length T] [--seed 0]
 
 Data, losses and rows are those of the published code (locuslab/TCN), the sizes and rates those of the paper: training
 rows of a fixed number, read again and again in one order, 32 a step; 1,000 held-out rows, whose loss is printed as
 training goes on. The code clips gradients before it has computed them, so in fact never; here they are clipped as the
-paper says.
+paper says. Its rate is the same to the end; with --decay it falls linearly to zero.
 
 - adding: T random numbers, two of which are marked; their sum is to be said behind the last. Mean squared error, which
   is 0.167 for one who always says 1.
@@ -26,6 +26,7 @@ from torch import Generator, Tensor, nn
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.stack import Stack, StackConfig
+from bakeoff.optimization.schedules import ConstantConfig, LinearConfig
 from bakeoff.training.device import processor_name, resolve_device
 
 BATCH, HELD_OUT = 32, 1000
@@ -135,7 +136,7 @@ TASKS = {
 }
 
 
-def train(task: Task, length: int, steps: int, every: int, seed: int) -> None:
+def train(task: Task, length: int, steps: int, decay: bool, every: int, seed: int) -> None:
     """Prints the held-out loss every so many steps and behind the last."""
     generator = Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -143,6 +144,8 @@ def train(task: Task, length: int, steps: int, every: int, seed: int) -> None:
     parameters = [*stack.parameters(), *output.parameters()]
     print(f"{sum(p.numel() for p in parameters):,} parameters (the paper: {task.published_parameters})")
     optimizer = task.optimizer(parameters)
+    schedule = LinearConfig() if decay else ConstantConfig()
+    rate = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: schedule.factor(step, steps))
     x, y = task.rows(task.train_rows, length, generator)
     held_out = list(zip(*(part.split(100) for part in task.rows(HELD_OUT, length, generator)), strict=True))
     batches = list(zip(x.split(BATCH), y.split(BATCH), strict=True))
@@ -157,6 +160,7 @@ def train(task: Task, length: int, steps: int, every: int, seed: int) -> None:
         if task.clip is not None:
             nn.utils.clip_grad_norm_(parameters, task.clip)
         optimizer.step()
+        rate.step()
         total += loss.detach()
         if step % every == 0 or step == steps:
             with torch.inference_mode():
@@ -173,6 +177,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=list(TASKS))
     parser.add_argument("--steps", type=int)
+    parser.add_argument("--decay", action="store_true", help="let the learning rate fall linearly to zero")
     parser.add_argument("--every", type=int, default=500, help="steps between two looks at the held-out rows")
     parser.add_argument("--length", type=int, help="T, the paper's where absent")
     parser.add_argument("--seed", type=int, default=0)
@@ -180,7 +185,8 @@ def main() -> None:
     resolve_device("cpu")  # flushes denormals
     print(f"{processor_name()}, {torch.get_num_threads()} threads, torch {torch.__version__}")
     task = TASKS[options.task]
-    train(task, options.length or task.length, options.steps or task.steps, options.every, options.seed)
+    length, steps = options.length or task.length, options.steps or task.steps
+    train(task, length, steps, options.decay, options.every, options.seed)
 
 
 if __name__ == "__main__":

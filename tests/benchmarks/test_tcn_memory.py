@@ -49,3 +49,15 @@ def test_three_steps_print_the_parameters_and_the_losses_beside_the_papers(name,
     rows = [line.split(" | ") for line in printed.splitlines() if line[2:3].isdigit()]
     assert [row[0] for row in rows] == ["| 2", "| 3"]
     assert all(0 < float(row[3]) < 10 for row in rows)
+
+
+def test_a_decaying_rate_starts_as_the_constant_one(monkeypatch, capsys):
+    losses = []
+    for options in ([], ["--decay"]):
+        monkeypatch.setattr("sys.argv", ["", "adding", "--steps", "3", "--every", "1", "--length", "20", *options])
+        SCRIPT["main"]()
+        printed = capsys.readouterr().out
+        losses.append([line.split(" | ")[3] for line in printed.splitlines() if line[2:3].isdigit()])
+    constant, decaying = losses
+    assert constant[0] == decaying[0]
+    assert constant[2] != decaying[2]
