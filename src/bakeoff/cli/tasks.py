@@ -7,6 +7,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table
+from bakeoff.cli.scores import print_scores, set_text
 from bakeoff.errors import UserError
 
 
@@ -111,16 +112,49 @@ def evaluate(
     text_column: Annotated[str | None, typer.Option(help="Default: as in fine-tuning, like the next two.")] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    texts: Annotated[
+        Path | None, typer.Option(help="For a pre-trained run: a file of texts, each to get its log-probability.")
+    ] = None,
+    source_column: Annotated[
+        str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
+    ] = None,
+    target_column: Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")] = None,
+    last_word: Annotated[
+        bool, typer.Option("--last-word", help="Of --texts: score each text's last word alone (LAMBADA).")
+    ] = False,
+    set: Set = [],  # noqa: B006
     errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Measure a pre-trained run on a corpus's held-out text, or a fine-tuned run on another labelled file.
+    """Measure a pre-trained run on held-out text or on texts of a file, or a fine-tuned run on another labelled file.
 
     Example: bakeoff evaluate runs/bert --corpus corpora/mine
+
+    Example: bakeoff evaluate runs/gpt --texts candidates.txt --json
+
+    Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
+    from bakeoff.tasks.evaluate import opened, require_one
+    from bakeoff.training.changed_run import parsed
 
+    require_one(corpus, data, texts, last_word or source_column is not None or target_column is not None)
+    if texts is not None:
+        from bakeoff.tasks.score_texts import open_scores
+
+        scores = open_scores(
+            opened(run, set),
+            texts,
+            text_column=text_column,
+            source_column=source_column,
+            target_column=target_column,
+            errors=errors,
+            last_word=last_word,
+            device=device,
+        )
+        print_scores(scores, parsed(set), json)
+        return
     figures = evaluate_run(
         run,
         corpus=corpus,
@@ -129,12 +163,13 @@ def evaluate(
         pair_column=pair_column,
         label_column=label_column,
         errors=errors,
+        overrides=set,
         device=device,
     )
     if json:
         print_json(figures)
     elif "losses" in figures:
-        print_table(losses_text(figures))
+        print_table({**losses_text(figures), **set_text(figures.get("set", {}))})
     else:
         print_table(
             {

@@ -1,1 +1,1 @@
-"""Using pre-trained runs: generation."""
+"""Using pre-trained runs: generation, and scores of texts."""

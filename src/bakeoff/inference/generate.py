@@ -45,8 +45,7 @@ def generate(
         return []
     module = opened.load(resolve_device(device))
     tokenizer = opened.tokenizer
-    banned = {*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator}
-    generator = Generator(module, tokenizer.separator, sorted(banned))
+    generator = Generator(module, tokenizer.separator, never_written(tokenizer))
     translates = opened.recipe.input.parallel
     if translates:
         prompts = [clean(text) for text in prompts]
@@ -61,6 +60,11 @@ def generate(
         written = generator.write(rows, config)
     silent = [translates and not text for text in prompts]
     return ["" if empty else decoded(ids, tokenizer) for ids, empty in zip(written, silent, strict=True)]
+
+
+def never_written(tokenizer: Tokenizer) -> list[int]:
+    """The ids that no text is made of: those of special tokens but the separator, which ends it, and of sources."""
+    return sorted({*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator})
 
 
 def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:

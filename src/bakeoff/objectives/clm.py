@@ -12,7 +12,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
 from bakeoff.objectives.input_config import RowMarks
-from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
 
 
 class LanguageModelConfig(ObjectiveConfig):
@@ -26,6 +26,7 @@ class LanguageModelConfig(ObjectiveConfig):
     bias: bool = False
     """Tokens have a bias each in their score; with an adaptive softmax only those below the first cutoff."""
     row_marks: ClassVar[RowMarks] = "documents"
+    scoring: ClassVar[Scoring | None] = "forwards"
 
     @model_validator(mode="after")
     def _cutoffs_of_an_adaptive_softmax(self) -> Self:

@@ -1,6 +1,6 @@
 """Masked language modelling: some tokens are hidden, and predicted from both sides."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
-from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
 from bakeoff.objectives.target_choice import RunLengths, TargetChoice, free_sources
 
 
@@ -40,6 +40,7 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
     """Share whose input is a random token; the rest keep their own."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
+    scoring: ClassVar[Scoring | None] = "masked"
 
     @model_validator(mode="after")
     def _shares(self) -> "MaskedLanguageModelConfig":

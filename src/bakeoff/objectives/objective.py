@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,10 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.input_config import RowMarks
+
+Scoring = Literal["forwards", "masked", "query", "target"]
+"""How a text gets its log-probability: each token from those before it; each from all others, where [MASK] stands for
+it, or where a row of the second stream asks for it; a target from its source."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,8 @@ class ObjectiveConfig(Config):
     """The objective predicts tokens, so that its loss can be read as bits per byte."""
     writes: ClassVar[bool] = False
     """A model that has learnt the objective can go on with a text, or write one for a source."""
+    scoring: ClassVar[Scoring | None] = None
+    """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
     moves: ClassVar[bool] = False
     """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None

@@ -1,6 +1,6 @@
 """Permutation language modelling: tokens are predicted in a random order, each from those before it in the order."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
-from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
@@ -29,6 +29,7 @@ class PermutationConfig(ObjectiveConfig):
     span_end: Literal["word", "token"] = "word"
     """Runs end where a word does; token: behind n tokens from the start of a word on, in place of n words, as in the
     published code, which looks for the end at the wrong place."""
+    scoring: ClassVar[Scoring | None] = "query"
 
     def build(self, model: ModelConfig, vocabulary: int) -> "Permutation":
         """The objective with a fresh head."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.input_config import RowMarks
-from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
 
 ROUNDED = 8
 """Rows without a fixed length are padded to a multiple of this, so that there are few shapes."""
@@ -23,6 +23,7 @@ class SequenceToSequenceConfig(ObjectiveConfig):
     row_marks: ClassVar[RowMarks] = "none"
     rewrites: ClassVar[bool] = True
     writes: ClassVar[bool] = True
+    scoring: ClassVar[Scoring | None] = "target"
 
 
 def teach(examples: Examples, target: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer) -> Targets:

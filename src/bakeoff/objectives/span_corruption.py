@@ -1,6 +1,6 @@
 """Span corruption: spans of the text are replaced by marks, and written after these marks (T5)."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
-from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.objective import Scoring, Targets
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
 
 
@@ -31,6 +31,7 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
     """Mean length of the spans that are taken out."""
     marks: int = Field(default=100, gt=0)
     """Tokens that stand for the spans, one each, beside the tokenizer's; at most so many spans in a row."""
+    scoring: ClassVar[Scoring | None] = None
 
     @property
     def extra_tokens(self) -> int:

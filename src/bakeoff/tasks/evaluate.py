@@ -8,7 +8,9 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.predict import predictions_of
+from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.tables import read_table
+from bakeoff.training.changed_run import Overrides, changed_run, parsed
 from bakeoff.training.device import resolve_device, resolve_precision
 from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches
@@ -25,9 +27,14 @@ def evaluate(
     label_column: str | None = None,
     errors: Literal["strict", "replace"] = "strict",
     examples: int | None = None,
+    texts: str | Path | None = None,
+    source_column: str | None = None,
+    target_column: str | None = None,
+    last_word: bool = False,
+    overrides: Overrides = (),
     device: str = "auto",
 ) -> dict[str, Any]:
-    """Losses of a pre-trained run on a corpus's held-out text, or scores of a fine-tuned run on a labelled file.
+    """Losses of a pre-trained run on held-out text, its log-probabilities of texts, or a fine-tuned run's scores.
 
     Args:
         run: the run; it must have finished.
@@ -38,26 +45,47 @@ def evaluate(
         label_column: the column with the class.
         errors: invalid UTF-8 in `data` is an error, or is replaced.
         examples: rows of held-out text to measure on; absent: as many as in pre-training.
+        texts: for a pre-trained run, a file of texts to score; `text_column` is its column, absent `text`.
+        source_column: for pairs, that of a sequence-to-sequence model's source; absent: `source`.
+        target_column: and that of its target; absent: `target`.
+        last_word: score the last word of each text alone.
+        overrides: for a pre-trained run, keys of its recipe to change that leave its tensors as they are.
         device: auto, cpu, cuda or mps.
 
     Returns:
         For text: loss, losses, accuracy, perplexity and bits_per_byte of each objective. For labels: rows, loss,
-        scores (all metrics) and majority (accuracy of naming the file's own most frequent class).
+        scores (all metrics) and majority (accuracy of naming the file's own most frequent class). For a file of texts:
+        results (a list, one for each text), and the figures of all together.
 
     Raises:
-        UserError: not exactly one of `corpus` and `data`, one that the run cannot be evaluated on, or a mistake in it.
+        UserError: not exactly one of `corpus`, `data` and `texts`, one that the run cannot be evaluated on, or a
+            mistake in it.
     """
-    if (corpus is None) == (data is None):
-        raise UserError("give either --corpus (for a pre-trained run) or --data (for a fine-tuned run)")
+    require_one(corpus, data, texts, last_word or source_column is not None or target_column is not None)
+    if texts is not None:
+        scores = open_scores(
+            opened(run, overrides),
+            texts,
+            text_column=text_column,
+            source_column=source_column,
+            target_column=target_column,
+            errors=errors,
+            last_word=last_word,
+            device=device,
+        )
+        return {**evaluate_texts(scores), **_set(overrides)}
     if corpus is not None:
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
-        return _evaluate_text(Run.open_finished(run), open_corpus(corpus), examples, device)
+        figures = _evaluate_text(opened(run, overrides), open_corpus(corpus), examples, device)
+        return {**figures, **_set(overrides)}
     if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
             f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
         )
     finetuned = FinetunedRun.open(run)
+    if overrides:
+        raise UserError(f"--set changes the recipe of a pre-trained run; {run} is fine-tuned")
     task = finetuned.task
     table = read_table(
         Path(str(data)),
@@ -83,6 +111,35 @@ def evaluate(
         "scores": score(labels, predictions.classes, len(places)),
         "majority": max(labels.count(label) for label in set(labels)) / len(labels),
     }
+
+
+def require_one(
+    corpus: str | Path | None, data: str | Path | None, texts: str | Path | None, of_texts: bool = False
+) -> None:
+    """Refuse anything but one of what a run can be evaluated on; `of_texts`: an option is given that texts alone have.
+
+    Raises:
+        UserError: none is given, or more than one.
+    """
+    if sum(each is not None for each in (corpus, data, texts)) != 1:
+        raise UserError("give either --corpus or --texts (for a pre-trained run), or --data (for a fine-tuned run)")
+    if of_texts and texts is None:
+        raise UserError("--last-word, --source-column and --target-column belong to --texts FILE")
+
+
+def opened(run: str | Path, overrides: Overrides = ()) -> Run:
+    """A finished pre-trained run, its recipe changed.
+
+    Raises:
+        UserError: there is none, it is fine-tuned, or the changed recipe does not fit its weights.
+    """
+    require_pretrained(run)
+    return changed_run(Run.open_finished(run), overrides)
+
+
+def _set(overrides: Overrides) -> dict[str, Any]:
+    """The keys that were changed, where there are any."""
+    return {"set": keys} if (keys := parsed(overrides)) else {}
 
 
 def _evaluate_text(run: Run, corpus: AnyCorpus, examples: int | None, device: str) -> dict[str, Any]:

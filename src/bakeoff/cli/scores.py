@@ -1,0 +1,65 @@
+"""What `bakeoff evaluate --texts` prints: a line for each text as soon as it is scored, and the figures of all."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from bakeoff.cli.output import print_table
+
+if TYPE_CHECKING:
+    from bakeoff.inference.scoring import TextScores
+
+SHOWN = 60
+"""Characters of a text that are shown."""
+
+
+def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -> None:
+    """Print a table with a row a text, or one JSON object with the list `results`, an entry a line."""
+    from bakeoff.inference.totals import Totals
+    from bakeoff.tasks.score_texts import figures_of, heading
+
+    totals = Totals(scores.last_word)
+    if as_json:
+        print(json.dumps(heading(scores), ensure_ascii=False).removesuffix("}") + ', "results": [')
+    else:
+        last = "last word" if scores.last_word else "text"
+        print(f"{'log-probability':>15}  {'tokens':>7}  {'likeliest' if scores.last_word else 'per token':>9}  {last}")
+    for score in scores:
+        totals.add(score)
+        if as_json:
+            separator = "" if totals.texts == scores.count else ","
+            print(json.dumps(figures_of(score, scores.last_word), ensure_ascii=False) + separator)
+            continue
+        third = f"{score.log_probability / score.tokens:.4f}" if score.tokens else "-"
+        if scores.last_word:
+            third = "-" if score.likeliest is None else "yes" if score.likeliest else "no"
+        shown = score.text if len(score.text) <= SHOWN else score.text[: SHOWN - 3] + "..."
+        print(f"{score.log_probability:>15.4f}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
+    figures = {**totals.figures(), **({"set": changed} if changed else {})}
+    if as_json:
+        print("], " + json.dumps(figures, ensure_ascii=False, default=str).removeprefix("{"))
+        return
+    print()
+    print_table({**totals_text(figures, scores.measure), **set_text(changed)})
+
+
+def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
+    """The figures of all texts together."""
+
+    def number(name: str, digits: int = 4) -> str:
+        return "-" if figures[name] is None else f"{figures[name]:,.{digits}f}"
+
+    rows = {"texts": f"{figures['texts']:,}  words {figures['words']:,}  tokens {figures['tokens']:,}"}
+    if figures["unknown"]:
+        rows["texts"] += f"  of them unknown {figures['unknown']:,}"
+    rows[measure.replace("_", "-")] = f"{number('log_probability')} nats"
+    if "accuracy" in figures:
+        rows["last words"] = f"accuracy {number('accuracy')}  perplexity {number('word_perplexity', 2)}"
+        return rows
+    rows["perplexity"] = f"{number('perplexity', 2)} per token  {number('word_perplexity', 2)} per word"
+    rows["bits per byte"] = number("bits_per_byte")
+    return rows
+
+
+def set_text(changed: dict[str, Any]) -> dict[str, str]:
+    """A row that names the keys that were changed, where there are any."""
+    return {"set": "  ".join(f"{key}={json.dumps(value)}" for key, value in changed.items())} if changed else {}

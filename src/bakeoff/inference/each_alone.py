@@ -1,0 +1,103 @@
+"""The pseudo-log-likelihood of a text (Salazar et al. 2020): each token's log-probability, given all others."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.inference.token_scores import Predictions, Row, TokenScores, batches, padded
+from bakeoff.inference.windows import Window, windows_around
+from bakeoff.models.inputs import Queries
+from bakeoff.recipe import Recipe
+from bakeoff.training.pretraining_model import PretrainingModel
+
+
+class _Target(NamedTuple):
+    """One token of a text, and where it stands."""
+
+    place: int
+    """The text's."""
+    window: Window
+    token: int
+    """The token's place in the text."""
+
+
+class EachAlone:
+    """Encoders: sum_t log p(x[t] | all but x[t]), arXiv:1910.14659, equation 3.
+
+    A copy of the row for each token, in which [MASK] stands for it or, where the model has a second stream, no other
+    token sees it and a query asks for it: XLNet's objective with that token last in the order. Rows are [CLS] A [SEP],
+    or A [SEP] [CLS] where [CLS] is last, as in fine-tuning.
+
+    Args:
+        module: the model with its heads, in evaluation mode.
+        predictions: its head's.
+        recipe: its recipe.
+        special: ids of [CLS], [SEP] and [MASK].
+        queries: the second stream asks.
+    """
+
+    def __init__(
+        self,
+        module: PretrainingModel,
+        predictions: Predictions,
+        recipe: Recipe,
+        special: tuple[int, int, int],
+        queries: bool,
+    ) -> None:
+        self.model, self.predictions, self.queries = module.model, predictions, queries
+        start, separator, self.mask = special
+        self.start_last = recipe.input.start_last
+        self.before = [] if self.start_last else [start]
+        self.behind = [separator, start] if self.start_last else [separator]
+        self.room = recipe.input.length - len(self.before) - len(self.behind)
+        self.device = self.model.embedding.table.device
+
+    @torch.inference_mode()
+    def score(self, rows: Sequence[Row]) -> list[TokenScores]:
+        """Each row's scores, in the order of the rows."""
+        found = [TokenScores(len(row.ids)) for row in rows]
+        targets = [
+            _Target(place, window, token)
+            for place, row in enumerate(rows)
+            for window in windows_around(len(row.ids), self.room)
+            for token in range(window.scored, window.until)
+        ]
+        special = len(self.before) + len(self.behind)
+        for batch in batches([special + target.window.end - target.window.begin for target in targets]):
+            chosen = [targets[index] for index in batch]
+            self._score(chosen, rows, found)
+        return found
+
+    def _score(self, chosen: Sequence[_Target], rows: Sequence[Row], found: Sequence[TokenScores]) -> None:
+        copies = [self._row(rows[target.place], target.window) for target in chosen]
+        ids, real = padded(copies, self.mask, self.device)
+        count, length = ids.shape
+        own = torch.arange(count, device=self.device)
+        places = torch.tensor(
+            [len(self.before) + target.token - target.window.begin for target in chosen], device=self.device
+        )
+        labels = ids[own, places]
+        queries = None
+        if self.queries:
+            others = torch.arange(length, device=self.device) != places[:, None]  # (B, T)
+            queries = Queries(places[:, None], others[:, None].expand(-1, length + 1, -1))
+        else:
+            ids[own, places] = self.mask
+        hidden = self.model(ids, self._segments(copies, length), real, queries=queries)
+        states = hidden[:, length] if self.queries else hidden[own, places]
+        self.predictions.write(states, labels, [(found[target.place], target.token, 1) for target in chosen])
+
+    def _row(self, row: Row, window: Window) -> NDArray[np.int64]:
+        return np.concatenate([self.before, row.ids[window.begin : window.end], self.behind]).astype(np.int64)
+
+    def _segments(self, copies: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:
+        """(B, T) segments: [CLS] has one of its own where it is last."""
+        if not self.start_last:
+            return None
+        segments = torch.zeros(len(copies), length, dtype=torch.int64)
+        segments[torch.arange(len(copies)), torch.tensor([len(copy) - 1 for copy in copies])] = 2
+        return segments.to(self.device)

@@ -1,0 +1,49 @@
+"""The scores of many texts together: perplexities, bits per byte, and how many last words were right."""
+
+import math
+from typing import Any
+
+from bakeoff.inference.scoring import TextScore
+
+
+class Totals:
+    """Sums over texts, to which one score after the other is added.
+
+    Args:
+        last_words: the scores are of last words.
+    """
+
+    def __init__(self, last_words: bool) -> None:
+        self.last_words = last_words
+        self.texts = self.tokens = self.words = self.bytes = self.unknown = self.likeliest = 0
+        self.log_probability = 0.0
+
+    def add(self, score: TextScore) -> None:
+        """Count a score."""
+        self.texts += 1
+        self.tokens += score.tokens
+        self.unknown += score.unknown
+        self.log_probability += score.log_probability
+        self.bytes += len(score.text.encode())
+        self.words += score.likeliest is not None if self.last_words else len(score.text.split())
+        self.likeliest += score.likeliest is True
+
+    def figures(self) -> dict[str, Any]:
+        """Everything, by name; what nothing can be divided by is None.
+
+        `perplexity` is exp of the mean loss of a token, `word_perplexity` that of all tokens' loss a word, where words
+        are what white space separates; `accuracy` is the share of last words whose tokens were all the likeliest.
+        """
+        counts = {"texts": self.texts, "tokens": self.tokens, "words": self.words, "unknown": self.unknown}
+        figures: dict[str, Any] = {**counts, "log_probability": self.log_probability}
+        if self.last_words:
+            figures["accuracy"] = self.likeliest / self.words if self.words else None
+        else:
+            bits = -self.log_probability / math.log(2)
+            figures["perplexity"] = self._perplexity(self.tokens)
+            figures["bytes"], figures["bits_per_byte"] = self.bytes, bits / self.bytes if self.bytes else None
+        figures["word_perplexity"] = self._perplexity(self.words)
+        return figures
+
+    def _perplexity(self, count: int) -> float | None:
+        return math.exp(min(-self.log_probability / count, 700.0)) if count else None

@@ -1,0 +1,314 @@
+"""Scores of texts against their definition: one token after the other, the whole model in float64."""
+
+import math
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.conftest import sentences
+from tests.inference.untrained_runs import untrained
+
+import bakeoff
+from bakeoff.errors import UserError
+from bakeoff.inference import scoring, token_scores
+from bakeoff.models.inputs import Queries, Source
+
+LENGTH = 12
+MEMORY = 5
+FORWARDS = ["gpt-tiny", "conv-light-lm-tiny", "tcn-tiny", "elmo-tiny", "lstm-lm-tiny", "transformer-xl-tiny"]
+AROUND = ["bert-tiny", "xlnet-tiny"]
+PAIRS = ["transformer-translation-tiny", "bart-tiny"]
+TEXTS = [
+    "The river finds the old stone.",
+    "",
+    "river",
+    "x",
+    *sentences(3, seed=5),
+    " ".join(sentences(4, seed=6)),
+    "  ",
+]
+
+
+@pytest.fixture(scope="module")
+def runs(corpus, parallel_corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    made = {}
+    for name in [*FORWARDS, *AROUND, *PAIRS]:
+        changes = {} if name in PAIRS else {"input.length": LENGTH}
+        if name == "xlnet-tiny":
+            changes |= {"input.reuse": 4}
+        if name == "transformer-xl-tiny":
+            changes |= {"model.decoder.block.mixer.memory": MEMORY}
+        if name in PAIRS[:1]:
+            changes |= {"training.batch": {"tokens": 160}}
+        made[name] = untrained(name, parallel_corpus if name in PAIRS[:1] else corpus, folder / name, **changes)
+    return made
+
+
+def file_of(folder, texts):
+    (folder / "texts.txt").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    return folder / "texts.txt"
+
+
+def evaluated(run, folder, texts, **options):
+    return bakeoff.evaluate(run.path, texts=file_of(folder, texts), device="cpu", **options)
+
+
+def in_float64(run):
+    """The module, and the log-probabilities of all tokens behind a (D,) state."""
+    module = run.load().double()
+    head = next(each.head for each in module.objectives if each.name == scoring.scoring_objective(run).kind)
+
+    def spread(state):
+        return head.scores(state[None], module.model.embedding.table)[0].log_softmax(-1)
+
+    return module, spread
+
+
+def encode(run, text):
+    ids, starts = run.tokenizer.encode([" ".join(text.split())])[0]
+    return ids.tolist(), starts.tolist()
+
+
+@torch.no_grad()
+def forwards(run, text):
+    """The (T, V) log-probabilities behind [SEP] and each token of a text but the last."""
+    module, spread = in_float64(run)
+    ids, _ = encode(run, text)
+    read = [run.tokenizer.separator, *ids]
+    width = run.recipe.model.stack.output_width
+    found = []
+    for place in range(len(ids)):
+        if run.recipe.input.continues:
+            hidden = in_one_pass(run, module, read[: place + 1])
+        else:
+            stride = LENGTH // 2
+            until = LENGTH if place < LENGTH else min(len(ids), LENGTH + stride * ((place - LENGTH) // stride + 1))
+            begin = max(0, until - LENGTH)
+            hidden = module.model(torch.tensor([read[begin : place + 1]]))
+        found.append(spread(hidden[0, -1, :width]))
+    return ids, found
+
+
+def in_one_pass(run, module, read):
+    """All that is read, in which a token sees its own row up to itself, and the memory before it."""
+    if run.recipe.name != "transformer-xl-tiny":
+        return module.model(torch.tensor([read]))
+    x, context = module.model.inputs(torch.tensor([read]))
+    place = torch.arange(len(read))
+    seen = place >= (place // LENGTH * LENGTH - MEMORY)[:, None]
+    mask = seen & (place <= place[:, None])
+    return module.model.stack(x, context._replace(attention_mask=mask[None, None]))[0]
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_a_text_read_forwards_has_the_sum_of_its_tokens(name, runs, tmp_path):
+    found = evaluated(runs[name], tmp_path, TEXTS)
+    assert found["measure"] == "log_probability"
+    total = 0.0
+    for text, result in zip(TEXTS, found["results"], strict=True):
+        ids, behind = forwards(runs[name], text)
+        expected = sum(float(row[token]) for row, token in zip(behind, ids, strict=True))
+        assert result["log_probability"] == pytest.approx(expected, abs=2e-4)
+        assert result["tokens"] == len(ids)
+        total += expected
+    words, size = sum(len(text.split()) for text in TEXTS), sum(len(text.strip().encode()) for text in TEXTS)
+    tokens = sum(result["tokens"] for result in found["results"])
+    assert (found["texts"], found["tokens"], found["words"], found["bytes"]) == (len(TEXTS), tokens, words, size)
+    assert found["log_probability"] == pytest.approx(total, abs=1e-3)
+    assert math.log(found["perplexity"]) == pytest.approx(-total / tokens, rel=1e-5)
+    assert math.log(found["word_perplexity"]) == pytest.approx(-total / words, rel=1e-5)
+    assert found["bits_per_byte"] == pytest.approx(-total / math.log(2) / size, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", FORWARDS)
+def test_the_last_word_is_scored_given_what_stands_before_it(name, runs, tmp_path):
+    found = evaluated(runs[name], tmp_path, TEXTS, last_word=True)
+    right = 0
+    for text, result in zip(TEXTS, found["results"], strict=True):
+        if not text.strip():
+            expected = {"log_probability": 0.0, "tokens": 0, "unknown": 0, "word": "", "likeliest": None}
+            assert result == expected
+            continue
+        assert result["word"] == text.split()[-1]
+        ids, behind = forwards(runs[name], text)
+        _, starts = encode(runs[name], text)
+        first = max(place for place, start in enumerate(starts) if start)
+        word = list(zip(behind, ids, strict=True))[first:]
+        assert result["log_probability"] == pytest.approx(sum(float(row[token]) for row, token in word), abs=2e-4)
+        assert result["tokens"] == len(word)
+        right += result["likeliest"]
+    assert found["accuracy"] == right / found["words"]
+    assert found["words"] == sum(bool(text.strip()) for text in TEXTS)
+    assert math.log(found["word_perplexity"]) == pytest.approx(-found["log_probability"] / found["words"])
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny"])
+def test_a_likeliest_last_word_is_what_generate_writes(name, runs, tmp_path):
+    """Behind each beginning the word that greedy generation writes is the likeliest, and no other one is."""
+    run = runs[name]
+    hits = 0
+    for text in sentences(12, seed=8):
+        before = text.split()[:2]
+        written = bakeoff.generate(
+            run, [" ".join(before)], bakeoff.GenerationConfig(tokens=6, temperature=0), device="cpu"
+        )[0].split()
+        if not written:
+            continue
+        whole = [" ".join([*before, *written[:1]]), " ".join([*before, "zzz"])]
+        first, second = evaluated(run, tmp_path, whole, last_word=True)["results"]
+        ids, _ = encode(run, whole[0])
+        if ids[: len(encode(run, " ".join(before))[0])] == encode(run, " ".join(before))[0]:
+            same = first["tokens"] == 1 or run.tokenizer.decode(ids) == whole[0]
+            hits += bool(first["likeliest"]) and same
+        assert second["likeliest"] is False
+    assert hits > 0
+
+
+@torch.no_grad()
+def around(run, text):
+    """The log-probability of each token of a text that fits into a row, given all others."""
+    module, spread = in_float64(run)
+    ids, _ = encode(run, text)
+    tokenizer, total = run.tokenizer, 0.0
+    for place, token in enumerate(ids):
+        if scoring.scoring_objective(run).kind == "mlm":
+            row = [tokenizer.start, *ids, tokenizer.separator]
+            row[place + 1] = tokenizer.mask
+            state = module.model(torch.tensor([row]))[0, place + 1]
+        else:
+            row = [*ids, tokenizer.separator, tokenizer.start]
+            visible = torch.ones(len(row) + 1, len(row), dtype=torch.bool)
+            visible[:, place] = False
+            segments = torch.tensor([[0] * (len(row) - 1) + [2]])
+            queries = Queries(torch.tensor([[place]]), visible[None])
+            state = module.model(torch.tensor([row]), segments, queries=queries)[0, -1]
+        total += float(spread(state)[token])
+    return len(ids), total
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_an_encoder_gives_the_pseudo_log_likelihood(name, runs, tmp_path):
+    texts = [text for text in TEXTS if len(encode(runs[name], text)[0]) <= LENGTH - 2]
+    assert len(texts) > 5
+    found = evaluated(runs[name], tmp_path, texts)
+    assert found["measure"] == "pseudo_log_likelihood"
+    for text, result in zip(texts, found["results"], strict=True):
+        tokens, expected = around(runs[name], text)
+        assert result["tokens"] == tokens
+        assert result["log_probability"] == pytest.approx(expected, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", AROUND)
+def test_in_a_long_text_each_token_sees_its_window(name, runs, tmp_path):
+    """The first token of a long text is scored as in its first row, whatever comes later."""
+    run = runs[name]
+    long = " ".join(sentences(4, seed=6))
+    ids, _ = encode(run, long)
+    assert len(ids) > 2 * LENGTH
+    (result,) = evaluated(run, tmp_path, [long])["results"]
+    assert result["tokens"] == len(ids)
+    scorer = scoring.scorer_of(run, scoring.scoring_objective(run), False, "cpu")
+    (whole,) = scorer.score([token_scores.Row(np.array(ids))])
+    room = LENGTH - 2
+    (head,) = scorer.score([token_scores.Row(np.array(ids[:room]))])
+    (tail,) = scorer.score([token_scores.Row(np.array(ids[-room:]))])
+    sure = room // 2
+    assert whole.log_probabilities[:sure] == pytest.approx(head.log_probabilities[:sure], abs=1e-4)
+    assert whole.log_probabilities[-room // 4 :] == pytest.approx(tail.log_probabilities[-room // 4 :], abs=1e-4)
+    assert result["log_probability"] == pytest.approx(whole.log_probabilities.sum())
+
+
+@torch.no_grad()
+def of_target(run, source, target):
+    """The log-probability of a target and its end, one token after the other."""
+    module, spread = in_float64(run)
+    tokenizer = run.tokenizer
+    read = [*tokenizer.encode([source])[0][0].tolist(), tokenizer.separator]
+    wanted = [*tokenizer.encode_targets([target])[0].tolist(), tokenizer.separator]
+    total, written = 0.0, [tokenizer.start]
+    for token in wanted:
+        hidden = module.model(torch.tensor([written]), source=Source(torch.tensor([read])))
+        total += float(spread(hidden[0, -1])[token])
+        written.append(token)
+    return len(wanted), total
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_target_is_scored_with_its_end_given_its_source(name, runs, tmp_path):
+    pairs = [("1 2", "one two"), ("3", "three four five"), ("", "six"), ("7 8 9", ""), ("", "")]
+    expected = [of_target(runs[name], *pair) for pair in pairs]
+    for lines in (["\t".join(pair) for pair in pairs], ["\t".join(pair) for pair in pairs[:4]] + [""]):
+        found = evaluated(runs[name], tmp_path, lines)["results"]
+        for (tokens, value), result in zip(expected, found, strict=True):
+            assert result["tokens"] == tokens
+            assert result["log_probability"] == pytest.approx(value, abs=2e-4)
+    (tmp_path / "pairs.tsv").write_text("de\ten\n" + "".join(f"{a}\t{b}\n" for a, b in pairs[:2]), encoding="utf-8")
+    options = {"source_column": "de", "target_column": "en"}
+    columns = bakeoff.evaluate(runs[name].path, texts=tmp_path / "pairs.tsv", device="cpu", **options)
+    assert [r["log_probability"] for r in columns["results"]] == pytest.approx([v for _, v in expected[:2]], abs=2e-4)
+
+
+texts = st.lists(
+    st.text(st.characters(exclude_categories=["Cs", "Cc", "Zl", "Zp"]), max_size=25)
+    | st.sampled_from(["", " ", "river", "The river. " * 9, "字字字", "a" * 70, "[SEP] [MASK]"]),
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny", "bert-tiny"])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(texts=texts, places=st.sampled_from([1, 40, 8192]), ahead=st.integers(1, 5))
+def test_whatever_the_texts_and_batches_each_has_the_score_that_it_has_alone(name, runs, texts, places, ahead):
+    run = runs[name]
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        alone = [evaluated(run, Path(folder), [text])["results"][0] for text in texts]
+        patch.setattr(token_scores, "PLACES", places)
+        patch.setattr(scoring, "TEXTS_AT_ONCE", ahead)
+        together = evaluated(run, Path(folder), [*texts, "river"])["results"]
+    assert len(together) == len(texts) + 1
+    for one, other in zip(alone, together, strict=False):
+        assert one["tokens"] == other["tokens"]
+        assert one["log_probability"] == pytest.approx(other["log_probability"], abs=1e-3)
+        assert (one["tokens"] == 0) == (one["log_probability"] == 0)
+
+
+def test_what_cannot_be_scored_is_refused(runs, tmp_path, corpus):
+    def refused(message, run, path, **options):
+        with pytest.raises(UserError, match=message) as caught:
+            bakeoff.evaluate(run.path, texts=path, device="cpu", **options)
+        assert "\n" not in str(caught.value)
+
+    gpt, bert, bart, translation = (runs[name] for name in ("gpt-tiny", "bert-tiny", *reversed(PAIRS)))
+    some = file_of(tmp_path, ["river"])
+    refused("no such file", gpt, tmp_path / "none.txt")
+    (tmp_path / "empty.txt").touch()
+    refused("empty.txt: the file holds no texts", gpt, tmp_path / "empty.txt")
+    refused("its lines are the texts; columns are those of", gpt, some, text_column="text")
+    (tmp_path / "rows.jsonl").write_text('{"body": "river"}\n{"body": "stone"}\n', encoding="utf-8")
+    refused(
+        r"rows.jsonl:1: no field 'text' \(fields here: body\); name the one .* --text-column",
+        gpt,
+        tmp_path / "rows.jsonl",
+    )
+    assert (
+        len(bakeoff.evaluate(gpt.path, texts=tmp_path / "rows.jsonl", text_column="body", device="cpu")["results"]) == 2
+    )
+    refused("--last-word needs a model that reads a text from its beginning", bert, some, last_word=True)
+    refused("--last-word needs", translation, some, last_word=True)
+    refused("this run scores single texts; name their column by --text-column", gpt, some, source_column="a")
+    refused("this run scores targets of sources", translation, some, text_column="a")
+    refused("texts.txt:1: 0 tabs; a line is a source, a tab and its target", translation, some)
+    refused("different columns", translation, tmp_path / "rows.jsonl", source_column="body", target_column="body")
+    refused("give either --corpus or --texts", gpt, some, corpus=corpus.path)
+    long = tmp_path / "long.tsv"
+    long.write_text("source\ttarget\nriver\tstone\n" + "river " * 2000 + "\tstone\n", encoding="utf-8")
+    refused("long.tsv: pair 2 has 2,001 tokens; the model has 1,024 positions", bart, long)
+    span = untrained("t5-tiny", corpus, tmp_path / "t5")
+    refused("trained on span_corruption, which gives texts no probability", span, some)
+    with pytest.raises(UserError, match="belong to --texts FILE"):
+        bakeoff.evaluate(gpt.path, corpus=corpus.path, last_word=True)

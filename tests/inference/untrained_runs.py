@@ -1,0 +1,22 @@
+"""Finished runs whose weights are random, and large enough that no token is like the other."""
+
+import torch
+from tests.conftest import shrink, without_dropout
+
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.run import Run
+
+
+def untrained(name, corpus, path, **changes):
+    """A run of a shrunk recipe."""
+    recipe = without_dropout(shrink(name, **changes))
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            parameter.data *= 4
+    environment = {"versions": {"bakeoff": "0"}, "device_name": "none", "corpus": {"path": "", "fingerprint": ""}}
+    run = Run.create(path, recipe, corpus.tokenizer, environment)
+    figures = dict.fromkeys(("parameters", "tokens", "steps", "seconds", "seed"), 0)
+    run.finish(module, {**figures, "validation": {"losses": {}, "accuracy": {}}})
+    return run
