@@ -50,6 +50,10 @@ class TrainingConfig(Config):
     """How often to measure the held-out loss, evenly spread, 25 steps apart at least; once more before the training."""
     validation_examples: int = Field(default=256, gt=0)
     """Rows of held-out text to measure it on, always the same with the same masks."""
+    average_last: int = Field(default=0, ge=0, le=100)
+    """Write the mean of the weights of so many snapshots, the last of the training, as a run of its own beside the run
+    (Vaswani et al. 2017, section 6.1); they are a hundredth of the steps apart. 0: do not; `--average-last` replaces
+    it."""
     checkpoint_minutes: float = Field(default=10.0, gt=0)
     """Time between checkpoints."""
 

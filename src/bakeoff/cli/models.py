@@ -1,12 +1,15 @@
 """`bakeoff recipes`, `show` and `pretrain`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bakeoff.cli.output import Device, Json, Seed, Set, losses_text, print_json, print_table
 from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.training.run import Run
 
 
 def recipes(json: Json = False) -> None:
@@ -114,18 +117,31 @@ def pretrain(
         Path | None, typer.Option(metavar="RUN", help="Start a sequence-to-sequence model's encoder from a run.")
     ] = None,
     decoder_from: Annotated[Path | None, typer.Option(metavar="RUN", help="And its decoder from another.")] = None,
+    average_last: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="N",
+            help="Also write OUT-average-N, a run with the mean of the last N snapshots. Default: the recipe's.",
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, exactly.")] = False,
     json: Json = False,
 ) -> None:
     """Pre-train a model on a corpus.
 
     Example: bakeoff pretrain bert-mini --corpus corpora/mine --out runs/bert --budget minutes=10
+
+    Example: bakeoff pretrain transformer-base-wmt --corpus corpora/de-en --out runs/de-en --average-last 5
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
+    from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
     from bakeoff.training.progress import duration
+    from bakeoff.training.run import Run
 
     given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
     given = {name: value for name, value in given.items() if value is not None}
@@ -139,11 +155,16 @@ def pretrain(
         budget=None if budget is None else Budget.parse_text(budget),
         device=device,
         start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
+        average_last=average_last,
         resume=resume,
     )
-    summary = run.summary
+    summary, count = run.summary, run.recipe.training.average_last
+    average = Run(average_path(run.path, count)) if count else None
+    if average is not None and not average.finished:  # removed since
+        average = None
     if json:
-        print_json(summary)
+        averaged = average and {"run": str(average.path), "validation": average.summary["validation"]}
+        print_json({**summary, **({"average": averaged} if averaged else {})})
         return
     print_table(
         {
@@ -153,9 +174,15 @@ def pretrain(
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
             "parameters": f"{summary['parameters']:,}",
             **losses_text(summary["validation"]),
+            **(_averaged(average) if average else {}),
             "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
         }
     )
+
+
+def _averaged(run: "Run") -> dict[str, Any]:
+    """Where the run with the mean of the last weights is, and its figures."""
+    return {"average": run.path, **losses_text(run.summary["validation"], "average's held-out")}
 
 
 def _taken(environment: dict[str, Any]) -> str:

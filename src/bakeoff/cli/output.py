@@ -27,7 +27,7 @@ def print_table(rows: Mapping[str, Any]) -> None:
         print(f"{name:<{width}}  {value}")
 
 
-def losses_text(figures: Mapping[str, Any]) -> dict[str, str]:
+def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:
     """The figures of a validation, one row an objective."""
     rows = {}
     for name, loss in figures["losses"].items():
@@ -35,5 +35,5 @@ def losses_text(figures: Mapping[str, Any]) -> dict[str, str]:
         if name in figures["perplexity"]:
             parts += [f"perplexity {figures['perplexity'][name]:.2f}"]
             parts += [f"bits per byte {figures['bits_per_byte'][name]:.4f}"]
-        rows[f"held-out {name}"] = "  ".join(parts)
+        rows[f"{title} {name}"] = "  ".join(parts)
     return rows

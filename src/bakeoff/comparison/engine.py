@@ -110,7 +110,9 @@ class Bakeoff:
         from bakeoff.training.pretrain import pretrain
 
         begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
-        pretrain(recipe, corpus, out, seed=seed, budget=budget, device=device, resume=begun, progress=progress)
+        options: dict[str, Any] = {"seed": seed, "budget": budget, "device": device, "progress": progress}
+        # What is compared is the run itself, so that its average would be written for nobody.
+        pretrain(recipe, corpus, out, average_last=0, resume=begun, **options)
 
     def finetune(
         self,

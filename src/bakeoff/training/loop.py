@@ -14,6 +14,7 @@ from bakeoff.errors import Diverged, Interrupted
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.batches import ahead
 from bakeoff.recipe import Recipe
+from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast
 from bakeoff.training.memory import Memory
@@ -149,6 +150,7 @@ class Training:
         self.position = Position()
         count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
         self.validation_steps = {0} | {round(self.steps * (i + 1) / count) for i in range(count)}
+        self.snapshot_steps = set(snapshot_steps(self.steps, recipe.training.average_last))
         self.log_every = max(1, self.steps // TRAIN_LINES)
         self.last_validation: dict[str, Any] = {}
         self.losses: list[float] = []  # held-out losses behind step 0, which the schedule may look at
@@ -204,18 +206,21 @@ class Training:
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends
                 validates = position.step in self.validation_steps
                 due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
-                if logs or validates or due or stopping or len(self.unread) >= self.read_every:
+                kept = position.step in self.snapshot_steps
+                if logs or validates or due or kept or stopping or len(self.unread) >= self.read_every:
                     self._read(list(means))
                 if logs:
                     self._log()
                 if validates:
                     self._validate()
+                if kept:
+                    save_snapshot(self.run, position.step, self.module)
                 caught = stopping[0] if stopping else None  # looked at once, for it may come at any time
                 if (due or caught is not None) and position.step < self.steps:
                     self._read(list(means))
                     self.save()
                     saved_at = time.monotonic()
-                if validates or due:
+                if validates or due or kept:
                     self.read_at = time.perf_counter()
                 if caught is not None and position.step < self.steps:
                     raise Interrupted(

@@ -13,6 +13,7 @@ from bakeoff.durable import held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
+from bakeoff.training.averaging import average_path, require_free, write_average
 from bakeoff.training.checkpoint import list_checkpoints
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.initial_weights import Start
@@ -65,6 +66,7 @@ def pretrain(
     budget: Budget | None = None,
     device: str = "auto",
     start: Start | None = None,
+    average_last: int | None = None,
     resume: bool = False,
     progress: bool = True,
 ) -> Run:
@@ -78,6 +80,7 @@ def pretrain(
         budget: replaces the recipe's own; its schedule is fitted to it.
         device: auto, cpu, cuda or mps.
         start: the runs that the first weights come from; None: chance.
+        average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
         resume: continue the run at `out` if there is one; it must have the same settings. Where there is none, a line
             says that it begins.
         progress: show a bar, or lines where there is no terminal.
@@ -91,6 +94,8 @@ def pretrain(
     on = resolve_device(device)
     run = Run.open(out) if resume and (Path(out) / "recipe.yaml").exists() else None
     recipe = _recipe(recipe, start, run)
+    if average_last is not None:
+        recipe = recipe.changed({"training.average_last": average_last})
     request = {
         "recipe": recipe.model_dump(mode="json"),
         "budget": None if budget is None else str(budget),
@@ -100,8 +105,12 @@ def pretrain(
     }
     if run:
         _require_same_request(run, request)
-        if run.finished:
+        if run.finished and not run.snapshots.exists():
             return run
+    count = recipe.training.average_last
+    beside = average_path(Path(out), count) if count else None
+    if beside is not None:
+        require_free(beside)
     settled = run.recipe if run else settle(recipe, opened, budget, device)
     precision = resolve_precision(settled.training.precision, on)
     reset_peak_memory(on)
@@ -115,28 +124,33 @@ def pretrain(
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)
     taken = None
-    if start is not None and not (run and list_checkpoints(run.checkpoints)):
+    if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         taken = start.load(module, opened)
     run = run or Run.create(out, settled, opened.tokenizer, {**request, "initial_weights": taken, **here})
     with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
-        if run.finished:  # by another process, since we looked
-            return run
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown)
-        resumed = resume and training.resume()
-        if resumed:
-            shown.line(f"{settled.name}: resumed at step {training.position.step}")
-            for key in ("device", "device_name", "threads", "versions"):
-                for name, old, new in differing(run.environment[key], here[key], key):
-                    shown.line(f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ")
-        elif resume:
-            shown.line(f"{settled.name}: nothing to resume in {out}; starting at step 0")
-        if taken is not None and not resumed:
-            shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
-            training.save()  # so that a resumed training does not need the runs that it started from
-        for line in _unread(settled, batches):
-            shown.line(f"{settled.name}: {line}")
-        training.train()
-        run.finish(module, _summary(training, opened, seed))
+        if not run.finished:  # which another process may have brought it to since we looked
+            resumed = resume and training.resume()
+            if resumed:
+                shown.line(f"{settled.name}: resumed at step {training.position.step}")
+                for key in ("device", "device_name", "threads", "versions"):
+                    for name, old, new in differing(run.environment[key], here[key], key):
+                        shown.line(
+                            f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ"
+                        )
+            elif resume:
+                shown.line(f"{settled.name}: nothing to resume in {out}; starting at step 0")
+            if taken is not None and not resumed:
+                shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
+                training.save()  # so that a resumed training does not need the runs that it started from
+            for line in _unread(settled, batches):
+                shown.line(f"{settled.name}: {line}")
+            training.train()
+            run.finish(module, _summary(training, opened, seed))
+        if beside is not None and run.snapshots.exists():
+            averaged = write_average(run, module, fixed, opened.validation, on, precision)
+            loss = averaged.summary["validation"]["loss"]
+            shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
 
 

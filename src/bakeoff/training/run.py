@@ -30,6 +30,7 @@ class Run:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
+        self.snapshots = path / "snapshots"  # weights that are to be averaged
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
@@ -144,12 +145,15 @@ class Run:
         kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
         write_atomically(self.path / "metrics.jsonl", "".join(kept))
 
-    def finish(self, module: PretrainingModel, summary: dict[str, Any]) -> None:
-        """Write the weights, the model card and, last of all, the summary that marks the run as finished."""
+    def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
+        """Write the weights, the model card and, last of all, the summary that marks the run as finished.
+
+        `path` is where the run will stand, if it is moved yet.
+        """
         partial = self.path / ".model.safetensors.partial"
         save_tensors(module.state_dict(), partial)
         partial.replace(self.path / "model.safetensors")
-        write_atomically(self.path / "README.md", model_card(self.path, self.recipe, self.environment, summary))
+        write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
         write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
         shutil.rmtree(self.checkpoints, ignore_errors=True)  # three times the weights, and nothing left to resume
 

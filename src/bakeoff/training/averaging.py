@@ -1,0 +1,133 @@
+"""The mean of a training's last weights, as a run of its own (Vaswani et al. 2017, section 6.1; Wu et al. 2019)."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.corpus.mixture import MixedText
+from bakeoff.corpus.store import Split
+from bakeoff.durable import fresh, sync
+from bakeoff.errors import UserError
+from bakeoff.objectives.batch import Batch
+from bakeoff.tensors import Damaged, load_tensors, save_tensors
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.run import Run
+from bakeoff.training.validation import validate
+
+SNAPSHOTS = 100
+"""Snapshots of a training's weights, if all were kept. The papers' codes have about as many checkpoints a training: one
+in ten minutes of twelve hours, one an epoch of a hundred."""
+
+
+def snapshot_steps(steps: int, count: int) -> list[int]:
+    """The steps behind which weights are kept for their mean, in rising order; fewer where a training is too short.
+
+    Args:
+        steps: those of the whole training.
+        count: how many snapshots are averaged; the last one is behind the last step.
+    """
+    apart = max(1, steps // SNAPSHOTS)
+    return [step for step in range(steps - (count - 1) * apart, steps + 1, apart) if step > 0] if count else []
+
+
+def average_path(out: Path, count: int) -> Path:
+    """Where the mean of so many snapshots of a run is written: beside it."""
+    out = out if out.name not in ("", "..") else out.resolve()
+    return out.with_name(f"{out.name}-average-{count}")
+
+
+def require_free(path: Path) -> None:
+    """Refuse a place that is taken, before anything is trained.
+
+    Raises:
+        UserError: there is something.
+    """
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UserError(
+            f"{path}: holds something already; move it, choose another --out, or switch the average off "
+            "(--average-last 0)"
+        )
+
+
+def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
+    """Write the weights behind a step, whole or not at all."""
+    run.snapshots.mkdir(exist_ok=True)
+    file = _file(run, step)
+    partial = file.with_name(f".{file.name}.partial")
+    save_tensors(module.state_dict(), partial)
+    partial.replace(file)
+    sync(run.snapshots)
+
+
+def write_average(
+    run: Run,
+    module: PretrainingModel,
+    parts: Sequence[Batch],
+    held_out: Split | MixedText,
+    device: torch.device,
+    precision: str,
+) -> Run:
+    """Write the run with the mean of a finished run's snapshots, and remove these.
+
+    Args:
+        run: the run.
+        module: its model, whose weights become the mean.
+        parts: the held-out rows that the loss is measured on.
+        held_out: the held-out text.
+        device: where the module is.
+        precision: float32 or bfloat16.
+
+    Raises:
+        UserError: a snapshot cannot be read, or something stands at the new run's place.
+    """
+    count, summary = run.recipe.training.average_last, run.summary
+    steps = snapshot_steps(summary["steps"], count)
+    module.load_state_dict(_mean(run, steps))
+    path = average_path(run.path, count)
+    counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
+    origin = f"from {run.path}: the mean of its weights behind steps {', '.join(map(str, steps))}"
+    folder = path.with_name(f".{path.name}.unfinished")
+    try:
+        with fresh(folder, path):
+            averaged = Run.create(folder, run.recipe, run.tokenizer, {**run.environment, "origin": origin})
+            figures = validate(module, parts, held_out, device, precision)
+            line = {"kind": "validation", **counters, **figures}
+            averaged.append_metrics(line)
+            averaged.sync_metrics()
+            averaged.finish(module, {**summary, "validation": line}, path)
+            sync(folder)
+            require_free(path)
+            folder.rename(path)
+            sync(path.absolute().parent)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    shutil.rmtree(run.snapshots)
+    return Run(path)
+
+
+def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
+    """The mean of the snapshots' tensors, added up in float64; of integers, which count something, the last ones."""
+    sums: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
+    for step in steps:
+        file = _file(run, step)
+        try:
+            if not file.is_file():
+                raise Damaged(f"{file}: missing")
+            tensors = load_tensors(file)
+        except Damaged as error:
+            raise UserError(
+                f"{error}: the training has finished, but its average needs this snapshot; delete {run.snapshots} to "
+                "do without"
+            ) from None
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point():
+                sums[name] = sums[name].add_(tensor) if name in sums else tensor.double()
+    return {**tensors, **{name: (total / len(steps)).to(tensors[name].dtype) for name, total in sums.items()}}
+
+
+def _file(run: Run, step: int) -> Path:
+    return run.snapshots / f"step-{step:08d}.safetensors"
