@@ -45,6 +45,8 @@ def test_what_is_refused(run, fitted, corpus, files, tmp_path):
 
     refused("give either --corpus", evaluate, run.path)
     refused("evaluated on labelled --data", evaluate, fitted.path, corpus=corpus)
+    refused("a fine-tuned run names classes and scores no texts; score them with", evaluate, fitted.path, texts=files)
+    refused("--set changes the recipe of a pre-trained run", evaluate, fitted.path, data=files, overrides=["a=1"])
     refused("evaluated on a --corpus", evaluate, run.path, data=files / "test.tsv")
     refused("no such run", evaluate, tmp_path / "none", data=files / "test.tsv")
     refused("a fine-tuned run is needed", predict, run.path, ["text"])
