@@ -122,6 +122,8 @@ def check_originals(made, step, whole, slots, kinds, directions):
                 target = labels[example == i].tolist()
                 assert source.pop() == target.pop() == separator
                 assert restored(kind, source, target, made.tokenizer) == text
+                assert {*source} <= {*text, made.tokenizer.mask} or kind == "span_corruption"
+                assert kind != "deshuffling" or sorted(source) == sorted(text)
     if "source" not in whole:
         assert np.array_equal(ids, expected)
 
@@ -130,7 +132,7 @@ def restored(kind, source, target, tokenizer):
     """The text that a source and a target were made of."""
     if kind == "prefix_lm":
         return source + target
-    if kind == "denoising":
+    if kind in ("denoising", "deshuffling"):
         return target
     spans, mark = {}, None
     for token in target:

@@ -35,7 +35,15 @@ OBJECTIVE_OPTIONS = {
     "permutation": [{}, {"ngram": 1, "rate": 0.9}],
     "word_structure": [{"rate": 0.05}, {"rate": 1 / 3}],
     "span_corruption": [{}, {"rate": 0.9, "span": 1.0, "marks": 7}],
-    "denoising": [{}, {"rate": 0.9, "span": 0.5}, {"permute": False}],
+    "denoising": [
+        {},
+        {"rate": 0.9, "span": 0.5},
+        {"permute": False},
+        {"noise": "masking"},
+        {"noise": "deletion", "rate": 0.9},
+        {"noise": "none", "permute": False, "rotate": True},
+        {"permute": False, "rotate": True},
+    ],
 }
 FORMAT_OPTIONS = {
     "blocks": [{"isolate": isolate, "context": context} for isolate in (False, True) for context in (0, 5)]

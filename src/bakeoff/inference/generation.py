@@ -211,6 +211,6 @@ def next_token_head(module: PretrainingModel) -> Head:
     if module.writing is None:
         raise UserError(
             f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
-            "span_corruption, denoising, prefix_lm or translation"
+            "span_corruption, denoising, deshuffling, prefix_lm or translation"
         )
     return next(objective.head for objective in module.objectives if objective.name == module.writing)

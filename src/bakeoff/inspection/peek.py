@@ -47,8 +47,8 @@ class Peek(Config):
     """The training's seed; without effect on held-out text, where what is drawn never changes."""
     epoch_rows: int
     """How many rows this text has; a training goes over them again and again, drawn anew."""
-    permuted: bool
-    """Whether the sentences of a source stand in another order than in its target."""
+    source: str | None
+    """What was done to the sources that their marks do not say, in words; None: nothing."""
     rows: list[Row]
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
     packing: Packing | None
@@ -100,7 +100,7 @@ def peek(
         held_out=held_out,
         seed=seed,
         epoch_rows=batches.rows_an_epoch,
-        permuted=any(getattr(config, "permute", False) for config in loaded.objective),
+        source=next((config.about_source for config in loaded.objective if config.about_source is not None), None),
         rows=rows,
         packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out, idle),
         drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],

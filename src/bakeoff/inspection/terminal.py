@@ -112,8 +112,8 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
     if any(line.name.startswith("context") for row in found.rows for line in row.lines):
         samples.append((Text("context", "dim"), "is read, and not predicted once more"))
-    if found.permuted:
-        samples.append((Text("source", "dim"), "has its sentences in a random order; the target has the text's"))
+    if found.source is not None:
+        samples.append((Text("source", "dim"), found.source))
     if any(line.name == "reused" for row in found.rows for line in row.lines):
         meaning = "is remembered by the next step's row, which begins behind it; it sees nothing of A and B"
         samples.append((Text("reused", "dim"), meaning))

@@ -1,11 +1,11 @@
-"""Denoising: the text is written again from a version with spans hidden and sentences in disorder (BART)."""
+"""Denoising: the text is written again from a version with tokens hidden, gone, or in another order (BART)."""
 
 import math
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
@@ -18,16 +18,43 @@ from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, ga
 
 
 class DenoisingConfig(SequenceToSequenceConfig):
-    """BART's text infilling and sentence permutation (Lewis et al. 2020, arXiv:1910.13461, section 2.2)."""
+    """BART's five ways to corrupt a text (Lewis et al. 2020, arXiv:1910.13461, section 2.2)."""
 
     kind: Literal["denoising"] = "denoising"
     """The objective's name."""
+    noise: Literal["infilling", "masking", "deletion", "none"] = "infilling"
+    """What becomes of the hidden tokens: spans of them become one mask each, single ones a mask each, or they are gone
+    without a trace; none: nothing is hidden."""
     rate: float = Field(default=0.3, gt=0, lt=1)
     """Share of the tokens that are hidden."""
     span: float = Field(default=3.0, gt=0)
     """Mean of the Poisson distribution of the spans' lengths; one of length 0 puts a mask where nothing is missing."""
     permute: bool = True
     """Put the sentences of a row into a random order."""
+    rotate: bool = False
+    """Begin the source at any of its tokens, and go on with its beginning behind its end."""
+
+    @model_validator(mode="after")
+    def _something_to_restore(self) -> Self:
+        if self.noise == "none" and not (self.permute or self.rotate):
+            raise ValueError("noise: with none, and neither permute nor rotate, the source is the target; set one")
+        if self.permute and self.rotate:
+            raise ValueError("rotate: of sentences in disorder it would but cut one in two; set permute to false")
+        if self.noise == "none" and self.rate != DenoisingConfig.model_fields["rate"].default:
+            raise ValueError(f"rate: {self.rate:g} of the tokens cannot be hidden where noise is none; leave it out")
+        if self.noise != "infilling" and self.span != DenoisingConfig.model_fields["span"].default:
+            raise ValueError(f"span: noise {self.noise} hides single tokens or none; leave it out, or use infilling")
+        return self
+
+    @property
+    def about_source(self) -> str | None:
+        """Deletion and order, which masks do not tell."""
+        changes = {
+            "lacks tokens, and has nothing in their place": self.noise == "deletion",
+            "has its sentences in a random order; the target has the text's": self.permute,
+            "begins at any token, and has the text's beginning behind its end": self.rotate,
+        }
+        return "; ".join(text for text, made in changes.items() if made) or None
 
     def build(self, model: ModelConfig, vocabulary: int) -> "Denoising":
         """The objective with a fresh head."""
@@ -47,7 +74,8 @@ class Denoising:
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the source, as expected, and of the target of a row, the separator included."""
         hidden = round(length * self.config.rate)
-        return length - hidden + round(hidden / self.config.span) + 1, length + 1
+        fewer = {"infilling": hidden - round(hidden / self.config.span), "deletion": hidden}.get(self.config.noise, 0)
+        return length - fewer + 1, length + 1
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the corrupted text, the target the text."""
@@ -55,10 +83,28 @@ class Denoising:
         text = examples.ids
         order = self.order(examples.sources, real, split, draws) if self.config.permute else None
         shuffled = text if order is None else np.take_along_axis(text, order, 1)
-        source, kept = with_end(*self.infill(shuffled, real.sum(1), tokenizer.mask, draws), tokenizer.separator)
+        source, kept = self.corrupt(shuffled, real, tokenizer, draws)
+        if self.config.rotate:
+            source = rotated(source, kept.sum(1), draws)
+        source, kept = with_end(source, kept, tokenizer.separator)
         examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
         target, kept = with_end(text, real, tokenizer.separator)
         return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer)
+
+    def corrupt(
+        self, text: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The (N, L) text with its share of tokens hidden, and True where there is a token, which come first."""
+        if self.config.noise == "none":
+            return text, real
+        if self.config.noise == "infilling":
+            return self.infill(text, real.sum(1), tokenizer.mask, draws)
+        hidden = np.rint(real.sum(1) * self.config.rate).astype(np.int64)
+        score = np.where(real, draws.words("hidden tokens", text.shape[1]).astype(np.int64), np.iinfo(np.int64).max)
+        chosen = ranks(score) < hidden[:, None]
+        if self.config.noise == "masking":
+            return np.where(chosen, tokenizer.mask, text), real
+        return gather(text, real & ~chosen, text.shape[1], tokenizer.pad)
 
     def order(
         self, sources: NDArray[np.int64], real: NDArray[np.bool_], split: Split, draws: Draws
@@ -106,3 +152,11 @@ class Denoising:
         longest = math.ceil(mean + 10 * math.sqrt(mean) + 10)
         terms = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(longest)]
         return np.searchsorted(np.cumsum(terms), draws.uniform("span lengths", count), side="right").astype(np.int64)
+
+
+def rotated(text: NDArray[np.int64], real: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
+    """(N, L) rows of (N,) real tokens that begin at any of them, each being equally likely."""
+    begin = draws.integers("rotation", np.maximum(real, 1))[:, None]
+    place, length = np.arange(text.shape[1]), real[:, None]
+    turned = np.where(place < length, (place + begin) % np.maximum(length, 1), place)
+    return np.take_along_axis(text, turned, 1)

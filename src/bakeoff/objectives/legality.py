@@ -25,7 +25,7 @@ TRAITS = (
 )
 """What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
 
-WRITING = "span_corruption, denoising, prefix_lm, translation"
+WRITING = "span_corruption, denoising, deshuffling, prefix_lm, translation"
 
 
 def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
@@ -173,6 +173,7 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
     },
     "span_corruption": _writes_for_a_source("span_corruption"),
     "denoising": _writes_for_a_source("denoising"),
+    "deshuffling": _writes_for_a_source("deshuffling"),
     "prefix_lm": _writes_for_a_source("prefix_lm"),
     "translation": _translates("translation"),
 }

@@ -66,6 +66,11 @@ class ObjectiveConfig(Config):
         """How many versions of an example there are, its arrangement and all; None: another one in every epoch."""
         return None
 
+    @property
+    def about_source(self) -> str | None:
+        """What was done to a source that cannot be seen from its marks, in words; None: nothing."""
+        return None
+
     rewrites: ClassVar[bool] = False
     """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""
 

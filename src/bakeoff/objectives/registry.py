@@ -9,6 +9,7 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.continued_pair import ContinuedPairConfig
 from bakeoff.objectives.denoising import DenoisingConfig
+from bakeoff.objectives.deshuffling import DeshufflingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
@@ -40,6 +41,7 @@ AnyObjectiveConfig = Annotated[
     | WordStructureConfig
     | SpanCorruptionConfig
     | DenoisingConfig
+    | DeshufflingConfig
     | PrefixLanguageModelConfig
     | TranslationConfig
     | PermutationConfig,

@@ -1,0 +1,54 @@
+"""Deshuffling: the text is written again from its tokens in disorder (T5)."""
+
+from typing import Literal
+
+import numpy as np
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, with_end
+
+
+class DeshufflingConfig(SequenceToSequenceConfig):
+    """All tokens of a row in a random order, and the text as the target (Raffel et al. 2020, section 3.3.1)."""
+
+    kind: Literal["deshuffling"] = "deshuffling"
+    """The objective's name."""
+
+    @property
+    def about_source(self) -> str:
+        """The order."""
+        return "has the text's tokens in a random order"
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "Deshuffling":
+        """The objective with a fresh head."""
+        return Deshuffling(model, vocabulary)
+
+
+class Deshuffling:
+    """Shuffles rows, every order being equally likely; N examples, L tokens of text."""
+
+    name = "deshuffling"
+
+    def __init__(self, model: ModelConfig, vocabulary: int) -> None:
+        self.head: Head = table_head(model, vocabulary)
+        self.targets_per_token = 1.0
+
+    def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the source and of the target of a row, each with its separator."""
+        return length + 1, length + 1
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Rewrite the rows: the source is the shuffled text, the target the text."""
+        real, text = examples.documents > 0, examples.ids
+        words = draws.words("token order", text.shape[1]).astype(np.int64)
+        order = np.argsort(np.where(real, words, np.iinfo(np.int64).max), axis=1, kind="stable")  # padding last
+        source, kept = with_end(np.take_along_axis(text, order, 1), real, tokenizer.separator)
+        examples.source_ids, examples.source_real = gather(source, kept, source.shape[1], tokenizer.pad)
+        target, kept = with_end(text, real, tokenizer.separator)
+        return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer)
