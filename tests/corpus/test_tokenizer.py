@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.errors import UserError
 
-KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "character"]
+KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]
 ENGLISH = [
     "The cat sat on the mat, and the dog sat on the cat.",
     "It's a well-known story: cats don't like dogs (3.14 times out of 10).",
@@ -84,7 +84,7 @@ def test_joined_encoding_is_the_concatenation(trained):
     assert lengths.tolist() == [len(one) for one, _ in single]
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe", "char_bpe", "unigram", "character"])
+@pytest.mark.parametrize("kind", ["wordpiece", "byte_bpe", "char_bpe", "unigram", "whitespace", "character"])
 def test_words_are_what_whitespace_separates(trained, kind):
     text = "The cat, unbelievable-ish dog's mat!"
     _, starts = trained[kind].encode([text])[0]

@@ -61,7 +61,7 @@ def prepare(
         str | None,
         typer.Option(
             metavar="KIND|FILE",
-            help="wordpiece, byte_bpe, char_bpe, unigram, word or character, trained on the text; "
+            help="wordpiece, byte_bpe, char_bpe, unigram, word, whitespace or character, trained on the text; "
             "or an existing tokenizer.json. Default: wordpiece, or the recipe's.",
         ),
     ] = None,
@@ -71,6 +71,13 @@ def prepare(
     ] = None,
     lowercase: Annotated[
         bool | None, typer.Option("--lowercase/--cased", help="Lower-case the text. Default: cased, or the recipe's.")
+    ] = None,
+    end_of_line: Annotated[
+        bool | None,
+        typer.Option(
+            "--end-of-line/--no-end-of-line",
+            help="Each line is a sentence, and its end a token (whitespace, character). Default: no, or the recipe's.",
+        ),
     ] = None,
     tokenizer_sample: Annotated[
         str, typer.Option(metavar="SIZE", help="Text to train the tokenizer on, e.g. 50MB.")
@@ -125,7 +132,7 @@ def prepare(
     if (part is not None) + merge + (ray is not None) > 1:
         raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
     options: dict[str, Any] = {
-        "tokenizer": _tokenizer(tokenizer, recipe, vocabulary, lowercase),
+        "tokenizer": _tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
         "validation": held_out,
         "errors": errors,
@@ -175,6 +182,8 @@ def prepare(
         corpus = prepare_on_ray(texts, out, ray, **options)
     else:
         corpus = (preparing.merge_parts if merge else preparing.prepare)(texts, out, **options)
+    from bakeoff.corpus.sentences import LINES
+
     summary = corpus.summary()
     if json:
         print_json(summary)
@@ -184,7 +193,8 @@ def prepare(
         {
             "corpus": summary["path"],
             "documents": f"{summary['documents']:,}",
-            "sentences": f"{summary['sentences']:,}, split by {summary['sentence_rule']}",
+            "sentences": f"{summary['sentences']:,}, "
+            + ("the lines" if summary["sentence_rule"] == LINES else f"split by {summary['sentence_rule']}"),
             **({} if ngrams is None else {"word order": f"{ngrams}-grams shuffled within each sentence"}),
             "tokens": f"{summary['tokens']:,}",
             "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
@@ -260,20 +270,24 @@ def parse_size(text: str) -> int:
     return size
 
 
-def _tokenizer(kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None) -> Any:
+def _tokenizer(
+    kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None, end_of_line: bool | None
+) -> Any:
     """A tokenizer's settings, or the path of an existing one."""
     from bakeoff.corpus.tokenizer import TokenizerConfig
 
+    given = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}
     if kind is not None and (kind.endswith(".json") or "/" in kind):
-        if recipe is not None or vocabulary is not None or lowercase is not None:
-            raise UserError("--tokenizer FILE is taken as it is: leave out --recipe, --vocabulary and --lowercase")
+        if recipe is not None or any(given[name] is not None for name in ("size", "lowercase", "end_of_line")):
+            raise UserError(
+                "--tokenizer FILE is taken as it is: leave out --recipe, --vocabulary, --lowercase and --end-of-line"
+            )
         return Path(kind)
     values: dict[str, Any] = {}
     if recipe is not None:
         from bakeoff.recipe import load_recipe
 
         values = load_recipe(recipe).tokenizer.model_dump()
-    given = {"kind": kind, "size": vocabulary, "lowercase": lowercase}
     return TokenizerConfig.parse(
         values | {name: value for name, value in given.items() if value is not None}, "--tokenizer"
     )

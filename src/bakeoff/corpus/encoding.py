@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 import tokenizers
 
-from bakeoff.corpus.tokenizer_training import WORD_PATTERN
+from bakeoff.corpus.tokenizer_training import LINE_PATTERN, WORD_PATTERN
 from bakeoff.corpus.words import words_before
 
 _LONGEST_WORD = 32  # characters; longer pieces are rare and not worth their memory
@@ -174,7 +174,8 @@ def _separates_words(inner: tokenizers.Tokenizer) -> bool:
     if step["type"] == "Metaspace":
         return bool(step.get("split", True)) and step["prepend_scheme"] == "always"
     if step["type"] == "Split":
-        return step["behavior"] == "Removed" and bool(step["invert"]) and step["pattern"] == {"Regex": WORD_PATTERN}
+        words = [{"Regex": WORD_PATTERN}, {"Regex": LINE_PATTERN}]
+        return step["behavior"] == "Removed" and bool(step["invert"]) and step["pattern"] in words
     return step["type"] in _SEPARATE_PRE_TOKENIZERS
 
 

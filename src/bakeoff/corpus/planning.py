@@ -9,13 +9,13 @@ from typing import Any, Literal
 from bakeoff.corpus.files import find_files
 from bakeoff.corpus.plan import Plan
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Cuts, Mark, Sample, survey
+from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Cuts, Mark, survey
 from bakeoff.corpus.selection import SelectionOptions, select
-from bakeoff.corpus.sentences import RULE
+from bakeoff.corpus.sentences import LINES, RULE
 from bakeoff.corpus.sources import Piece, Place, SourceOptions, TextReader
 from bakeoff.corpus.store import Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
-from bakeoff.corpus.tokenizer_sample import train_tokenizer
+from bakeoff.corpus.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.corpus.writer import versions
 from bakeoff.errors import UserError
 
@@ -75,7 +75,9 @@ class Planner:
         self._config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
         self._sample = tokenizer_sample
         self._skips: Counter[str] = Counter()
-        self.reader = TextReader(find_files(texts, self._skips), options)
+        lines = self._config.end_of_line if self._given is None else self._given.end_of_line is not None
+        self._rule = LINES if lines else RULE
+        self.reader = TextReader(find_files(texts, self._skips), options, lines)
         self.options: dict[str, Any] = {
             **options.model_dump(),
             **self._select.model_dump(),
@@ -102,7 +104,7 @@ class Planner:
         if self._select != SelectionOptions():
             selection = select(shown.phase("selecting", reader), self._select)
             self._skips.update(selection.skips)
-        sample = Sample(self._sample, seed) if self._given is None else None
+        sample = sample_for(self._config, self._sample, seed) if self._given is None else None
         # Cuts within files need a reading of all of the text, and so do the numbers that pieces have in it.
         files = parts > 1 and sample is None and selection is None and self.options["shuffle_ngrams"] is None
         files = files and len(reader.files) >= _FILES * parts
@@ -137,7 +139,7 @@ class Planner:
             starts=(cuts or Cuts()).divide(parts, total),
             tokenizer_sample=record,
             skips={**self._skips, "empty files": sum(reader.is_empty(i) for i in range(len(reader.files)))},
-            sentence_rule=RULE,
+            sentence_rule=self._rule,
             versions=versions(),
         )
         plan.save(work, tokenizer, selection)
@@ -170,6 +172,6 @@ class Planner:
             **self.options,
             "tokenizer_sample": self._sample,
             "content of the tokenizer": None if given is None else sha256(given.to_string().encode()).hexdigest(),
-            "sentence_rule": RULE,
+            "sentence_rule": self._rule,
             "versions": versions(),
         }

@@ -15,7 +15,8 @@ from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import TRAIN, VALIDATION, Sample
 from bakeoff.corpus.store import SPLITS, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
-from bakeoff.corpus.tokenizer_sample import train_tokenizer
+from bakeoff.corpus.tokenizer_sample import sample_for, train_tokenizer
+from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.corpus.worker import encode_jobs, workers_for
 from bakeoff.corpus.writer import CorpusWriter, check_target, versions
 from bakeoff.errors import UserError
@@ -85,7 +86,9 @@ def prepare_pairs(
     config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
     reader = PairReader(_files(source), _files(target), options)
     sides = 0 if given is not None else 2 if separate_vocabularies else 1
-    samples = [Sample(tokenizer_sample, seed) for _ in range(sides)]
+    if sides and config.end_of_line:
+        raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
+    samples = [sample_for(config, tokenizer_sample, seed) for _ in range(sides)]
 
     with Progress(progress, reader) as shown:
         smallest = _survey(shown.phase("reading", reader), seed, samples)
@@ -141,7 +144,7 @@ def _files(given: Paths) -> list[Path]:
     return [Path(each).expanduser() for each in ([given] if isinstance(given, str | Path) else given)]
 
 
-def _survey(pairs: Iterable[Pair], seed: int, samples: list[Sample]) -> int:
+def _survey(pairs: Iterable[Pair], seed: int, samples: list[Sample | WordCounts]) -> int:
     """Read the pairs for the first time: fills one sample with both sides, or two with one each.
 
     Returns:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, Place
+from bakeoff.corpus.word_counts import WordCounts
 
 TRAIN, VALIDATION = 0, 1
 FEWEST_DOCUMENTS = 200
@@ -116,7 +117,11 @@ class Cuts:
 
 
 def survey(
-    pieces: Iterable[Piece], validation: float, seed: int, sample: Sample | None, cuts: Cuts | None = None
+    pieces: Iterable[Piece],
+    validation: float,
+    seed: int,
+    sample: Sample | WordCounts | None,
+    cuts: Cuts | None = None,
 ) -> Survey:
     """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
 

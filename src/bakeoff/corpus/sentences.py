@@ -8,6 +8,9 @@ from bakeoff.corpus.sentence_marks import ANY, SPACED, UNSPACED, WIDE_PERIODS, W
 RULE = "all-scripts-2"
 """Name and version of the rule, recorded in every corpus; the number rises whenever the result for any text changes."""
 
+LINES = "lines"
+"""Stands in the place of the rule where each line is a sentence."""
+
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉"
 _OPENERS = "\"'“‘«‹([{「『（【《〈¿¡"
 _NUMBERS = "0-9A-Za-z０-９Ａ-Ｚａ-ｚ"

@@ -68,8 +68,13 @@ class TextReader:
         skips: what the last reading left out, by reason.
     """
 
-    def __init__(self, files: Sequence[Path | HubFile], options: SourceOptions) -> None:
+    def __init__(self, files: Sequence[Path | HubFile], options: SourceOptions, lines: bool = False) -> None:
         """Read `files` in their order.
+
+        Args:
+            files: the files.
+            options: how documents are found in them.
+            lines: each line is a paragraph, an empty one too, and comes in one piece, however long it is.
 
         Raises:
             UserError: the separator is not a regular expression, or contradicts `document_per_line`; or a file is
@@ -79,6 +84,7 @@ class TextReader:
         self.sizes = [_size(file) for file in self.files]
         self.skips: Counter[str] = Counter()
         self._options = options
+        self.lines = lines
         self._separator: re.Pattern[str] | None = None
         self._done = 0
         self._documents = 0
@@ -127,7 +133,8 @@ class TextReader:
                 continue
             skip = start.record if number == start.file else 0
             until = stop.record if stop is not None and number == stop.file else None
-            yield from self._clean(self._raw(self.files[number], skip), number, skip, until)
+            clean = self._clean_lines if self.lines else self._clean
+            yield from clean(self._raw(self.files[number], skip), number, skip, until)
             self._done += self.sizes[number]
             self._current = None
 
@@ -145,7 +152,9 @@ class TextReader:
             self._current = columns = ColumnReader(file, self._options.errors)
             return self._rows(file, columns, skip)
         self._current = lines = LineReader(file, self._options.errors)
-        return _behind(self._text(lines), skip) if kind == ".txt" else self._records(file, lines, skip)
+        if kind != ".txt":
+            return self._records(file, lines, skip)
+        return _behind(self._text_lines(lines) if self.lines else self._text(lines), skip)
 
     def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[Piece]:
         """Normalise, drop what is empty, cut what is long."""
@@ -181,6 +190,33 @@ class TextReader:
         if opens == DOCUMENT:
             self.skips["empty documents"] += 1
 
+    def _clean_lines(
+        self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None
+    ) -> Iterator[Piece]:
+        """Normalise lines; a document of empty ones is dropped."""
+        record -= 1
+        empty: int | None = None  # lines of a document that has no word yet
+        for level, text in raw:
+            if level == DOCUMENT:
+                self.skips["empty documents"] += empty is not None
+                empty, record = 0, record + 1
+                if record == until:
+                    return
+                continue
+            clean = " ".join(unicodedata.normalize("NFC", text).split())
+            if empty is None:
+                yield Piece(PARAGRAPH, clean)
+            elif not clean:
+                empty += 1
+            else:
+                place = Place(file, record, self._documents, self.skips["empty documents"])
+                self._documents += 1
+                first, *others = [""] * empty + [clean]
+                yield Piece(DOCUMENT, first, place)
+                yield from (Piece(PARAGRAPH, other) for other in others)
+                empty = None
+        self.skips["empty documents"] += empty is not None
+
     def _text(self, lines: LineReader) -> Iterator[tuple[int, str]]:
         if self._options.document_per_line:
             for line in lines.pieces():
@@ -204,6 +240,18 @@ class TextReader:
                     held, length = [" "] if held[-1][-1].isspace() else [], 0
         yield CONTINUATION, "".join(held)
 
+    def _text_lines(self, lines: LineReader) -> Iterator[tuple[int, str]]:
+        if not self._options.document_per_line:
+            yield DOCUMENT, ""
+        for line in lines.whole():
+            if self._options.document_per_line:
+                yield DOCUMENT, ""
+            for boundary, text in ((False, line.text),) if self._separator is None else self._separated(line):
+                if boundary:
+                    yield DOCUMENT, ""
+                if text or not boundary:
+                    yield PARAGRAPH, text
+
     def _separated(self, line: Line) -> Iterator[tuple[bool, str]]:
         """Parts of a line between separators, and whether a separator stands before each."""
         assert self._separator is not None
@@ -222,18 +270,18 @@ class TextReader:
     def _records(self, file: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, str]]:
         field, errors = self._options.field, self._options.errors
         for number, (value,) in read_records(file, lines, [field], _ADVICE, skip):
-            yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors))
+            yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors), self.lines)
 
     def _rows(self, file: Path | HubFile, columns: ColumnReader | HubFile, skip: int) -> Iterator[tuple[int, str]]:
         field, errors = self._options.field, self._options.errors
         for number, value in columns.values(field, _ADVICE, skip):
-            yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors))
+            yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors), self.lines)
 
 
-def _paragraphs(value: str) -> Iterator[tuple[int, str]]:
-    """A document whose paragraphs are separated by line ends."""
+def _paragraphs(value: str, lines: bool) -> Iterator[tuple[int, str]]:
+    """A document whose paragraphs are separated by line ends; of lines the last one may have an end, too."""
     yield DOCUMENT, ""
-    for paragraph in value.split("\n"):
+    for paragraph in (value.removesuffix("\n") if lines else value).split("\n"):
         yield PARAGRAPH, paragraph
 
 

@@ -194,11 +194,14 @@ class SplitWriter:
         self._sentences += len(lengths)
         self._words += int(np.count_nonzero(starts))
 
-    def finish(self, train_frequencies: np.ndarray) -> tuple[SplitCounts, dict[str, str]]:
+    def finish(
+        self, train_frequencies: np.ndarray, end_of_line: int | None = None
+    ) -> tuple[SplitCounts, dict[str, str]]:
         """Close the files; returns the counts and the hash of each file.
 
         Args:
             train_frequencies: (V,) how often each token stands in the training text, of pairs in the targets.
+            end_of_line: id of the token that ends a line, if there is one.
         """
         end = np.array([self.tokens], dtype=np.int64)
         self._parts["sentences"].append(end)
@@ -212,6 +215,7 @@ class SplitWriter:
             sentences=self._sentences,
             documents=self.documents,
             words=self._words,
+            lines=None if end_of_line is None else int(self.frequencies[end_of_line]),
             bytes=self._bytes,
             unigram_entropy=float(-(self.frequencies * np.log(known)).sum() / max(self.frequencies.sum(), 1)),
             target_tokens=int(self.frequencies.sum()) if self._pairs else None,

@@ -31,7 +31,9 @@ class SplitCounts(Config):
     documents: int
     """Documents (D); where runs of paragraphs are held out, each stretch between two cuts counts as one."""
     words: int
-    """Tokens that start a word."""
+    """Tokens that start a word; the end of a line is one."""
+    lines: int | None = None
+    """Ends of lines, where they are tokens of their own; None: they are not."""
     bytes: int
     """UTF-8 bytes of the text."""
     unigram_entropy: float

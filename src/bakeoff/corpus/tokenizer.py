@@ -1,17 +1,20 @@
 """The tokenizer of a corpus: the `tokenizers` library with known special tokens and word starts."""
 
 import json
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import tokenizers
+from pydantic import model_validator
 
 from bakeoff.config import Config
 from bakeoff.corpus.encoding import Encoder, unpack
-from bakeoff.corpus.tokenizer_training import train
+from bakeoff.corpus.tokenizer_training import train, train_whitespace
+from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
@@ -25,6 +28,11 @@ _NAMES = {
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
 }
 
+_UNKNOWN_WORD = "<unk>"
+"""The unknown token of kind whitespace, as texts that are cut into words spell it."""
+
+_LINE_END = re.compile(" ?\n ?")
+
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
 
@@ -32,13 +40,22 @@ _TWO = '{"bakeoff": "two vocabularies",'
 class TokenizerConfig(Config):
     """How a tokenizer is trained."""
 
-    kind: Literal["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "character"] = "wordpiece"
+    kind: Literal["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"] = "wordpiece"
     """wordpiece (BERT), byte_bpe (GPT-2, RoBERTa; round-trips any text), char_bpe (GPT), unigram (ALBERT, XLNet), word
-    (whole words, the rest unknown) or character."""
+    (whole words and single marks of punctuation, the rest unknown), whitespace (what white space separates, for text
+    that is cut into words already, where the unknown token is spelt <unk>) or character."""
     size: int = 8192
     """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
     lowercase: bool = False
     """Lower-case the text and strip its accents, as uncased BERT does."""
+    end_of_line: bool = False
+    """Each line is a sentence, an empty one too, and its end a token; for whitespace and character."""
+
+    @model_validator(mode="after")
+    def _tokens_for_the_ends_of_lines(self) -> Self:
+        if self.end_of_line and self.kind not in ("whitespace", "character"):
+            raise ValueError(f"end_of_line: {self.kind} has no token for it; use kind whitespace or character")
+        return self
 
 
 class Tokenizer:
@@ -48,6 +65,7 @@ class Tokenizer:
         size: number of ids (V).
         pad, start, separator, mask: ids of the padding token, of `[CLS]`, of `[SEP]` and of `[MASK]`.
         unknown: id of the token for what the vocabulary lacks; None where nothing can lack (byte-level BPE of others).
+        end_of_line: id of the end of a line, where it is a token and each line of a text a sentence; else None.
         special_ids: (n,) int64, sorted ids of all special tokens, the unknown token among them.
         target_ids: the ids that a target of a pair of texts is made of, special tokens aside; all, where source and
             target have one vocabulary.
@@ -58,6 +76,7 @@ class Tokenizer:
     start: int
     separator: int
     mask: int
+    end_of_line: int | None
 
     def __init__(self, inner: tokenizers.Tokenizer) -> None:
         """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end."""
@@ -83,18 +102,28 @@ class Tokenizer:
         forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
         self._encoder = Encoder(inner, forbidden, self.unknown)
         self.target_ids = range(self.size)
+        self.end_of_line = inner.token_to_id("\n") if isinstance(inner.model, tokenizers.models.WordLevel) else None
 
     def _find(self, names: Iterable[str]) -> str | None:
         return next((name for name in names if self._inner.token_to_id(name) is not None), None)
 
     @classmethod
-    def train(cls, config: TokenizerConfig, texts: Iterable[str]) -> "Tokenizer":
+    def train(cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts) -> "Tokenizer":
         """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
+
+        Args:
+            config: the tokenizer.
+            texts: with `end_of_line` lines, without their ends; for kind whitespace the counts of their words will do.
 
         Raises:
             UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
         """
-        return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts))
+        if config.kind == "whitespace":
+            counts = texts if isinstance(texts, WordCounts) else WordCounts(texts)
+            specials = [_UNKNOWN_WORD if name == "[UNK]" else name for name in SPECIAL_TOKENS]
+            return cls(train_whitespace(config.size, config.lowercase, specials, counts, config.end_of_line))
+        assert not isinstance(texts, WordCounts)
+        return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts, config.end_of_line))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
@@ -165,11 +194,14 @@ class Tokenizer:
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
         """Text of ids. Exact for byte-level BPE and, where nothing is unknown, characters; else up to whitespace.
 
+        The end of a line is a line break.
+
         Args:
             ids: (T,) ids.
             skip_special: leave special tokens out; False shows them by their names.
         """
-        return self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+        text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+        return text if self.end_of_line is None or self._inner.decoder else _LINE_END.sub("\n", text)
 
 
 class TwoVocabularies(Tokenizer):
@@ -186,6 +218,7 @@ class TwoVocabularies(Tokenizer):
         for role in _NAMES:
             setattr(self, role, getattr(source, role))
         self.size = source.size + target.size
+        self.end_of_line = None
         self.special_ids = np.concatenate([source.special_ids, source.size + target.special_ids])
         self.target_ids = range(source.size, self.size)
 

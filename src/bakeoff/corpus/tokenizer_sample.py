@@ -7,6 +7,7 @@ from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import Sample
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.corpus.tokenizer_training import new_words
+from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.memory import return_memory
 
 _LONG_WORD = 24  # bytes
@@ -15,13 +16,24 @@ _TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_0
 """Weighted bytes of distinct words (see `_distinct_bytes`) with which a trainer takes less than 350 MB, measured."""
 
 
+def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordCounts:
+    """What takes the text that a tokenizer is trained on: of kind whitespace the words of all of it.
+
+    Args:
+        config: the tokenizer.
+        limit: UTF-8 bytes of text to take at most.
+        seed: draws them.
+    """
+    return WordCounts() if config.kind == "whitespace" else Sample(limit, seed)
+
+
 def train_tokenizer(
-    sample: Sample, config: TokenizerConfig, seed: int, asked: int, shown: Progress
+    sample: Sample | WordCounts, config: TokenizerConfig, seed: int, asked: int, shown: Progress
 ) -> tuple[Tokenizer, dict[str, Any]]:
     """Train a tokenizer on a sample, shrunk until that fits in memory.
 
     Args:
-        sample: the text to train on; emptied.
+        sample: the text to train on, of kind whitespace all words of it; emptied.
         config: the tokenizer.
         seed: what the sample was drawn with.
         asked: bytes of text that were asked for.
@@ -32,7 +44,7 @@ def train_tokenizer(
     """
     shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
     limit = _TRAINER_BYTES.get(config.kind)
-    if limit is not None:
+    if limit is not None and isinstance(sample, Sample):
         while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
             sample.shrink(int(sample.bytes * max(0.5, min(0.95, limit / distinct))))
     record = {"asked_bytes": asked, "bytes": sample.bytes, "paragraphs": len(sample), "seed": seed}

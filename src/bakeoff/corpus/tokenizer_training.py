@@ -1,6 +1,7 @@
 """Training a tokenizer of each kind with the `tokenizers` library, the same each time."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -8,15 +9,20 @@ import numpy as np
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Inner
 
+from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
 
 WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known are words; other punctuation stands alone
+LINE_PATTERN = r"\n|\S+"  # what white space separates, and the ends of lines
 _BYTES = 256
 _STEP = 0.0001
+_NOTHING = "tokenizer: the text is empty, there is nothing to train on"
 
 
-def train(kind: str, size: int, lowercase: bool, specials: Sequence[str], texts: Iterable[str]) -> Inner:
-    """Train a tokenizer.
+def train(
+    kind: str, size: int, lowercase: bool, specials: Sequence[str], texts: Iterable[str], end_of_line: bool = False
+) -> Inner:
+    """Train a tokenizer of any kind but whitespace.
 
     Args:
         kind: see `TokenizerConfig.kind`.
@@ -24,18 +30,17 @@ def train(kind: str, size: int, lowercase: bool, specials: Sequence[str], texts:
         lowercase: lower-case and strip accents.
         specials: special tokens, which get the first ids; the second is the unknown token.
         texts: the sample; read more than once; an iterator is kept in memory.
+        end_of_line: each text is a line, whose end is a token (character).
 
     Raises:
         UserError: `size` is too small, or there is nothing to learn from.
     """
-    smallest = len(specials) + (_BYTES if kind == "byte_bpe" else 10)
-    if size < smallest:
-        raise UserError(f"tokenizer.size: {size} is too small for {kind}; give at least {smallest}")
-    if isinstance(texts, Iterator):
-        texts = list(texts)
+    _require_size(kind, size, specials)
+    if end_of_line or isinstance(texts, Iterator):
+        texts = [text + "\n" * end_of_line for text in texts]
     counts = _count_characters(texts)
     if not any(not chr(code).isspace() for code in np.flatnonzero(counts)):
-        raise UserError("tokenizer: the text is empty, there is nothing to train on")
+        raise UserError(_NOTHING)
     inner, trainer = _BUILD[kind](size, lowercase, list(specials))
     if kind in ("wordpiece", "char_bpe", "unigram"):
         # These put every character of the text into the vocabulary, some in two forms. Rare ones are left out, so a
@@ -49,6 +54,48 @@ def train(kind: str, size: int, lowercase: bool, specials: Sequence[str], texts:
         return _in_order(inner, list(specials)) if kind == "unigram" else inner
     except Exception as error:  # the library raises bare exceptions
         raise UserError(f"tokenizer: {kind} cannot be trained on this text ({error})") from None
+
+
+def train_whitespace(
+    size: int, lowercase: bool, specials: Sequence[str], counts: WordCounts, end_of_line: bool
+) -> Inner:
+    """A tokenizer that splits at white space alone and knows the most frequent words; ties in the order of the words.
+
+    Args:
+        size: as of `train`.
+        lowercase: as of `train`.
+        specials: as of `train`; as a word of the text the name of one is not counted.
+        counts: of the words of all lines.
+        end_of_line: the end of a line is a token, as frequent as there are lines.
+
+    Raises:
+        UserError: as of `train`.
+    """
+    _require_size("whitespace", size, specials)
+    inner = Inner(models.WordLevel({}, unk_token=specials[1]))
+    normalizer = _lowercased(lowercase)
+    if normalizer is not None:
+        inner.normalizer = normalizer
+    known: Counter[str] = Counter()
+    for word, count in counts.words().items():
+        known[word if normalizer is None else normalizer.normalize_str(word)] += count
+    if not known:
+        raise UserError(_NOTHING)
+    if end_of_line:
+        known["\n"] = len(counts)
+        inner.pre_tokenizer = pre_tokenizers.Split(Regex(LINE_PATTERN), behavior="removed", invert=True)
+    else:
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    words = sorted((word for word in known if word not in specials), key=lambda word: (-known[word], word))
+    vocabulary = [*specials, *words[: size - len(specials)]]
+    inner.model = models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token=specials[1])
+    return inner
+
+
+def _require_size(kind: str, size: int, specials: Sequence[str]) -> None:
+    smallest = len(specials) + (_BYTES if kind == "byte_bpe" else 10)
+    if size < smallest:
+        raise UserError(f"tokenizer.size: {size} is too small for {kind}; give at least {smallest}")
 
 
 def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], texts: Iterable[str]) -> Inner:

@@ -62,12 +62,18 @@ class Encoded(NamedTuple):
 def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = None) -> tuple[Encoded, Encoded]:
     """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each part by itself.
 
-    Paragraphs within a document are joined by a line end, which opens the first sentence of the later one.
+    Paragraphs within a document are joined by a line end, which opens the first sentence of the later one. Where the
+    tokenizer has a token for the end of a line, each piece is a line, and a sentence, which ends with it.
     """
     sentences: tuple[list[str], list[str]] = ([], [])
     opened: tuple[list[int], list[int]] = ([], [])
     stretches: tuple[list[bool], list[bool]] = ([], [])
-    found = [split_sentences("\n" + piece.text if piece.opens == PARAGRAPH else piece.text) for _, piece in job.pieces]
+    texts = [piece.text for _, piece in job.pieces]
+    if tokenizer.end_of_line is None:
+        opens = [piece.opens == PARAGRAPH for _, piece in job.pieces]
+        found = [split_sentences("\n" + text if later else text) for text, later in zip(texts, opens, strict=True)]
+    else:
+        found = [[text] for text in texts]
     if shuffle is not None:
         found = shuffle_ngrams(found, job.first, shuffle)
     for (part, piece), split in zip(job.pieces, found, strict=True):
@@ -82,12 +88,16 @@ def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = No
 
 def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> Encoded:
     ids, starts, lengths = tokenizer.encode_joined(sentences)
+    size = len("".join(sentences).encode())
+    if tokenizer.end_of_line is not None:
+        ends = np.cumsum(lengths)
+        ids, starts = np.insert(ids, ends, tokenizer.end_of_line), np.insert(starts, ends, True)
+        lengths, size = lengths + 1, size + len(sentences)
     documents = np.array(opened, dtype=np.int64)
     kept = lengths > 0  # nothing is left of a sentence of control characters, for instance
     if not kept.all():
         documents = np.concatenate([[0], np.cumsum(kept)])[documents]
         lengths = lengths[kept]
-    size = len("".join(sentences).encode())
     documents, first = np.unique(documents, return_index=True)
     # Of documents that open at one sentence all but the last are empty; any that is new makes the last a new one.
     new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)

@@ -124,7 +124,7 @@ class CorpusWriter:
         counts: dict[str, SplitCounts] = {}
         hashes: dict[str, str] = {}
         for name, split in self.splits.items():
-            counts[name], digests = split.finish(self.splits["train"].frequencies)
+            counts[name], digests = split.finish(self.splits["train"].frequencies, self._tokenizer.end_of_line)
             hashes |= digests
         for name in SPLITS:
             if counts[name].tokens == 0:

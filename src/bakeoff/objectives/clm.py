@@ -74,5 +74,7 @@ class CausalLanguageModel:
         predicted = examples.documents > 0
         if examples.context is not None:
             predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
+        if tokenizer.end_of_line is not None:  # behind the last line there is nothing
+            predicted &= examples.sources < len(split.tokens) - 1
         rows = np.flatnonzero(predicted)
         return Targets(rows, examples.following.ravel()[rows])

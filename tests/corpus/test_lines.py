@@ -1,0 +1,169 @@
+"""Text that is cut into words already, whose lines are sentences: Penn Treebank, WikiText, the billion words."""
+
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bakeoff.corpus import word_counts
+from bakeoff.corpus.prepare import prepare
+from bakeoff.corpus.prepare_pairs import prepare_pairs
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.corpus.word_counts import WordCounts
+from bakeoff.errors import UserError
+
+WORDS = TokenizerConfig(kind="whitespace", size=5000)
+LINES = TokenizerConfig(kind="whitespace", size=5000, end_of_line=True)
+TREEBANK = [
+    " mr. <unk> is chairman of <unk> n.v. the dutch publishing group ",
+    " it 's a group of N analysts \\ he said @-@ $ N a share ",
+]
+
+
+def _tokens(lines):
+    """What the benchmarks' own code makes of lines."""
+    return [token for line in lines for token in [*line.split(), "\n"]]
+
+
+def _all(corpus):
+    return np.concatenate([corpus.train.tokens, corpus.validation.tokens])
+
+
+def _spelt(tokenizer, ids):
+    return ["<unk>" if i == tokenizer.unknown else tokenizer._inner.id_to_token(int(i)) for i in ids]
+
+
+def test_white_space_alone_cuts_words_and_the_unknown_token_is_spelt():
+    tokenizer = Tokenizer.train(WORDS, TREEBANK)
+    ids, starts = tokenizer.encode([TREEBANK[1] + " @-@ <unk> other"])[0]
+    assert _spelt(tokenizer, ids) == [*TREEBANK[1].split(), "@-@", "<unk>", "<unk>"]
+    assert starts.all()
+    assert tokenizer.end_of_line is None
+    again = Tokenizer.from_string(tokenizer.to_string())
+    assert again.unknown == tokenizer.unknown
+    assert again.end_of_line is None
+
+
+@given(st.lists(st.sampled_from(["a", "b", "N", "the", "mr.", "<unk>", "[SEP]"]), min_size=1, max_size=60))
+@settings(max_examples=60, deadline=None)
+def test_ids_fall_with_frequency_and_special_tokens_stay_words(words):
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="whitespace", size=20), [" ".join(words)])
+    counts = Counter(word for word in words if word not in ("<unk>", "[SEP]"))
+    expected = sorted(counts, key=lambda word: (-counts[word], word))
+    assert [tokenizer._inner.id_to_token(i) for i in range(5, tokenizer.size)] == expected
+    assert tokenizer._inner.token_to_id("<unk>") == tokenizer.unknown == 1
+
+
+def test_what_does_not_fit_is_unknown_and_case_stays_unless_asked():
+    text = [" ".join(f"w{i}" for i in range(30)) + " N N n"]
+    small = Tokenizer.train(TokenizerConfig(kind="whitespace", size=15), text)
+    assert small.size == 15
+    assert small.encode(["N w29"])[0][0].tolist() == [5, small.unknown]
+    lower = Tokenizer.train(TokenizerConfig(kind="whitespace", size=100, lowercase=True), text)
+    assert len(set(lower.encode(["N n É e"])[0][0][:2])) == 1
+
+
+def test_line_ends_are_tokens_and_come_out_as_line_breaks():
+    tokenizer = Tokenizer.train(LINES, [line.strip() for line in TREEBANK])
+    ids, _ = tokenizer.encode(["the group\n\na share\n"])[0]
+    assert _spelt(tokenizer, ids) == ["the", "group", "\n", "\n", "a", "share", "\n"]
+    assert tokenizer.decode(ids) == "the group\n\na share\n"
+    assert Tokenizer.from_string(tokenizer.to_string()).end_of_line == tokenizer.end_of_line == ids[2]
+    for kind in ("word", "unigram", "byte_bpe"):
+        with pytest.raises(UserError, match="end_of_line"):
+            TokenizerConfig.parse({"kind": kind, "end_of_line": True}, "recipe")
+
+
+def test_characters_with_line_ends_are_those_of_the_text():
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="character", size=50, end_of_line=True), ["ab c", "d <unk>"])
+    ids, _ = tokenizer.encode(["a <unk>\nb\n"])[0]
+    assert _spelt(tokenizer, ids) == [*"a <unk>\nb\n"]
+    assert tokenizer.decode(ids) == "a <unk>\nb\n"
+    assert tokenizer.end_of_line is not None
+    assert Tokenizer.train(TokenizerConfig(kind="character", size=50), ["ab c"]).end_of_line is None
+
+
+some_lines = st.lists(
+    st.one_of(st.text(alphabet="ab .N<>\t\r", max_size=8), st.just(""), st.just(" = A Title . = ")), max_size=12
+)
+
+
+@given(lines=some_lines, ended=st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_every_line_of_a_file_is_kept_in_its_order(tmp_path_factory, lines, ended):
+    folder = tmp_path_factory.mktemp("lines")
+    lines = [*["the first lines of a text"] * 9, *lines, "some last words of it . No more"]
+    text = "\n".join(lines) + "\n" * ended
+    for number, (before, behind) in enumerate([("", ""), ("\n \n", "\n\n")]):
+        content = before + text + ("\n" + behind if behind else "")
+        (folder / "a.txt").write_bytes(content.encode())
+        corpus = prepare(
+            folder / "a.txt", folder / str(number), tokenizer=LINES, validation=0.3, workers=0, overwrite=True
+        )
+        read = content.removesuffix("\n").split("\n") if content.endswith("\n") else content.split("\n")
+        expected = _tokens(read)
+        splits = [corpus.train, corpus.validation]
+        assert sorted(_spelt(corpus.tokenizer, _all(corpus))) == sorted(expected)
+        assert sum(split.counts.lines for split in splits) == len(read)
+        assert sum(split.bytes for split in splits) == sum(
+            len(" ".join(unicodedata.normalize("NFC", line).split())) + 1 for line in read
+        )
+        for split in splits:  # each sentence is a line
+            ends = split.tokens[np.asarray(split.sentences[1:]) - 1]
+            assert (ends == corpus.tokenizer.end_of_line).all()
+            assert len(ends) == np.count_nonzero(split.tokens == corpus.tokenizer.end_of_line)
+
+
+def test_lines_of_each_format_and_of_documents(tmp_path):
+    lines = [f" mr. w{i} said . He w{i} left . " if i % 3 else "" for i in range(1, 40)]
+    (tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    (tmp_path / "b.jsonl").write_text('{"text": "mr. a said .\\n\\n N\\n"}\n{"text": "\\n"}\n{"text": "b\\nc"}\n')
+    corpus = prepare([tmp_path / "a.txt", tmp_path / "b.jsonl"], tmp_path / "c", tokenizer=LINES, validation=0.2)
+    expected = _tokens([*lines, "mr. a said .", "", "N", "b", "c"])
+    assert sorted(_spelt(corpus.tokenizer, _all(corpus))) == sorted(expected)
+    assert corpus.manifest.skips["empty documents"] == 1
+    assert corpus.manifest.sentence_rule == "lines"
+    options = {"tokenizer": corpus.path / "tokenizer.json", "validation": 0.2}  # a tokenizer brings the lines along
+    each = prepare(tmp_path / "a.txt", tmp_path / "d", document_per_line=True, **options)
+    assert each.manifest.originals == each.train.counts.lines + each.validation.counts.lines == 26
+    separated = prepare(tmp_path / "a.txt", tmp_path / "e", document_separator="^ mr. w1 ", **options)
+    expected = _tokens(line.removeprefix(" mr. w1 ") for line in lines)
+    assert sorted(_spelt(separated.tokenizer, _all(separated))) == sorted(expected)
+
+
+def test_a_long_line_is_one_sentence(tmp_path):
+    line = "word " * 20_000
+    (tmp_path / "a.txt").write_text(f"{line}\nshort . Line\n" * 3)
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "c", tokenizer=LINES, validation=0.3)
+    lengths = np.concatenate([np.diff(split.sentences) for split in (corpus.train, corpus.validation)])
+    assert sorted(lengths.tolist()) == [4, 4, 4, 20_001, 20_001, 20_001]
+
+
+def test_the_vocabulary_counts_the_whole_text(tmp_path):
+    (tmp_path / "a.txt").write_text("".join(f"line w{i} x\n" for i in range(400)))
+    corpus = prepare(tmp_path / "a.txt", tmp_path / "c", tokenizer=LINES, tokenizer_sample=100)
+    assert corpus.manifest.vocabulary == 5 + 3 + 400
+    assert corpus.tokenizer.unknown not in _all(corpus)
+    assert corpus.manifest.tokenizer_sample["paragraphs"] == 400
+
+
+def test_rare_words_are_forgotten_where_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(word_counts, "MOST_WORDS", 10)
+    counts = WordCounts(f"often w{i} also" for i in range(100))
+    assert len(counts.words()) <= 11
+    assert counts.words()["often"] == counts.words()["also"] == 100
+    assert len(counts) == 100
+
+
+def test_lines_have_no_place_in_pairs(tmp_path):
+    (tmp_path / "a").write_text("x\nz\nw\n" * 9)
+    (tmp_path / "b").write_text("y\n" * 27)
+    with pytest.raises(UserError, match="end_of_line"):
+        prepare_pairs(tmp_path / "a", tmp_path / "b", tmp_path / "c", tokenizer=LINES)
+    pairs = prepare_pairs(
+        tmp_path / "a", tmp_path / "b", tmp_path / "c", tokenizer=TokenizerConfig(kind="whitespace", size=20)
+    )
+    assert pairs.manifest.vocabulary == 9
