@@ -129,7 +129,7 @@ TASKS = {
         dilation=None,
         optimizer=lambda parameters: torch.optim.RMSprop(parameters, lr=5e-4),
         clip=1.0,
-        steps=8000,
+        steps=4000,
         published_parameters="13K",
         published_loss=3.5e-5,
     ),
