@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
@@ -145,6 +146,20 @@ def test_the_last_word_is_scored_given_what_stands_before_it(name, runs, tmp_pat
     assert found["accuracy"] == right / found["words"]
     assert found["words"] == sum(bool(text.strip()) for text in TEXTS)
     assert math.log(found["word_perplexity"]) == pytest.approx(-found["log_probability"] / found["words"])
+
+
+def test_unknown_tokens_are_counted_and_no_unknown_word_is_right(corpus, tmp_path):
+    """Even where the model writes nothing else."""
+    run = untrained("gpt-tiny", corpus, tmp_path / "run", objective=[{"kind": "clm", "bias": True}])
+    tensors = load_file(run.path / "model.safetensors")
+    tensors["heads.clm.bias"][run.tokenizer.unknown] = 1e4
+    save_file(tensors, run.path / "model.safetensors")
+    found = evaluated(run, tmp_path, ["river \u2603", "river"])
+    assert [result["unknown"] for result in found["results"]] == [1, 0]
+    assert found["unknown"] == 1
+    found = evaluated(run, tmp_path, ["river \u2603"], last_word=True)["results"]
+    assert (found[0]["likeliest"], found[0]["tokens"], found[0]["unknown"]) == (False, 1, 1)
+    assert found[0]["log_probability"] == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny"])

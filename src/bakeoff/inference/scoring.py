@@ -94,7 +94,7 @@ class TextScores:
         likeliest = None
         if self.last_word and len(ids):
             text = text[_last_start(np.diff(words_before(text)) > 0) :].strip()
-            likeliest = bool(scores.likeliest.all()) and not unknown
+            likeliest = bool(scores.likeliest.all())
         return TextScore(text, float(scores.log_probabilities.sum()), len(ids), unknown, likeliest)
 
     def _require_positions(self) -> None:
