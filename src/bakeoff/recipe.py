@@ -113,6 +113,9 @@ class Recipe(Config):
         rewriting = [part.kind for part in self.objective if part.rewrites]
         if rewriting and len(self.objective) > 1:
             reasons.append(f"objective: {rewriting[0]} makes its own source and target; it stands alone")
+        if self.reads_prefix and len(self.objective) > 1:
+            kind = next(part.kind for part in self.objective if part.reads_prefix)
+            reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
         reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
         reasons += self._unfit_stages()
         reasons += self._uncountable(related)
@@ -177,6 +180,11 @@ class Recipe(Config):
     def extra_tokens(self) -> int:
         """Rows of the token table beyond the tokenizer's vocabulary, which objectives need for marks of their own."""
         return max(part.extra_tokens for part in self.objective)
+
+    @property
+    def reads_prefix(self) -> bool:
+        """The model learns to see the beginning of a row from both sides, though it is causal behind it."""
+        return any(part.reads_prefix for part in self.objective)
 
     def to_yaml(self) -> str:
         """The complete recipe, every default written out."""

@@ -41,8 +41,9 @@ def by_whole_passes(module, prompt, source, tokens, end):
     ids, written = list(prompt), []
     read = None if source is None else Source(torch.tensor([source]))
     head = next_token_head(module)
+    prefix = torch.tensor([len(prompt)]) if module.reads_prefix else None
     for _ in range(tokens):
-        hidden = module.model(torch.tensor([ids]), source=read)[:, -1]
+        hidden = module.model(torch.tensor([ids]), source=read, prefix=prefix)[:, -1]
         token = int(head.log_probabilities(hidden, module.model.embedding.table).argmax())
         if token == end:
             break
@@ -65,7 +66,7 @@ def test_greedy_equals_whole_passes_for_prompts_of_any_length(name):
     assert stopped[0] == expected[0][: expected[0].index(end)]
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-translation-tiny"])
+@pytest.mark.parametrize("name", ["gpt-tiny", "prefix-lm-tiny", "transformer-translation-tiny"])
 def test_one_beam_takes_the_most_likely_token(name):
     module = build(name)
     one = Generator(module, None).write(PROMPTS, GenerationConfig(tokens=6, beams=1), sources_of(module))
@@ -80,7 +81,7 @@ def test_banned_tokens_are_never_written():
     assert all(free[0][0] not in row for row in banned)
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "bart-tiny"])
+@pytest.mark.parametrize("name", ["gpt-tiny", "prefix-lm-tiny", "bart-tiny"])
 def test_a_sampled_row_does_not_depend_on_the_others(name):
     module = build(name)
     config = GenerationConfig(tokens=8, temperature=1.3, top_k=20, seed=3)

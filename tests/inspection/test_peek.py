@@ -87,7 +87,9 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
             numbers = {name.split()[-1] for name in names if " " in name}
             assert max(1, len(numbers)) == len(batch.documents[i][real].unique())
         else:
-            assert [name for name in names if name != "context"] == ["input" if batch.source is None else "target"]
+            whole = "input" if batch.source is None else "target"
+            assert [name for name in names if name not in ("context", "prefix")] in ([whole], [])
+            assert whole in names or int(batch.prefix[i]) == len(ids)
         if batch.source is not None:
             source = batch.source.ids[i]
             source = source if batch.source.real is None else source[batch.source.real[i]]
@@ -115,9 +117,13 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 first = own[0][0] // directions
                 assert forward == text[first + 1 :]
                 context = [line for line in row.lines if line.name.startswith("context")]
+                if batch.prefix is not None:
+                    context = [line for line in row.lines if line.name.startswith("prefix")]
+                    first += 1
+                    assert first == int(batch.prefix[i])
                 assert sum(len(piece.ids) for line in context for piece in line.pieces) == first
-                assert first in (0, getattr(recipe.input, "context", 0))
-                contexts += first
+                assert batch.prefix is not None or first in (0, getattr(recipe.input, "context", 0))
+                contexts += first * (batch.prefix is None)
                 assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
             elif batch.queries is not None:
                 positions = batch.queries.positions[i]

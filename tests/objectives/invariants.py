@@ -29,6 +29,8 @@ def joined(parts, directions):
         whole["read"] = [
             torch.ones_like(a, dtype=bool) if b is None else b for a, b in zip(whole["source"], read, strict=True)
         ]
+    if parts[0].prefix is not None:
+        whole["prefix"] = [part.prefix for part in parts]
     if parts[0].queries is not None:
         whole["queries"] = [part.queries.positions for part in parts]
         whole["visible"] = [part.queries.visible for part in parts]
@@ -105,8 +107,13 @@ def check_originals(made, step, whole, slots, kinds, directions):
             ids[example, slot] = labels
         elif kind == "permutation":
             assert np.array_equal(labels, expected[example, whole["queries"][example, slot - ids.shape[1]]])
-        elif kind == "clm":
+        elif kind in ("clm", "prefix_clm"):
             assert np.array_equal(labels, examples.following[example, slot])
+            if kind == "prefix_clm":
+                last = (examples.documents > 0).sum(1)
+                assert ((whole["prefix"] >= 1) & (whole["prefix"] <= last)).all()
+                behind = np.arange(ids.shape[1]) >= whole["prefix"][:, None] - 1
+                assert np.array_equal(np.argwhere(behind & (examples.documents > 0)), np.stack([example, slot], 1))
         elif kind == "bilm":
             place, backwards = np.divmod(slot, directions)
             text = np.concatenate([expected, examples.following[:, -1:]], axis=1)

@@ -14,8 +14,9 @@ from bakeoff.training.stages import make_batches
 
 WORKERS = (1, 2, 4, 8)
 STEPS = (0, 3, 40)  # the last is made with other steps than the first, in another chunk
-ALONE = ["t5-tiny", "bart-tiny", "structbert-tiny", "gpt-tiny", "elmo-tiny", "roberta-tiny"]
-CASES = [*ALONE, "xlnet-tiny", "transformer-xl-tiny", "gpt-tiny on a mixture", "bart-tiny on a mixture", "translation"]
+ALONE = ["t5-tiny", "bart-tiny", "structbert-tiny", "gpt-tiny", "elmo-tiny", "roberta-tiny", "prefix-lm-tiny"]
+MIXED = ["gpt-tiny on a mixture", "bart-tiny on a mixture", "prefix-lm-tiny on a mixture"]
+CASES = [*ALONE, "xlnet-tiny", "transformer-xl-tiny", *MIXED, "translation"]
 
 
 def parts_for(name, workers, corpus, mixture, parallel_corpus):
@@ -39,7 +40,7 @@ def rows_of(batch, directions):
     real = torch.ones_like(batch.ids) if batch.real is None else batch.real.long()
     own["segments"] = torch.zeros_like(batch.ids) if batch.segments is None else batch.segments
     own["documents"] = real if batch.documents is None else batch.documents
-    names = ("ids", "segments", "documents", "backwards", "positions", "visible")
+    names = ("ids", "segments", "documents", "backwards", "prefix", "positions", "visible")
     slots = directions * (batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1])
     found = []
     for row in range(len(batch.ids)):

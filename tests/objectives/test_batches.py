@@ -17,7 +17,7 @@ def batches(corpus, name="bert-tiny", seed=0, **changes):
 def tensors(batch):
     """All tensors of a batch by their names, None for those that it lacks."""
     return {
-        **{name: getattr(batch, name) for name in ("ids", "segments", "real", "documents", "backwards")},
+        **{name: getattr(batch, name) for name in ("ids", "segments", "real", "documents", "backwards", "prefix")},
         "source": batch.source and batch.source.ids,
         "source's real": batch.source and batch.source.real,
         "positions": batch.queries and batch.queries.positions,

@@ -9,6 +9,7 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.corpus.draws import Draws
+from bakeoff.errors import UserError
 from bakeoff.objectives.target_choice import TargetChoice
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -168,3 +169,107 @@ def test_a_model_is_told_which_rows_read_backwards(corpus, in_turn):
         row = part.targets["permutation"][0] // part.queries.visible.shape[1]
         torch.testing.assert_close(found[0][row == 0], found[1][row == 0])
         assert (found[0] - found[1])[row == 1].abs().max() > 1e-4
+
+
+def dae(corpus, **changes):
+    """XLNet's rows with BERT's masks: a model whose hidden states depend much on what it sees, and its batches."""
+    sizes = {"input.reuse": REUSE, "input.length": LENGTH, "model.encoder.block.mixer.memory": 2 * REUSE}
+    recipe = without_dropout(shrink("xlnet-dae-tiny", **sizes, **changes))
+    torch.manual_seed(0)
+    module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
+    for parameter in module.parameters():
+        torch.nn.init.normal_(parameter, std=0.2)
+    return module, make_batches(recipe, module, corpus, seed=0)
+
+
+def sources_of(batches, step):
+    """(B, T) places in the text of the rows of a step."""
+    indices, epochs = batches.lanes.examples_of(step, 1)
+    return batches.format.examples(indices, Draws(batches.seed, epochs, indices)).sources
+
+
+@pytest.mark.parametrize("kind", ["mlm", "word_structure"])
+@torch.no_grad()
+def test_no_state_that_is_remembered_knows_a_token_that_is_predicted_later(kind, corpus):
+    """What was read of a target in the rows before, where nothing hid it, is another token, and nothing moves.
+
+    B may come from a place that has been read, as any text may be of something read before, and is left out.
+    """
+    module, batches = dae(corpus, objective=[{"kind": kind}])
+    steps, seen_before = 4, 0
+    for last in (steps - 1, steps + 8):
+        parts = [batches.step(step)[0] for step in range(last - steps + 1, last + 1)]
+        rows, _ = parts[-1].targets[kind]
+        row, place = rows // LENGTH, rows % LENGTH
+        inside = parts[-1].segments[row, place] == 0
+        sources = sources_of(batches, last)
+        changed = [part.ids.clone() for part in parts]
+        for step, ids in enumerate(changed[:-1], start=last - steps + 1):
+            before = sources_of(batches, step)
+            for lane in range(len(ids)):
+                own = sources[lane, place[inside & (row == lane)]]
+                there = torch.from_numpy(np.isin(before[lane], own))
+                ids[lane, there] = (ids[lane, there] + 1) % corpus.tokenizer.size
+                seen_before += int(there.sum())
+        found = []
+        for given in ([part.ids for part in parts], changed):
+            state = module.model.start(len(parts[0].ids))
+            for part, ids in zip(parts, given, strict=True):
+                gathered, state = module.gather_on(replace(part, ids=ids), state)
+            found.append(gathered[kind][0][inside])
+        assert torch.equal(*found)
+        assert len(found[0]) > 8
+    assert seen_before > 20
+
+
+@torch.no_grad()
+def test_what_is_remembered_does_not_depend_on_the_second_part(corpus):
+    module, batches = dae(corpus)
+    (part,) = batches.step(0)
+    others = part.ids.clone()
+    others[:, REUSE:] = (others[:, REUSE:] + 1) % corpus.tokenizer.size
+    hidden, states = [], []
+    for ids in (part.ids, others):
+        own, state = module.model.extend(ids, module.model.start(len(ids)), part.segments, remembered=REUSE)
+        hidden.append(own)
+        states.append([memory for layer in state.layers for memory in layer if memory is not None])
+    assert torch.equal(hidden[0][:, :REUSE], hidden[1][:, :REUSE])
+    assert (hidden[0][:, REUSE:] - hidden[1][:, REUSE:]).abs().amax() > 1e-2
+    assert len(states[0]) == 2
+    assert all(torch.equal(one, other) for one, other in zip(*states, strict=True))
+    assert all(memory.shape[1] == REUSE for memory in states[0])
+    first = part.ids.clone()
+    first[:, 0] = (first[:, 0] + 1) % corpus.tokenizer.size  # which the second part does see
+    own, _ = module.model.extend(first, module.model.start(len(first)), part.segments, remembered=REUSE)
+    assert ((own - hidden[0]).abs().amax(-1) > 1e-6).all()
+
+
+def test_a_model_without_a_second_stream_has_nothing_for_it_to_start_from(corpus):
+    module, _ = dae(corpus)
+    assert module.model.query is None
+    with pytest.raises(UserError, match=r"not where model\.second_stream is false"):
+        shrink("xlnet-dae-tiny", objective=[{"kind": "permutation"}])
+    assert PretrainingModel(shrink("xlnet-tiny"), corpus.tokenizer.size).model.query is not None
+
+
+@pytest.mark.parametrize("kind", ["mlm", "word_structure"])
+def test_both_directions_are_masked_and_shuffled_alike(kind, corpus):
+    """Whole words, and runs that stand side by side in the text, whichever way they are read."""
+    options = {"rate": 0.3, "whole_word": True} if kind == "mlm" else {"rate": 0.2}
+    _, batches = dae(corpus, objective=[{"kind": kind, **options}])
+    counts = np.zeros(2)
+    for step in range(6):
+        (part,) = batches.step(step)
+        sources = sources_of(batches, step)
+        chosen = np.zeros(sources.shape, bool)
+        chosen.ravel()[part.targets[kind][0].numpy()] = True
+        counts += [chosen[part.backwards.numpy() == turned].sum() for turned in (False, True)]
+        if kind == "word_structure":
+            runs = sources[chosen].reshape(-1, 3)
+            assert (np.abs(np.diff(runs)) == 1).all()
+            continue
+        for own, text, turned in zip(chosen, sources, part.backwards, strict=True):
+            for here, before in ((p, p + 1 if turned else p - 1) for p in range(1, LENGTH - 1)):
+                if text[here] == text[before] + 1 > 0 and not corpus.train.starts_word(text[here : here + 1])[0]:
+                    assert own[here] == own[before]
+    assert abs(counts[0] - counts[1]) < 0.2 * counts.sum()

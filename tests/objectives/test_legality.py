@@ -96,9 +96,9 @@ def recipe(family, block, kind):
 
 
 def traits(family, block):
-    return {family, "segment_pair", "blocks"} | (
-        set() if "relative_attention" in block else {"mixers without a second stream"}
-    )
+    able = set() if "relative_attention" in block else {"mixers without a second stream"}
+    blind = set() if "attention" in block else {"mixers that do not attend"}
+    return {family, "segment_pair", "blocks"} | able | blind
 
 
 def legal(family, block, kind):

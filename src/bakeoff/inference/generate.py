@@ -25,14 +25,15 @@ def generate(
 ) -> list[str]:
     """Let a run go on with texts, or write the target for them.
 
-    A model trained with clm continues each prompt. One trained with span_corruption, denoising, deshuffling or
-    prefix_lm reads it as its source, in which [MASK] stands for what is missing: the first then writes what belongs at
-    each mark, as "[1] ... [2] ...", the next two the whole text, the last what follows. One trained with translation
-    reads it as a source, as `prepare` would, and writes its translation; that of an empty text is empty.
+    A model trained with clm or prefix_clm continues each prompt. One trained with span_corruption, denoising,
+    deshuffling or prefix_lm reads it as its source, in which [MASK] stands for what is missing: the first then writes
+    what belongs at each mark, as "[1] ... [2] ...", the next two the whole text, the last what follows. One trained
+    with translation reads it as a source, as `prepare` would, and writes its translation; that of an empty text is
+    empty.
 
     Args:
         run: a finished run of a causal or a sequence-to-sequence model.
-        prompts: the texts; for clm they may be empty.
+        prompts: the texts; for clm and prefix_clm they may be empty.
         config: how tokens are chosen.
         device: auto, cpu, cuda or mps.
 

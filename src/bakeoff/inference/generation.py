@@ -83,7 +83,30 @@ class Generator:
                 self._search(prompt, config, config.beams, None if sources is None else sources[row])
                 for row, prompt in enumerate(prompts)
             ]
-        drawn = [torch.Generator().manual_seed(config.seed * 1_000_003 + row) for row in range(len(prompts))]
+        written: list[list[int]] = [[] for _ in prompts]
+        for rows in self._read_together(prompts):
+            own = [prompts[row] for row in rows]
+            given = None if sources is None else [sources[row] for row in rows]
+            for row, ids in zip(rows, self._sample(own, config, given, rows), strict=True):
+                written[row] = ids
+        return written
+
+    def _read_together(self, prompts: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The rows that go on together: all; of prefixes, which are read in one go, those of one length."""
+        if not self.module.reads_prefix:
+            return [list(range(len(prompts)))]
+        lengths = sorted({len(prompt) for prompt in prompts})
+        return [[row for row, prompt in enumerate(prompts) if len(prompt) == length] for length in lengths]
+
+    def _sample(
+        self,
+        prompts: Sequence[Sequence[int]],
+        config: GenerationConfig,
+        sources: Sequence[Sequence[int]] | None,
+        numbers: Sequence[int],
+    ) -> list[list[int]]:
+        """What follows each prompt, each with random numbers of its own, which its number gives."""
+        drawn = [torch.Generator().manual_seed(config.seed * 1_000_003 + number) for number in numbers]
 
         def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
             if config.temperature == 0 or config.beams == 1:
@@ -110,8 +133,10 @@ class Generator:
         shortest = min(map(len, known))
         state = self.model.start(len(known), self._source(sources))
         chunk = self._ids([row[:shortest] for row in known])
+        prefix = self._prefix(chunk)
         while True:
-            hidden, state = self.model.extend(chunk, state)
+            hidden, state = self.model.extend(chunk, state, prefix=prefix)
+            prefix = None
             wanted = [state.tokens >= len(row) and not ended for row, ended in zip(known, done, strict=True)]
             following = choose(self.scores(hidden[:, -1]), wanted).tolist()
             for row, token in enumerate(following):
@@ -131,7 +156,8 @@ class Generator:
     ) -> list[int]:
         """Beam search with the length penalty of Wu et al. 2016 (arXiv:1609.08144, equation 14)."""
         state = self.model.start(1, self._source(None if source is None else [source]))
-        hidden, state = self.model.extend(self._ids([prompt]), state)
+        ids = self._ids([prompt])
+        hidden, state = self.model.extend(ids, state, prefix=self._prefix(ids))
         scores = self.scores(hidden[:, -1])
         written: list[list[int]] = [[]]
         totals = torch.zeros(1, dtype=torch.float64, device=scores.device)
@@ -183,6 +209,10 @@ class Generator:
         ids = self._ids([[*row, *[0] * (longest - len(row))] for row in sources])
         return Source(ids, None if bool(real.all()) else real.to(ids.device))
 
+    def _prefix(self, ids: Tensor) -> Tensor | None:
+        """(B,) that all of (B, T) prompts are seen from both sides, where pre-training has shown the model prefixes."""
+        return torch.full_like(ids[:, 0], ids.shape[1]) if self.module.reads_prefix else None
+
     def _ids(self, rows: Sequence[Sequence[int]]) -> Tensor:
         return torch.tensor(rows, dtype=torch.int64, device=self.table.device)
 
@@ -211,6 +241,6 @@ def next_token_head(module: PretrainingModel) -> Head:
     if module.writing is None:
         raise UserError(
             f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
-            "span_corruption, denoising, deshuffling, prefix_lm or translation"
+            "prefix_clm, span_corruption, denoising, deshuffling, prefix_lm or translation"
         )
     return next(objective.head for objective in module.objectives if objective.name == module.writing)

@@ -22,7 +22,8 @@ class Line(Config):
 
     name: str
     """input; A and B where there are segments, and before them reused, which the next row remembers; document 1, 2, ...
-    where there are several; context, or context 1, 2, ..., for what is only read; source and target of a
+    where there are several; context, or context 1, 2, ..., for what is only read; prefix, or prefix 1, 2, ..., for
+    what is seen from both sides; source and target of a
     sequence-to-sequence model, the target being what its decoder reads and, at the end, has to write last."""
     pieces: list[Piece]
     """The text, in order."""
@@ -90,6 +91,8 @@ class RowReader:
             targets[objective.name] = len(labels)
             if config.row_marks != "ends":
                 context = int(slots[0]) // self.recipe.model.directions if len(slots) else tokens
+                if batch.prefix is not None:
+                    context = int(batch.prefix[index])
                 following += self._following(objective.name, slots, labels, ids[:tokens])
             else:
                 marks |= _marks(objective, batch, index, slots, labels)
@@ -152,7 +155,7 @@ class RowReader:
     def _parts(
         self, documents: NDArray[np.int64], segments: NDArray[np.int64] | None, context: int
     ) -> Iterator[tuple[str, int, int]]:
-        """Names, starts and ends of the texts that a row's tokens are made of; `context` tokens are only read."""
+        """Names, starts and ends of the texts that a row's tokens are made of; the first are no targets."""
         owners = documents if segments is None else np.minimum(segments, 1)  # [CLS], where it is last, goes with B
         several = owners[0] != owners[-1]
         inside = np.flatnonzero(owners[1:] != owners[:-1]) + 1
@@ -162,7 +165,8 @@ class RowReader:
             if segments is not None:
                 yield "reused" if start < context else "B" if owners[start] else "A", start, stop
                 continue
-            name = "context" if start < context else "document" if several else whole
+            first = "prefix" if self.recipe.reads_prefix else "context"
+            name = first if start < context else "document" if several else whole
             yield f"{name} {documents[start]}" if several else name, start, stop
 
 

@@ -28,6 +28,7 @@ MEANINGS = {
     "shuffled": "x y z are read in another order, and predicted in their own; {=x y z} is the same by chance",
     "ordered": "x is predicted second, from all that has no number and from number 1",
     "next": "x comes next; it is predicted from all before it, as is every token behind the first",
+    "prefix_clm": "x comes next; it is predicted from all before it, as is every token behind the prefix",
     "bilm": "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
     "every token is predicted from all behind it",
 }
@@ -112,6 +113,8 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
     if any(line.name.startswith("context") for row in found.rows for line in row.lines):
         samples.append((Text("context", "dim"), "is read, and not predicted once more"))
+    if any(line.name.startswith("prefix") for row in found.rows for line in row.lines):
+        samples.append((Text("prefix", "dim"), "is seen from both sides, and not predicted"))
     if found.source is not None:
         samples.append((Text("source", "dim"), found.source))
     if any(line.name == "reused" for row in found.rows for line in row.lines):

@@ -23,5 +23,7 @@ class Queries(NamedTuple):
     """(B, T + N, T) True where a row, a token's or a query's, may see a token; tokens see themselves in any case."""
 
 
-Inputs = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Source | None, Queries | None, Tensor | None]
+Inputs = tuple[
+    Tensor, Tensor | None, Tensor | None, Tensor | None, Source | None, Queries | None, Tensor | None, Tensor | None
+]
 """The arguments of a model's `forward`, in its order."""

@@ -40,6 +40,9 @@ class ModelConfig(Config):
     """Epsilon of the norms."""
     bias: bool = True
     """Linear maps of the layers have biases; T5's do not."""
+    second_stream: bool = True
+    """An encoder whose mixers can attend over two streams has what the second one starts from; false where nothing is
+    predicted through it."""
     scaled_residuals: bool = False
     """The last map of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
 
@@ -85,7 +88,13 @@ class ModelConfig(Config):
     def two_streams(self) -> bool:
         """Every mixer can attend over a second stream of queries, which do not see the tokens at their positions."""
         mixers = [block.mixer_config for block in self.stack.distinct()]
-        return all(getattr(mixer, "two_streams", False) for mixer in mixers) and self.decoder is None
+        able = all(getattr(mixer, "two_streams", False) for mixer in mixers)
+        return able and self.second_stream and self.decoder is None
+
+    @property
+    def attends(self) -> bool:
+        """Every mixer of the last stack attends, so that it sees whatever it is shown."""
+        return all(getattr(block.mixer_config, "attends", False) for block in self.stack.distinct())
 
     @property
     def table_width(self) -> int:
@@ -179,6 +188,7 @@ class Model(nn.Module):
         source: Source | None = None,
         queries: Queries | None = None,
         backwards: Tensor | None = None,
+        prefix: Tensor | None = None,
     ) -> Tensor:
         """Hidden states of the last layer.
 
@@ -192,13 +202,15 @@ class Model(nn.Module):
             queries: N rows of the second stream, for models whose mixers have two.
             backwards: (B,) True for rows that are a text from its end to its beginning; None: none is. For
                 `relative_attention`, whose distances are those of the text.
+            prefix: (B,) how many tokens at the beginning of each row are seen by all tokens of it, as far as those of
+                its document; None: none. For causal models whose mixers attend.
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
             meaningless.
         """
-        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards)
+        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards, prefix)
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
@@ -214,11 +226,12 @@ class Model(nn.Module):
         source: Source | None = None,
         queries: Queries | None = None,
         backwards: Tensor | None = None,
+        prefix: Tensor | None = None,
     ) -> tuple[Tensor, Context]:
         """What comes into the last stack, from the arguments of `forward`."""
         encoded, source_mask = (None, None) if source is None else self.encode(source)
         x = self._embed(ids, segments, 0)
-        context = self._context(segments, real, documents)
+        context = self._context(segments, real, documents, None if prefix is None else _inside(ids, prefix))
         context = context._replace(source=encoded, source_mask=source_mask, backwards=backwards)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
@@ -232,12 +245,14 @@ class Model(nn.Module):
         turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
         return x.flip(1), self._context(*turned)
 
-    def _context(self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None) -> Context:
-        """What the layers are told of (B, T) rows."""
+    def _context(
+        self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None, shown: Tensor | None = None
+    ) -> Context:
+        """What the layers are told of (B, T) rows, whose `shown` tokens are seen by those before them, too."""
         return Context(
             real=real if documents is None else None,
             documents=documents,
-            attention_mask=self._mask(real, documents, causal=self.decoder is not None),
+            attention_mask=self._mask(real, documents, causal=self.decoder is not None, shown=shown),
             segments=segments,
         )
 
@@ -290,6 +305,7 @@ class Model(nn.Module):
         remembered: int | None = None,
         banded: bool = True,
         backwards: Tensor | None = None,
+        prefix: Tensor | None = None,
     ) -> tuple[Tensor, ModelState]:
         """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
 
@@ -298,10 +314,13 @@ class Model(nn.Module):
             state: what `start` or the last call gave; it stays as it is.
             segments: (B, T) segment ids; None is segment 0 everywhere.
             queries: N rows of the second stream, for models whose mixers have two.
-            remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`.
+            remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`. In an
+                encoder they do not see the others, which are read once more.
             banded: each token sees as many before it as the memory holds; else, as in training, the whole memory and
                 all of the chunk before it. For causal `relative_attention`.
             backwards: (B,) True for rows that are a text from its end to its beginning, as in `forward`.
+            prefix: (B,) how many tokens at the beginning of each row are seen by all, as in `forward`; they have to be
+                in a text's first chunk.
 
         Returns:
             (B, T, D) their hidden states, of a causal model the same in any chunks if banded, or (B, T + N, D) with a
@@ -309,6 +328,7 @@ class Model(nn.Module):
         """
         x = self._embed(ids, segments, state.tokens)
         context = Context(
+            attention_mask=self._mask_of_chunk(ids, state, remembered, prefix),
             start=state.tokens,
             source=state.source,
             source_mask=state.source_mask,
@@ -328,29 +348,52 @@ class Model(nn.Module):
             return self.target_embedding(ids, segments, start, self.embedding.table)
         return self.embedding(ids, segments, start)
 
-    def _mask(self, real: Tensor | None, documents: Tensor | None, causal: bool) -> Tensor | None:
-        """(B, 1, T or 1, T), or None. Padding always has a key to attend to, so that no softmax is over nothing."""
+    def _mask_of_chunk(
+        self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None
+    ) -> Tensor | None:
+        """(B or 1, 1, T, T) which tokens of a chunk see which, or None."""
+        length = ids.shape[1]
+        if prefix is not None:
+            assert state.tokens == 0, "a prefix is read in one go"
+            return self._mask(None, None, causal=True, shown=_inside(ids, prefix))
+        if self.decoder is not None or remembered is None or remembered >= length:
+            return None
+        # What a state is made of is not to know the tokens that the next chunk begins with, where they are predicted.
+        read = torch.arange(length, device=ids.device) < remembered
+        return (read | ~read[:, None])[None, None]
+
+    def _mask(
+        self, real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
+    ) -> Tensor | None:
+        """(B, 1, T or 1, T), or None. Padding always has a key to attend to, so that no softmax is over nothing.
+
+        In a causal model (B, T) `shown` tokens are seen by those before them, too.
+        """
         if not self._attends:
             return None
         if documents is not None:
             mask = documents[:, :, None] == documents[:, None, :]
         elif real is not None:
             mask = _keys(real)
+        elif shown is not None:
+            mask = torch.ones_like(shown[:, None])
         else:
             return None
         if causal:
             length = mask.shape[-1]
             square = torch.ones(length, length, dtype=torch.bool, device=mask.device)
-            mask = (mask & square.tril()) | torch.eye(length, dtype=torch.bool, device=mask.device)
+            seen = square.tril() if shown is None else square.tril() | shown[:, None]
+            mask = (mask & seen) | torch.eye(length, dtype=torch.bool, device=mask.device)
         return mask[:, None]
 
-    def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0) -> int:
+    def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0, ahead: float = 0.0) -> int:
         """Floating-point operations of a row's forward pass.
 
         Args:
             length: its tokens.
             source_length: those of its source, where the model has an encoder and a decoder.
             queries: rows of a second stream, on average.
+            ahead: pairs of tokens of which the first sees the second within a prefix, on average.
         """
         embedding = self.target_embedding or self.embedding
         layers = self.config.directions * self.stack.flops_per_token(length, source_length)
@@ -358,6 +401,7 @@ class Model(nn.Module):
         if self.encoder is not None and self.decoder is not None:
             once = self.embedding.flops_per_token(source_length) + self.decoder.flops_per_source_token()
             total += source_length * (once + self.encoder.flops_per_token(source_length))
+        total += round(ahead * self.stack.flops_per_pair()) if ahead else 0
         return total + (round(queries * self.stack.flops_per_query(length)) if queries else 0)
 
     def reach(self) -> tuple[float, float]:
@@ -369,3 +413,8 @@ class Model(nn.Module):
 def _keys(real: Tensor) -> Tensor:
     """(B, 1, T) True for what may be attended to: tokens, and in a row without any the padding."""
     return (real | ~real.any(-1, keepdim=True))[:, None]
+
+
+def _inside(ids: Tensor, prefix: Tensor) -> Tensor:
+    """(B, T) True for the first (B,) tokens of each row."""
+    return torch.arange(ids.shape[1], device=ids.device) < prefix[:, None]

@@ -49,6 +49,10 @@ class Part(nn.Module):
         """The same of one row of a second stream, of which no keys and values are made."""
         return self.flops_per_token(length)
 
+    def flops_per_pair(self) -> int:
+        """Floating-point operations of one token's seeing one more, for parts that attend."""
+        return 0
+
     def flops_per_source_token(self) -> int:
         """Floating-point operations on one token of the source, for parts that attend to one."""
         return 0
@@ -87,6 +91,10 @@ class Wrapper(Part):
     def flops_per_query(self, length: int) -> int:
         """The function's."""
         return self.function.flops_per_query(length)
+
+    def flops_per_pair(self) -> int:
+        """The function's."""
+        return self.function.flops_per_pair()
 
     def flops_per_source_token(self) -> int:
         """The function's."""

@@ -21,7 +21,7 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.table = nn.Embedding(config.buckets, config.heads)
         self.farthest = config.distance
-        self.causal = causal
+        self.one_sided = causal and not config.two_sided
 
     def forward(self, start: int, length: int) -> Tensor:
         """(1, H, T, S) for T queries from position `start` on, and the S = start + T keys up to the last of them."""
@@ -33,7 +33,7 @@ class RelativeBias(nn.Module):
     def bucket(self, distance: Tensor) -> Tensor:
         """The bucket of each distance, negative to the left."""
         buckets = self.table.num_embeddings
-        if self.causal:
+        if self.one_sided:
             offset, distance = torch.zeros_like(distance), (-distance).clamp(min=0)
         else:
             buckets //= 2
@@ -52,6 +52,8 @@ def relative_bias(mixers: Sequence[object], causal: bool) -> RelativeBias | None
     biased = [mixer for mixer in mixers if isinstance(mixer, AttentionConfig) and mixer.positions == "t5"]
     if not biased:
         return None
-    if len({(mixer.heads, mixer.buckets, mixer.distance) for mixer in biased}) > 1:
-        raise UserError("mixer.positions: layers with t5 share one bias; give them the same heads, buckets, distance")
+    if len({(mixer.heads, mixer.buckets, mixer.distance, mixer.two_sided) for mixer in biased}) > 1:
+        raise UserError(
+            "mixer.positions: layers with t5 share one bias; give them the same heads, buckets, distance and two_sided"
+        )
     return RelativeBias(biased[0], causal)

@@ -191,6 +191,12 @@ class Stack(nn.Module):
             for name, index in applied
         )
 
+    def flops_per_pair(self) -> int:
+        """Floating-point operations of one token's seeing one more token of its row."""
+        return sum(
+            self.parts_named(name)[index].flops_per_pair() for applied in self.index_map for name, index in applied
+        )
+
     def flops_per_source_token(self) -> int:
         """Floating-point operations of the keys and values that the layers make of one token of the source."""
         cross = self.parts_named("cross")

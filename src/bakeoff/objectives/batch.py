@@ -33,6 +33,8 @@ class Batch:
     """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
     backwards: Tensor | None = None
     """(B,) True for rows that read the text from its end; None: none does."""
+    prefix: Tensor | None = None
+    """(B,) how many tokens at the beginning of each row are seen by all of it; None: none."""
     follows: Tensor | None = None
     """(B,) True where the second segment goes on with the first, where formats draw that and nothing predicts it: to be
     looked at, no model reads it."""
@@ -43,7 +45,8 @@ class Batch:
     @property
     def inputs(self) -> Inputs:
         """What a model's `forward` takes, in its order."""
-        return self.ids, self.segments, self.real, self.documents, self.source, self.queries, self.backwards
+        rows = self.ids, self.segments, self.real, self.documents
+        return *rows, self.source, self.queries, self.backwards, self.prefix
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""
@@ -65,6 +68,7 @@ class Batch:
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
             self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
             move(self.backwards),
+            move(self.prefix),
             self.follows,
             self.advance,
         )
@@ -114,6 +118,7 @@ def join(batches: Sequence[Batch], directions: int, pad: int) -> Batch:
         tokens=sum(batch.tokens for batch in batches),
         source=_joined_sources([batch.source for batch in batches], pad),
         queries=_joined_queries(batches, length, stream) if stream else None,
+        prefix=_joined_prefixes([batch.prefix for batch in batches]),
     )
 
 
@@ -134,6 +139,12 @@ def _joined_sources(sources: Sequence[Source | None], pad: int) -> Source | None
     every = [torch.ones_like(source.ids, dtype=torch.bool) if source.real is None else source.real for source in given]
     real = torch.cat([F.pad(each, (0, length - each.shape[1])) for each in every])
     return Source(ids, None if bool(real.all()) else real)
+
+
+def _joined_prefixes(prefixes: Sequence[Tensor | None]) -> Tensor | None:
+    given = [prefix for prefix in prefixes if prefix is not None]
+    assert len(given) in (0, len(prefixes)), "batches of the same objectives"
+    return torch.cat(given) if given else None
 
 
 def _joined_queries(batches: Sequence[Batch], length: int, stream: int) -> Queries:

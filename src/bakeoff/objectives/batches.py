@@ -213,6 +213,7 @@ class Batches:
                 own = examples.query_positions[begin:end], examples.visible[begin:end]
                 queries = Queries(*(torch.from_numpy(part) for part in own))
             backwards = None if examples.backwards is None else torch.from_numpy(examples.backwards[begin:end])
+            prefix = None if examples.prefix is None else torch.from_numpy(examples.prefix[begin:end])
             follows = None if examples.follows is None else torch.from_numpy(examples.follows[begin:end])
             within = {}
             for name, target in targets.items():
@@ -233,6 +234,7 @@ class Batches:
                     source=source,
                     queries=queries,
                     backwards=backwards,
+                    prefix=prefix,
                     follows=follows,
                     advance=self.format.advance,
                 )

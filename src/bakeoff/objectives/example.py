@@ -36,6 +36,8 @@ class Examples:
     """(N, T + P, T) True where a token's or a query's row may see a token."""
     relation: NDArray[np.int64] | None = None
     """(N,) label of how the second segment relates to the first, where an objective asked for it."""
+    prefix: NDArray[np.int64] | None = None
+    """(N,) how many tokens at the beginning of each row are seen by all, where an objective has asked for it."""
     context: NDArray[np.int64] | None = None
     """(N,) how many tokens at the beginning are there to be read, and no targets; None: none."""
     reuse: int = 0

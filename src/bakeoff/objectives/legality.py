@@ -10,6 +10,8 @@ TRAITS = (
     "decoder",
     "decoder with directions: 2",
     "encoder and decoder",
+    "mixers that do not attend",
+    "t5 positions of one side",
     "mixers without a second stream",
     "absolute positions",
     "blocks",
@@ -36,8 +38,12 @@ def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
         family = "decoder with directions: 2"
     else:
         family = "decoder" if model.causal else "encoder"
+    mixers = [block.mixer_config for block in model.stack.distinct()]
+    tables = [mixer for mixer in mixers if getattr(mixer, "positions", "none") == "t5"]
     has = {
         family: True,
+        "mixers that do not attend": not model.attends,
+        "t5 positions of one side": not all(getattr(mixer, "two_sided", False) for mixer in tables),
         "mixers without a second stream": not model.two_streams,
         "absolute positions": model.embedding.positions != "none",
         rows.model_dump()["format"]: True,
@@ -64,7 +70,7 @@ def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
             "model.embedding.positions to none"
         )
     mixers = [block.mixer_config for block in model.stack.distinct()]
-    if model.encoder is not None and not model.two_streams:
+    if model.encoder is not None and not all(hasattr(mixer, "memory") for mixer in mixers):
         return "input: recurrent rows need an encoder that remembers; its mixers can only be relative_attention"
     endless = [mixer for mixer in mixers if getattr(mixer, "attends", False) and getattr(mixer, "memory", None) is None]
     if endless or any(getattr(mixer, "kind", "") == "average" for mixer in mixers):
@@ -75,13 +81,6 @@ def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
     if rows.start_last and 0 < model.embedding.segments < 3:
         return "input: [CLS] has a third segment of its own in these rows; set model.embedding.segments to 0, or to 3"
     return None
-
-
-def _changes_the_text(kind: str) -> dict[str, str]:
-    return {
-        "continued_pair": f"{kind} would predict what the states that are remembered have seen; use permutation, or "
-        "another input.format"
-    }
 
 
 def _starts_anew(kind: str) -> dict[str, str]:
@@ -143,12 +142,12 @@ def _translates(kind: str) -> dict[str, str]:
 
 
 REFUSALS: Mapping[str, Mapping[str, str]] = {
-    "mlm": _sees_both_sides("mlm") | _changes_the_text("mlm"),
-    "word_structure": _sees_both_sides("word_structure") | _changes_the_text("word_structure"),
+    "mlm": _sees_both_sides("mlm"),
+    "word_structure": _sees_both_sides("word_structure"),
     "permutation": _sees_both_sides("permutation")
     | {
         "mixers without a second stream": "permutation needs mixers that attend over two streams: "
-        "relative_attention can, no other",
+        "relative_attention can, no other, and not where model.second_stream is false",
         "absolute positions": "permutation has queries, to which the embedding would add no position; set "
         "positions to none",
     },
@@ -162,6 +161,19 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "encoder and decoder": f"clm leaves the encoder without anything to read; use one of {WRITING}",
         **_reads_running_text("clm"),
     },
+    "prefix_clm": {
+        "encoder": "prefix_clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
+        "decoder with directions: 2": "prefix_clm reads in one direction, and the model has 'directions: 2'; use bilm, "
+        "or set it to 1",
+        "encoder and decoder": "prefix_clm leaves the encoder without anything to read; use prefix_lm",
+        "mixers that do not attend": "prefix_clm shows tokens of a prefix what is ahead of them: attention and "
+        "relative_attention can look there, no other mixer",
+        "t5 positions of one side": "prefix_clm shows tokens what is ahead of them, where this decoder's t5 positions "
+        "tell no distances; set two_sided of its mixers to true",
+        **_reads_running_text("prefix_clm"),
+        **_predicts_all("prefix_clm"),
+        **_starts_anew("prefix_clm"),
+    },
     "bilm": {
         **dict.fromkeys(
             ("encoder", "decoder", "encoder and decoder"),
@@ -174,7 +186,10 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
     "span_corruption": _writes_for_a_source("span_corruption"),
     "denoising": _writes_for_a_source("denoising"),
     "deshuffling": _writes_for_a_source("deshuffling"),
-    "prefix_lm": _writes_for_a_source("prefix_lm"),
+    "prefix_lm": _writes_for_a_source("prefix_lm")
+    | {
+        "decoder": "prefix_lm has a source and a target; give the model both 'encoder' and 'decoder', or use prefix_clm"
+    },
     "translation": _translates("translation"),
 }
 """For each objective the traits that rule it out, with the reason."""

@@ -76,7 +76,7 @@ class MaskedLanguageModel:
         """Hide tokens of the examples in place; the labels are the originals."""
         if self.config.versions is not None:
             draws = draws.static(self.config.versions)
-        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws)
+        chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws, examples.backwards)
         examples.take(chosen)
         rows = np.flatnonzero(chosen)
         labels = examples.ids.ravel()[rows]

@@ -85,6 +85,8 @@ class ObjectiveConfig(Config):
     """A model that has learnt the objective can go on with a text, or write one for a source."""
     scoring: ClassVar[Scoring | None] = None
     """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
+    reads_prefix: ClassVar[bool] = False
+    """The beginning of a row, which is not predicted, is seen from both sides by a model that is causal behind it."""
     moves: ClassVar[bool] = False
     """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None
@@ -125,6 +127,15 @@ def row_lengths(objectives: Sequence[Objective], length: int) -> tuple[int, int]
     """Tokens of the source, 0 where there is none, and of the row that the model reads of `length` tokens of text."""
     rewriting = next((each for each in objectives if isinstance(each, Rewriting)), None)
     return (0, length) if rewriting is None else rewriting.lengths(length)
+
+
+@runtime_checkable
+class Prefixed(Protocol):
+    """An objective that has the tokens at the beginning of a row seen from both sides."""
+
+    def pairs_ahead(self, length: int) -> float:
+        """Expected number of pairs of tokens of a row of which the first sees the second, for counting FLOPs."""
+        ...
 
 
 @runtime_checkable

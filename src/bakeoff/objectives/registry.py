@@ -15,6 +15,7 @@ from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentence
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.parallel import ParallelConfig
 from bakeoff.objectives.permutation import PermutationConfig
+from bakeoff.objectives.prefix_clm import PrefixCausalLanguageModelConfig
 from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
@@ -34,6 +35,7 @@ InputConfig = Annotated[
 AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
     | CausalLanguageModelConfig
+    | PrefixCausalLanguageModelConfig
     | BidirectionalLanguageModelConfig
     | NextSentenceConfig
     | SentenceOrderConfig

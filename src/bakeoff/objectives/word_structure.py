@@ -58,7 +58,7 @@ class WordStructure:
         All six orders are equally likely, so that a sixth of the runs stay as they are.
         """
         sources = free_sources(examples, tokenizer)
-        starts = self.choose(sources, draws)
+        starts = self.choose(sources, draws, examples.backwards)
         row, place = np.nonzero(starts)
         places = place[:, None] + np.arange(RUN)  # (n, 3)
         order = ORDERS[(draws.uniform("run order", sources.shape[1])[row, place] * len(ORDERS)).astype(np.int64)]
@@ -69,8 +69,12 @@ class WordStructure:
         examples.take(shuffled)
         return Targets((row[:, None] * sources.shape[1] + places).ravel(), original.ravel())
 
-    def choose(self, sources: NDArray[np.int64], draws: Draws) -> NDArray[np.bool_]:
+    def choose(
+        self, sources: NDArray[np.int64], draws: Draws, backwards: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.bool_]:
         """(N, T) places in the text, -1 for tokens that are not free, to (N, T) True where a run begins.
+
+        In (N,) `backwards` rows tokens follow each other as they do from the text's end.
 
         A row's runs begin at places that leave the same remainder when divided by three, drawn for each row: so they
         do not overlap, and every run of the text is as likely as any other.
@@ -78,7 +82,8 @@ class WordStructure:
         length = sources.shape[1]
         free = sources >= 0
         wanted = np.rint(free.sum(1) * self.config.rate).astype(np.int64)
-        joined = free[:, 1:] & (sources[:, 1:] == sources[:, :-1] + 1)  # with the token before it
+        onwards = 1 if backwards is None else np.where(backwards, -1, 1)[:, None]
+        joined = free[:, 1:] & (sources[:, 1:] == sources[:, :-1] + onwards)  # with the token before it
         whole = np.zeros_like(free)
         whole[:, : length - 2] = joined[:, :-1] & joined[:, 1:] & free[:, : length - 2]
         phase = draws.integers("run phase", np.full(len(sources), RUN))

@@ -178,7 +178,8 @@ class Cell:
             module.eval()
             began = time.perf_counter()
             with torch.inference_mode(), autocast(self.device, self.precision):
-                hidden = module.model(batch.ids, batch.segments, batch.real, batch.documents, batch.source)
+                rows = batch.ids, batch.segments, batch.real, batch.documents
+                hidden = module.model(*rows, batch.source, prefix=batch.prefix)
             float(hidden[-1, -1, -1])
             return time.perf_counter() - began
 

@@ -151,6 +151,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
         source=Source(zeros(rows, source_length)) if source_length else None,
         queries=queries,
         backwards=zeros(rows) > 0 if recipe.input.directions == 2 else None,
+        prefix=zeros(rows) + length // 2 if recipe.reads_prefix else None,
         advance=length if recipe.input.continues else None,
     )
 

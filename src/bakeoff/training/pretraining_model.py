@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.objective import Objective, TwoStream, row_lengths
+from bakeoff.objectives.objective import Objective, Prefixed, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 
 
@@ -35,6 +35,8 @@ class PretrainingModel(nn.Module):
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
         self.writing = next((part.kind for part in recipe.objective if part.writes), None)
         """The objective that has taught the model its next token, if any."""
+        self.reads_prefix = recipe.reads_prefix
+        """What the model is given to go on with is seen from both sides."""
         self.row_lengths = row_lengths(self.objectives, recipe.input.length)
         """Tokens of a full row's source, 0 where there is none, and of the row itself."""
         self._row_width = recipe.model.stack.output_width
@@ -88,7 +90,8 @@ class PretrainingModel(nn.Module):
         trained = [objective for objective in self.objectives if objective.name not in idle]
         heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in trained)
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
-        row = self.model.row_flops(length, source_length, queries * length) + length * heads
+        ahead = sum(each.pairs_ahead(length) for each in trained if isinstance(each, Prefixed))
+        row = self.model.row_flops(length, source_length, queries * length, ahead) + length * heads
         return round(3 * row / (source_length + length))
 
 

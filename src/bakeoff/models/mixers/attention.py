@@ -1,10 +1,10 @@
 """Multi-head attention: of a text to itself, and of a decoder to its source."""
 
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, cast
+from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from bakeoff.config import Config
@@ -68,7 +68,16 @@ class AttentionConfig(HeadsConfig):
     """Rows of T5's table."""
     distance: int = Field(default=128, gt=1)
     """Distance from which on all are alike to T5's table."""
+    two_sided: bool = False
+    """T5's table tells distances behind a token from those before it in a decoder, too, for prefixes that are seen from
+    both sides."""
     attends: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _a_table_to_divide(self) -> Self:
+        if self.two_sided and self.positions != "t5":
+            raise ValueError(f"two_sided: it is about T5's table, and positions is {self.positions}; leave it out")
+        return self
 
     def build(self, place: Place) -> "Attention":
         """The mixer for one layer."""
@@ -128,7 +137,11 @@ class Attention(Part):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         attended = (length + 1) / 2 if self.causal else length
         maps = self.query_key_value.weight.numel() + self.output.weight.numel()
-        return round(2 * maps + 2 * attended * self.heads * sum(self.widths))
+        return round(2 * maps + attended * self.flops_per_pair())
+
+    def flops_per_pair(self) -> int:
+        """Floating-point operations of a score and of a sum."""
+        return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""

@@ -146,6 +146,10 @@ class RelativeAttention(Part):
         distances = memory + 2 * length - 1  # whose projection is made once a batch, and not counted
         return round(2 * maps + 2 * self.heads * (attended * sum(self.widths) + distances * self.widths.key))
 
+    def flops_per_pair(self) -> int:
+        """Floating-point operations of a score and of a sum."""
+        return 2 * self.heads * sum(self.widths)
+
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
         return float("inf"), 0 if self.causal else float("inf")

@@ -1,0 +1,55 @@
+"""Causal language modelling behind a prefix: the beginning of a row is seen from both sides, the rest is written."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.clm import LanguageModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head
+from bakeoff.objectives.objective import Targets
+
+
+class PrefixCausalLanguageModelConfig(LanguageModelConfig):
+    """The prefix LM of one stack (Raffel et al. 2020, arXiv:1910.10683, section 3.2.1).
+
+    The tokens of the prefix all see each other, those behind it see what comes before; only these are predicted.
+    """
+
+    kind: Literal["prefix_clm"] = "prefix_clm"
+    """The objective's name."""
+    writes: ClassVar[bool] = True
+    reads_prefix: ClassVar[bool] = True
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "PrefixCausalLanguageModel":
+        """The objective with a fresh head."""
+        return PrefixCausalLanguageModel(self._head(model, vocabulary))
+
+
+class PrefixCausalLanguageModel:
+    """Cuts rows in two, every place being equally likely; N examples, T length."""
+
+    name = "prefix_clm"
+
+    def __init__(self, head: Head) -> None:
+        self.head: Head = head
+        self.targets_per_token = 0.5
+
+    def pairs_ahead(self, length: int) -> float:
+        """How many pairs of tokens of which the first sees the second, behind it, a row has on average.
+
+        A prefix of n tokens has n (n - 1) / 2 of them; the mean over n = 1, ..., T is (T^2 - 1) / 6.
+        """
+        return (length**2 - 1) / 6
+
+    def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
+        """Give each row a prefix of one token at least; what follows its last token, and all behind, are the labels."""
+        assert examples.following is not None
+        real = examples.documents > 0
+        examples.prefix = 1 + draws.integers("prefix", real.sum(1))
+        rows = np.flatnonzero(real & (np.arange(real.shape[1]) >= examples.prefix[:, None] - 1))
+        return Targets(rows, examples.following.ravel()[rows])
