@@ -25,7 +25,17 @@ OF_TEXTS = (
 )
 """Options that mean nothing for pairs."""
 
-OF_PAIRS = ("source_field", "target_field", "separate_vocabularies", "longest_pair", "ratio")
+OF_PAIRS = (
+    "source_field",
+    "target_field",
+    "separate_vocabularies",
+    "longest_pair",
+    "ratio",
+    "validation_source",
+    "validation_target",
+    "test_source",
+    "test_target",
+)
 """Options that mean nothing for texts."""
 
 
@@ -82,7 +92,21 @@ def prepare(
     tokenizer_sample: Annotated[
         str, typer.Option(metavar="SIZE", help="Text to train the tokenizer on, e.g. 50MB.")
     ] = "50MB",
-    validation: Annotated[str, typer.Option(metavar="SHARE", help="Text to hold out, e.g. 1%.")] = "1%",
+    validation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SHARE|FILE", help="Share of the text to hold out, or files to hold out. Default: 1%."),
+    ] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(metavar="FILE", help="Files for the test part, which training never looks at.")
+    ] = None,
+    validation_source: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Of pairs, files to hold out: the sources.")
+    ] = None,
+    validation_target: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="And the targets.")] = None,
+    test_source: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="Of pairs, files for the test part: the sources.")
+    ] = None,
+    test_target: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="And the targets.")] = None,
     document_per_line: Annotated[bool, typer.Option(help="In .txt files each line is a document.")] = False,
     document_separator: Annotated[
         str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
@@ -119,7 +143,7 @@ def prepare(
 
     Example: bakeoff prepare --source train.de --target train.en --out corpora/de-en --recipe transformer-base-wmt
     """
-    held_out, sample = parse_share(validation), parse_size(tokenizer_sample)
+    held_out, sample = parse_validation(validation or ["1%"]), parse_size(tokenizer_sample)
     pairs = bool(source or target)
     if pairs == bool(texts):
         raise UserError("give either texts, or --source and --target")
@@ -128,6 +152,13 @@ def prepare(
         if given is not None and given.name != "DEFAULT":
             of, other = ("texts", "pairs") if pairs else ("pairs", "texts")
             raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {other}; leave it out")
+    if pairs and (test or not isinstance(held_out, float)):
+        raise UserError(
+            "--validation FILE and --test are for texts; of pairs give --validation-source and --validation-target, "
+            "--test-source and --test-target"
+        )
+    if validation and (validation_source or validation_target):
+        raise UserError("--validation SHARE and --validation-source exclude each other; give one of them")
     number = None if part is None else parse_part(part)
     if (part is not None) + merge + (ray is not None) > 1:
         raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
@@ -155,6 +186,10 @@ def prepare(
                 separate_vocabularies=separate_vocabularies,
                 longest_pair=longest_pair,
                 ratio=ratio,
+                validation_source=validation_source or [],
+                validation_target=validation_target or [],
+                test_source=test_source or [],
+                test_target=test_target or [],
                 **options,
             ),
             json,
@@ -165,6 +200,7 @@ def prepare(
 
     texts = texts or []
     options |= {
+        "test": test,
         "document_per_line": document_per_line,
         "document_separator": document_separator,
         "field": field,
@@ -199,6 +235,7 @@ def prepare(
             "tokens": f"{summary['tokens']:,}",
             "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
             f"{summary['held_out_unit']}",
+            **_test_row(summary, "documents"),
             "vocabulary": f"{summary['vocabulary']:,}",
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token",
             "skipped": _skips(summary),
@@ -220,11 +257,18 @@ def _show_pairs(corpus: "Corpus", json: bool) -> None:
             "pairs": f"{summary['documents']:,}",
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
             "held out": f"{summary['held_out_documents']:,} pairs, {summary['held_out_tokens']:,} tokens",
+            **_test_row(summary, "pairs"),
             "vocabulary": f"{summary['vocabulary']:,}" + (", the target's behind the source's" if separate else ""),
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token of the targets",
             "skipped": _skips(summary),
         }
     )
+
+
+def _test_row(summary: dict[str, Any], unit: str) -> dict[str, str]:
+    if summary["test_tokens"] is None:
+        return {}
+    return {"test": f"{summary['test_tokens']:,} tokens in {summary['test_documents']:,} {unit}"}
 
 
 def _skips(summary: dict[str, Any]) -> str:
@@ -245,15 +289,23 @@ def parse_part(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
-def parse_share(text: str) -> float:
-    """Read `1%` or `0.01`."""
+def parse_validation(texts: list[str]) -> float | list[str]:
+    """Read `1%` or `0.01`, or the names of files."""
+    shares = [share for share in map(_share, texts) if share is not None]
+    if not shares:
+        return texts
+    if len(texts) > 1:
+        raise UserError(f"--validation {', '.join(texts)}: give one share, or files alone")
+    if not 0 < shares[0] < 1:
+        raise UserError(f"--validation {texts[0]}: expected a share between 0 and 1, such as 1% or 0.01, or a file")
+    return shares[0]
+
+
+def _share(text: str) -> float | None:
     try:
-        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:
-        share = 0.0
-    if not 0 < share < 1:
-        raise UserError(f"--validation {text}: expected a share between 0 and 1, such as 1% or 0.01")
-    return share
+        return None
 
 
 def parse_size(text: str) -> int:

@@ -60,6 +60,14 @@ class Mixture:
         self.train = MixedText([part.train for part in parts], self.shares)
         self.validation = MixedText([part.validation for part in parts], self.shares)
 
+    def split(self, name: str) -> "MixedText":
+        """A part of all of them by its name: train, validation or test.
+
+        Raises:
+            UserError: one of them has no such part.
+        """
+        return MixedText([part.split(name) for part in self.parts], self.shares)
+
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of all of them."""

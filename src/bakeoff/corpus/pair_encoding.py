@@ -35,14 +35,14 @@ class EncodedPairs(NamedTuple):
 
 
 def encode_pairs(
-    tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter
+    tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter | None
 ) -> tuple[EncodedPairs, EncodedPairs]:
-    """Encode the pairs of a job, each with the part of the corpus (0 or 1) that it belongs to."""
+    """Encode the pairs of a job, each with the part of the corpus (0 or 1) that it belongs to; None: of any lengths."""
     first, second = (_encode(tokenizer, [pair for part, pair in job if part == own], limits) for own in (0, 1))
     return first, second
 
 
-def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter) -> EncodedPairs:
+def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None) -> EncodedPairs:
     sides = (
         tokenizer.encode_joined([pair.source for pair in pairs]),
         tokenizer.encode_targets([p.target for p in pairs]),
@@ -50,11 +50,10 @@ def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter) -> En
     ids, starts = (np.concatenate([side[i] for side in sides]) for i in (0, 1))
     lengths = np.stack([side[2] for side in sides], axis=1)  # (P, 2)
     shortest, longest = lengths.min(1, initial=1 << 62), lengths.max(1, initial=0)
-    reasons = {
-        "pairs with an empty side": shortest == 0,
-        f"pairs above {limits.longest_pair:,} tokens": longest > limits.longest_pair,
-    }
-    if limits.ratio is not None:
+    reasons = {"pairs with an empty side": shortest == 0}
+    if limits is not None:
+        reasons[f"pairs above {limits.longest_pair:,} tokens"] = longest > limits.longest_pair
+    if limits is not None and limits.ratio is not None:
         reasons[f"pairs with one side above {limits.ratio:g} times the other"] = longest > limits.ratio * shortest
     skips: Counter[str] = Counter()
     dropped = np.zeros(len(pairs), dtype=bool)

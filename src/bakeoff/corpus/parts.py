@@ -3,7 +3,7 @@
 import json
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -11,19 +11,19 @@ from pathlib import Path
 import numpy as np
 
 from bakeoff.config import Config
+from bakeoff.corpus.given_parts import encode_given
+from bakeoff.corpus.jobs import Ends, jobs_of
 from bakeoff.corpus.plan import Plan, part_folder
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Mark, assign
-from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, TextReader
+from bakeoff.corpus.sampling import Mark, assign
+from bakeoff.corpus.sources import BEGINNING, Piece, TextReader
 from bakeoff.corpus.split_writer import SplitState, SplitWriter, id_type
-from bakeoff.corpus.store import SPLITS, Corpus
-from bakeoff.corpus.word_order import NgramShuffle
-from bakeoff.corpus.worker import Job, encode_job, encode_jobs
+from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.worker import encode_job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 
-_JOB = 1 << 18  # characters
 _SAVE_EVERY = 2.0  # seconds
 _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
 _SENTENCES = 1 << 14  # that a merge holds at once
@@ -40,7 +40,7 @@ class Journal(Config):
     empty: int
     """Empty documents before it, in this part."""
     splits: dict[str, SplitState]
-    """What has been written of `train` and `validation`."""
+    """What has been written of the parts of the corpus that are made of the text."""
     complete: bool
     """Whether nothing is left to do."""
 
@@ -67,9 +67,16 @@ def _journal(folder: Path) -> Path:
 
 
 def encode_whole(
-    plan: Plan, work: Path, out: str | Path, overwrite: bool, reader: TextReader, workers: int, shown: Progress
+    plan: Plan,
+    work: Path,
+    out: str | Path,
+    overwrite: bool,
+    reader: TextReader,
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
 ) -> Corpus:
-    """Encode a plan of one part and put the corpus in its place.
+    """Encode a plan of one part, and the parts of the corpus that are given, and put it in its place.
 
     Raises:
         UserError: unreadable text, or too little of it; or `out` would have to be replaced.
@@ -82,10 +89,39 @@ def encode_whole(
         overwrite,
         folder=folder,
         states=None if journal is None else journal.splits,
+        names=plan.names,
     ) as writer:
-        journal = _encode(plan, work, 1, journal, writer.splits, reader, workers, shown)
-        recorded = sum(split.documents for split in writer.splits.values())
-        return writer.finish(plan.provenance(recorded, journal.opened, journal.empty))
+        if journal is None or not journal.complete:
+            splits = {name: writer.splits[name] for name in plan.cut}
+            journal = _encode(plan, work, 1, journal, splits, reader, workers, shown)
+            if given:
+                journal = _completed(journal, splits, folder)
+        return _finish(plan, work, writer, [journal], given, workers, shown)
+
+
+def _finish(
+    plan: Plan,
+    work: Path,
+    writer: CorpusWriter,
+    journals: Sequence[Journal],
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
+) -> Corpus:
+    """Encode the parts of the corpus that are given, behind its text, and complete it."""
+    documents, empty = encode_given(given, writer.splits, plan.tokenizer(work), plan.shuffle, workers, shown)
+    recorded = sum(split.documents for split in writer.splits.values())
+    opened = sum(journal.opened for journal in journals) + documents
+    empty += sum(journal.empty for journal in journals)
+    return writer.finish(plan.provenance(recorded, opened, empty, documents))
+
+
+def _completed(journal: Journal, splits: Mapping[str, SplitWriter], folder: Path) -> Journal:
+    """Save the journal of a part that is all encoded."""
+    states = {name: split.save() for name, split in splits.items()}
+    journal = journal.model_copy(update={"splits": states, "complete": True})
+    journal.save(folder)
+    return journal
 
 
 def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: int, shown: Progress) -> Journal:
@@ -101,14 +137,11 @@ def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: 
     vocabulary = plan.tokenizer(work).size
     splits = {
         name: SplitWriter(folder, name, vocabulary, None if journal is None else journal.splits[name])
-        for name in SPLITS
+        for name in plan.cut
     }
     try:
         journal = _encode(plan, work, part, journal, splits, reader, workers, shown)
-        journal = journal.model_copy(
-            update={"splits": {name: split.save() for name, split in splits.items()}, "complete": True}
-        )
-        journal.save(folder)
+        journal = _completed(journal, splits, folder)
     finally:
         for split in splits.values():
             split.close()
@@ -133,26 +166,24 @@ def _encode(
     elif journal.mark != start and plan.parts > 1:
         shown.note("going on where a process was killed")
     mark = journal.mark
-    runs = plan.survey.documents < FEWEST_DOCUMENTS
+    runs = plan.runs
     first = BEGINNING if runs else mark.place
     name = "encoding" if plan.parts == 1 else f"encoding part {part} of {plan.parts}:"
     selection = plan.selection(work)
     pieces: Iterator[Piece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
     if selection is not None:
         pieces = selection.keep(pieces, first.document)
-    assigned = assign(pieces, plan.survey, plan.options["validation"], plan.options["seed"])
+    assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"])
     if runs:  # which runs are held out depends on all that stands before them
         assigned = islice(assigned, mark.pieces, None)
-    ngram = plan.options["shuffle_ngrams"]
-    shuffle = None if ngram is None else NgramShuffle(ngram, plan.options["seed"])
     folder = part_folder(work, part, plan.parts)
-    ends: deque[tuple[Mark | None, int]] = deque()
+    ends: Ends = deque()
     clock = _Clock()
     if stop != first:
-        jobs = _jobs(assigned, mark, journal.opened, runs, ends)
-        for encoded in encode_jobs(plan.tokenizer(work), jobs, workers, partial(encode_job, shuffle=shuffle)):
-            for split_name, share in zip(SPLITS, encoded, strict=True):
-                splits[split_name].append(*share)
+        jobs = jobs_of(assigned, mark, journal.opened, runs, ends)
+        for encoded in encode_jobs(plan.tokenizer(work), jobs, workers, partial(encode_job, shuffle=plan.shuffle)):
+            for split, share in zip(splits.values(), encoded, strict=False):  # without a share no second part
+                split.append(*share)
             end, opened = ends.popleft()
             if end is not None and clock.due():
                 with clock:
@@ -181,37 +212,18 @@ class _Clock:
         self._next = now + max(_SAVE_EVERY, (now - self._started) / _SAVE_SHARE)
 
 
-def _jobs(
-    assigned: Iterator[tuple[int, Piece]], start: Mark, opened: int, runs: bool, ends: deque[tuple[Mark | None, int]]
-) -> Iterator[Job]:
-    """Group pieces into jobs, up to the start of a document where one is near.
-
-    Args:
-        assigned: the pieces, with the part of the corpus that each belongs to.
-        start: where they start.
-        opened: documents before them.
-        runs: whether any piece may be gone on from, not the starts of documents alone.
-        ends: takes, for each job, the mark behind it, if one can go on there, and the documents before that.
-    """
-    job = Job(start.pieces, [])
-    length = 0
-    for split, piece in assigned:
-        if length >= _JOB and (piece.place is not None or runs or length >= 2 * _JOB):
-            pieces = job.first + len(job.pieces)
-            place = BEGINNING if runs else piece.place
-            ends.append((None if place is None else Mark(place, pieces, 0), opened))
-            yield job
-            job, length = Job(pieces, []), 0
-        opened += piece.opens in (DOCUMENT, STRETCH)
-        job.pieces.append((split, piece))
-        length += len(piece.text)
-    if job.pieces:
-        ends.append((None, opened))
-        yield job
-
-
-def merge(plan: Plan, work: Path, out: str | Path, overwrite: bool) -> Corpus:
+def merge(
+    plan: Plan,
+    work: Path,
+    out: str | Path,
+    overwrite: bool,
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
+) -> Corpus:
     """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
+
+    Parts of the corpus that are given are encoded here.
 
     Raises:
         UserError: a part is missing; too little text; or `out` would have to be replaced.
@@ -225,13 +237,11 @@ def merge(plan: Plan, work: Path, out: str | Path, overwrite: bool) -> Corpus:
         raise UserError(f"{out}: --part {names}{more} not made yet; run what is missing, then --merge again")
     whole = [journal for journal in journals if journal is not None]
     tokenizer = plan.tokenizer(work)
-    with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged") as writer:
+    with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged", names=plan.names) as writer:
         for folder, journal in zip(folders, whole, strict=True):
-            for name, split in writer.splits.items():
-                _append(split, folder, name, journal.splits[name], id_type(tokenizer.size))
-        recorded = sum(split.documents for split in writer.splits.values())
-        opened, empty = sum(journal.opened for journal in whole), sum(journal.empty for journal in whole)
-        return writer.finish(plan.provenance(recorded, opened, empty))
+            for name, state in journal.splits.items():
+                _append(writer.splits[name], folder, name, state, id_type(tokenizer.size))
+        return _finish(plan, work, writer, whole, given, workers, shown)
 
 
 def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:

@@ -10,8 +10,9 @@ import numpy as np
 from bakeoff.config import Config
 from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Mark, Survey
 from bakeoff.corpus.selection import Selection
-from bakeoff.corpus.store import Source
+from bakeoff.corpus.store import SPLITS, TEST, Source
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.corpus.word_order import NgramShuffle
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 
@@ -39,6 +40,33 @@ class Plan(Config):
     """Rule that splits sentences."""
     versions: dict[str, str]
     """Versions of the libraries that make the corpus."""
+
+    @property
+    def share(self) -> float | None:
+        """Share of the text that is held out; None: validation text was given."""
+        validation = self.options["validation"]
+        return validation if isinstance(validation, float) else None
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """The parts of the corpus that are made of the text."""
+        return SPLITS[:1] if self.share is None else SPLITS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parts of the corpus."""
+        return (*SPLITS, TEST) if "test" in self.options else SPLITS
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is runs of paragraphs that are held out of the text, because there are too few documents."""
+        return self.share is not None and self.survey.documents < FEWEST_DOCUMENTS
+
+    @property
+    def shuffle(self) -> NgramShuffle | None:
+        """How words change places, if they do."""
+        ngram = self.options["shuffle_ngrams"]
+        return None if ngram is None else NgramShuffle(ngram, self.options["seed"])
 
     @property
     def parts(self) -> int:
@@ -81,23 +109,23 @@ class Plan(Config):
             return [*names, "input files"]
         return names + [path for (path, *old), (_, *now) in zip(old_files, new_files, strict=True) if old != now]
 
-    def provenance(self, recorded: int, opened: int, empty: int) -> dict[str, Any]:
+    def provenance(self, recorded: int, opened: int, empty: int, given: int) -> dict[str, Any]:
         """What the manifest of the corpus tells of where it comes from.
 
         Args:
             recorded: documents that stand in the corpus.
-            opened: documents of the text that were kept, with those of which no token is left.
-            empty: empty documents of the text.
+            opened: documents that were kept, with those of which no token is left.
+            empty: empty documents.
+            given: documents of parts that were given, which are kept.
         """
         skips = {**self.skips, "empty documents": empty, "documents without tokens": max(0, opened - recorded)}
-        few = self.survey.documents < FEWEST_DOCUMENTS
         return {
             "sources": self.sources,
             "options": self.options,
             "sentence_rule": self.sentence_rule,
             "tokenizer_sample": self.tokenizer_sample,
-            "originals": self.survey.documents if few else recorded,
-            "validation_unit": "runs of paragraphs" if few else "documents",
+            "originals": self.survey.documents + given if self.runs else recorded,
+            "validation_unit": "runs of paragraphs" if self.runs else "documents",
             "skips": {reason: count for reason, count in sorted(skips.items()) if count},
             "versions": self.versions,
         }

@@ -1,12 +1,13 @@
 """Planning a corpus: the readings of the text before its encoding."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 from bakeoff.corpus.files import find_files
+from bakeoff.corpus.given_parts import Texts, read_given, require_text
 from bakeoff.corpus.plan import Plan
 from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Cuts, Mark, survey
@@ -19,8 +20,6 @@ from bakeoff.corpus.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.corpus.writer import versions
 from bakeoff.errors import UserError
 
-Texts = str | Path | Sequence[str | Path]
-
 _FILES = 8  # files a part from which on parts are whole files, unless the text is read before for another reason
 
 
@@ -29,6 +28,7 @@ class Planner:
 
     Attributes:
         reader: of the text.
+        given: readers of the files that parts of the corpus are given in, by the names of these.
         options: as the manifest of the corpus records them.
     """
 
@@ -38,7 +38,8 @@ class Planner:
         *,
         tokenizer: TokenizerConfig | str | Path | None = None,
         tokenizer_sample: int = 50_000_000,
-        validation: float = 0.01,
+        validation: float | Texts = 0.01,
+        test: Texts | None = None,
         document_per_line: bool = False,
         document_separator: str | None = None,
         field: str = "text",
@@ -53,7 +54,8 @@ class Planner:
         Raises:
             UserError: bad options, or a file that is not there.
         """
-        if not 0 < validation < 1:
+        share = validation if isinstance(validation, int | float) else None
+        if share is not None and not 0 < share < 1:
             raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
         if tokenizer_sample < 1:
             raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
@@ -78,11 +80,15 @@ class Planner:
         lines = self._config.end_of_line if self._given is None else self._given.end_of_line is not None
         self._rule = LINES if lines else RULE
         self.reader = TextReader(find_files(texts, self._skips), options, lines)
+        given = {"validation": None if isinstance(validation, int | float) else validation, "test": test}
+        official: dict[str, list[str]] = {name: _listed(files) for name, files in given.items() if files is not None}
+        self.given = read_given(self.reader, official, self._skips)
         self.options: dict[str, Any] = {
             **options.model_dump(),
             **self._select.model_dump(),
             "shuffle_ngrams": shuffle_ngrams,
-            "validation": validation,
+            "validation": share,
+            **official,
             "seed": seed,
             "tokenizer": str(tokenizer) if self._given is not None else self._config.model_dump(),
         }
@@ -100,6 +106,9 @@ class Planner:
         """
         seed, reader = self.options["seed"], self.reader
         arguments = self.arguments()
+        require_text(self.given)
+        share = self.options["validation"]
+        share = share if isinstance(share, float) else None
         selection = None
         if self._select != SelectionOptions():
             selection = select(shown.phase("selecting", reader), self._select)
@@ -110,15 +119,14 @@ class Planner:
         files = files and len(reader.files) >= _FILES * parts
         cuts = Cuts() if parts > 1 and not files else None
         pieces: Iterator[Piece] = shown.phase("reading", reader)
-        found = survey(
-            pieces if selection is None else selection.keep(pieces), self.options["validation"], seed, sample, cuts
-        )
+        found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
-        if parts > 1 and found.documents < FEWEST_DOCUMENTS:
+        if parts > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:
             raise UserError(
                 f"--part: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are needed; "
-                "make it in one go, or say by --document-separator or --document-per-line where documents end"
+                "make it in one go, say by --document-separator or --document-per-line where documents end, or give "
+                "--validation FILES"
             )
         total = found.characters
         if files:
@@ -157,9 +165,13 @@ class Planner:
     def sources(self) -> list[Source]:
         """The files, as the manifest of the corpus records them."""
         return [
-            Source(path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision)
-            for file, size in zip(self.reader.files, self.reader.sizes, strict=True)
+            Source(path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision, split=split)
+            for split, reader in self._readers()
+            for file, size in zip(reader.files, reader.sizes, strict=True)
         ]
+
+    def _readers(self) -> list[tuple[str | None, TextReader]]:
+        return [(None, self.reader), *self.given.items()]
 
     def arguments(self) -> dict[str, Any]:
         """All that decides on the bytes of the corpus."""
@@ -167,11 +179,17 @@ class Planner:
         return {
             "files": [
                 [str(file), size, file.stat().st_mtime_ns if isinstance(file, Path) else file.revision]
-                for file, size in zip(self.reader.files, self.reader.sizes, strict=True)
+                for _, reader in self._readers()
+                for file, size in zip(reader.files, reader.sizes, strict=True)
             ],
+            "held-out files": {name: list(map(str, reader.files)) for name, reader in self.given.items()},
             **self.options,
             "tokenizer_sample": self._sample,
             "content of the tokenizer": None if given is None else sha256(given.to_string().encode()).hexdigest(),
             "sentence_rule": self._rule,
             "versions": versions(),
         }
+
+
+def _listed(texts: Texts) -> list[str]:
+    return [str(text) for text in ([texts] if isinstance(texts, str | Path) else texts)]

@@ -11,7 +11,7 @@ from bakeoff.corpus.parts import encode_part, encode_whole, merge
 from bakeoff.corpus.plan import Plan, part_folder
 from bakeoff.corpus.planning import Planner, Texts
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.store import SPLITS, Corpus
+from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.worker import WorkerDied, workers_for
 from bakeoff.corpus.writer import check_target, work_folder
 from bakeoff.durable import held
@@ -39,6 +39,7 @@ class Preparation:
         self._planner = Planner(texts, **options)
         self._reader = self._planner.reader
         self._out, self._overwrite, self._work = Path(out), overwrite, work_folder(out)
+        self._given = self._planner.given
         hub = any(not isinstance(file, Path) for file in self._reader.files)
         self._workers = workers_for(workers, None if hub else sum(self._reader.sizes))
         self._progress = progress
@@ -61,7 +62,9 @@ class Preparation:
                     plan = self._planner.plan(self._work, 1, shown)
                 else:
                     shown.note("going on with an unfinished corpus of the same text and options")
-                corpus = encode_whole(plan, self._work, self._out, self._overwrite, self._reader, self._workers, shown)
+                corpus = encode_whole(
+                    plan, self._work, self._out, self._overwrite, self._reader, self._given, self._workers, shown
+                )
             except UserError as error:
                 if not isinstance(error, WorkerDied):
                     shutil.rmtree(self._work, ignore_errors=True)
@@ -94,7 +97,7 @@ class Preparation:
                 Progress(self._progress, self._reader) as shown,
             ):
                 journal = encode_part(plan, self._work, part, self._reader, self._workers, shown)
-            counts = [journal.splits[name] for name in SPLITS]
+            counts = list(journal.splits.values())
         else:  # a part that is started once more when all is done
             counts = []
         return {
@@ -117,8 +120,8 @@ class Preparation:
         if plan is None or plan.parts == 1:
             raise UserError(f"{self._out}: there are no parts to merge; make them with --part 1/N to --part N/N")
         self._check(plan, plan.parts)
-        with held(self._work, self._out):
-            corpus = merge(plan, self._work, self._out, self._overwrite)
+        with held(self._work, self._out), Progress(self._progress, self._reader) as shown:
+            corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
             shutil.rmtree(self._work, ignore_errors=True)
         return corpus
 

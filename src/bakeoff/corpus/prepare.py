@@ -16,7 +16,8 @@ def prepare(
     *,
     tokenizer: TokenizerConfig | str | Path | None = None,
     tokenizer_sample: int = 50_000_000,
-    validation: float = 0.01,
+    validation: float | Texts = 0.01,
+    test: Texts | None = None,
     document_per_line: bool = False,
     document_separator: str | None = None,
     field: str = "text",
@@ -39,7 +40,9 @@ def prepare(
         out: folder of the corpus; it appears only when it is complete.
         tokenizer: what to train (default: a `TokenizerConfig` as it is), or the path of a `tokenizer.json`.
         tokenizer_sample: UTF-8 bytes of text to train the tokenizer on at most.
-        validation: share of the text to hold out: whole documents, or runs of paragraphs below 200 documents.
+        validation: share of the text to hold out: whole documents, or runs of paragraphs below 200 documents; or files
+            like those of `texts`, which are held out whole, in their order, and `texts` are all trained on.
+        test: such files for a third part, which `evaluate` can be asked for.
         document_per_line: in .txt files each line is a document.
         document_separator: in .txt files a regular expression; each match within a line ends a document.
         field: field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the text.
@@ -62,6 +65,7 @@ def prepare(
         tokenizer=tokenizer,
         tokenizer_sample=tokenizer_sample,
         validation=validation,
+        test=test,
         document_per_line=document_per_line,
         document_separator=document_separator,
         field=field,

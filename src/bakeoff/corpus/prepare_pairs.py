@@ -10,10 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from bakeoff.corpus.aligned import Pair, PairOptions, PairReader
+from bakeoff.corpus.given_parts import require_apart
 from bakeoff.corpus.pair_encoding import LengthFilter, encode_pairs
 from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.sampling import TRAIN, VALIDATION, Sample
-from bakeoff.corpus.store import SPLITS, Corpus, Source
+from bakeoff.corpus.split_writer import SplitWriter
+from bakeoff.corpus.store import SPLITS, TEST, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
 from bakeoff.corpus.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.corpus.word_counts import WordCounts
@@ -40,6 +42,10 @@ def prepare_pairs(
     longest_pair: int = 250,
     ratio: float | None = None,
     validation: float = 0.01,
+    validation_source: Paths = (),
+    validation_target: Paths = (),
+    test_source: Paths = (),
+    test_target: Paths = (),
     errors: Literal["strict", "replace"] = "strict",
     seed: int = 0,
     overwrite: bool = False,
@@ -62,6 +68,11 @@ def prepare_pairs(
         longest_pair: leave out pairs with more tokens on one side.
         ratio: leave out pairs one side of which has more than so many times the tokens of the other; None: none.
         validation: share of the pairs to hold out; pairs with the same source stay together.
+        validation_source: in place of that share, files of sources that are held out whole and in their order, whatever
+            the lengths of their pairs.
+        validation_target: their translations.
+        test_source: such files for a third part, which `evaluate` can be asked for.
+        test_target: their translations.
         errors: "strict" refuses invalid UTF-8, "replace" reads it as U+FFFD.
         seed: chooses the tokenizer's sample and the held-out pairs.
         overwrite: replace a corpus at `out`.
@@ -85,6 +96,11 @@ def prepare_pairs(
         raise UserError(f"{tokenizer}: taken as it is; leave out separate_vocabularies")
     config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
     reader = PairReader(_files(source), _files(target), options)
+    official = {"validation": (validation_source, validation_target), "test": (test_source, test_target)}
+    files = {name: (_files(sources), _files(targets)) for name, (sources, targets) in official.items()}
+    held_out = {name: PairReader(*both, options) for name, both in files.items() if any(both)}
+    require_apart({"pairs": reader.files, **{f"--{name}-source": part.files for name, part in held_out.items()}})
+    share = None if "validation" in held_out else validation
     sides = 0 if given is not None else 2 if separate_vocabularies else 1
     if sides and config.end_of_line:
         raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
@@ -94,6 +110,9 @@ def prepare_pairs(
         smallest = _survey(shown.phase("reading", reader), seed, samples)
         if smallest == _HASHES:
             raise UserError(f"{reader.files[0]}: there is no pair here, nor in any other file that was given")
+        for part in held_out.values():
+            if not any(pair.source and pair.target for pair in part):
+                raise UserError(f"{part.files[0]}: there is no pair here to hold out")
         records: list[dict[str, Any]] = []
         trained: list[Tokenizer] = []
         for sample in samples:
@@ -101,30 +120,29 @@ def prepare_pairs(
             trained.append(own)
             records.append(record)
         used = given or (TwoVocabularies(*trained) if separate_vocabularies else trained[0])
-        with CorpusWriter(out, used, overwrite, pairs=True) as writer:
+        names = (*SPLITS, TEST) if TEST in held_out else SPLITS
+        with CorpusWriter(out, used, overwrite, pairs=True, names=names) as writer:
             # At least one of the pairs is held out, however few that would be by chance.
-            threshold = max(int(validation * _HASHES), smallest + 1)
-            jobs = _jobs(shown.phase("encoding", reader), seed, threshold)
-            skips: Counter[str] = Counter()
+            threshold = 0 if share is None else max(int(share * _HASHES), smallest + 1)
             processes = workers_for(workers, sum(reader.sizes))
-            for parts in encode_jobs(used, jobs, processes, partial(encode_pairs, limits=limits)):
-                for name, part in zip(SPLITS, parts, strict=True):
-                    opens = np.arange(0, len(part.lengths), 2)
-                    writer.splits[name].append(
-                        part.ids, part.starts, part.lengths, opens, part.size, target_size=part.target_size
-                    )
-                    skips += part.skips
+            jobs = _jobs(shown.phase("encoding", reader), seed, threshold)
+            skips = _encode(used, jobs, [writer.splits[name] for name in SPLITS], limits, processes)
+            for name, part in held_out.items():
+                jobs = _jobs(shown.phase(f"encoding {name}", part), seed, threshold=0)
+                skips += _encode(used, jobs, [writer.splits[name]], None, processes)
             return writer.finish(
                 {
                     "sources": [
-                        Source(path=str(file), bytes=size)
-                        for file, size in zip(reader.files, reader.sizes, strict=True)
+                        Source(path=str(file), bytes=size, split=name)
+                        for name, part in ((None, reader), *held_out.items())
+                        for file, size in zip(part.files, part.sizes, strict=True)
                     ],
                     "options": {
                         **options.model_dump(),
                         **limits.model_dump(),
                         "separate_vocabularies": isinstance(used, TwoVocabularies),
-                        "validation": validation,
+                        "validation": share,
+                        **{name: list(map(str, part.files)) for name, part in held_out.items()},
                         "seed": seed,
                         "tokenizer": str(tokenizer) if given is not None else config.model_dump(),
                     },
@@ -138,6 +156,23 @@ def prepare_pairs(
                     "versions": versions(),
                 }
             )
+
+
+def _encode(
+    tokenizer: Tokenizer,
+    jobs: Iterator[list[tuple[int, Pair]]],
+    splits: list[SplitWriter],
+    limits: LengthFilter | None,
+    processes: int,
+) -> Counter[str]:
+    """Write pairs to the parts of the corpus that they belong to; returns how many were left out, by reason."""
+    skips: Counter[str] = Counter()
+    for parts in encode_jobs(tokenizer, jobs, processes, partial(encode_pairs, limits=limits)):
+        for split, part in zip(splits, parts, strict=False):
+            opens = np.arange(0, len(part.lengths), 2)
+            split.append(part.ids, part.starts, part.lengths, opens, part.size, target_size=part.target_size)
+            skips += part.skips
+    return skips
 
 
 def _files(given: Paths) -> list[Path]:

@@ -118,7 +118,7 @@ class Cuts:
 
 def survey(
     pieces: Iterable[Piece],
-    validation: float,
+    validation: float | None,
     seed: int,
     sample: Sample | WordCounts | None,
     cuts: Cuts | None = None,
@@ -127,7 +127,7 @@ def survey(
 
     Args:
         pieces: the text.
-        validation: share of the text to hold out, between 0 and 1.
+        validation: share of the text to hold out, between 0 and 1; None: nothing.
         seed: key of the hashes that choose held-out documents.
         sample: takes all pieces.
         cuts: takes all places of documents.
@@ -156,7 +156,8 @@ def survey(
             sample.add(piece.text)
     if opening:
         known[_identity(opening, seed)] += length
-    threshold = _threshold(sorted(known.items()), validation, documents <= SURVEYED_DOCUMENTS)
+    complete = documents <= SURVEYED_DOCUMENTS
+    threshold = 0 if validation is None else _threshold(sorted(known.items()), validation, complete)
     return Survey(documents, count, characters, threshold)
 
 
@@ -180,18 +181,20 @@ def _threshold(known: list[tuple[int, int]], validation: float, complete: bool) 
     return _HASHES
 
 
-def assign(pieces: Iterable[Piece], found: Survey, validation: float, seed: int) -> Assigned:
+def assign(pieces: Iterable[Piece], found: Survey, validation: float | None, seed: int) -> Assigned:
     """Decide for each piece whether it is trained on or held out; behind each cut a document or a stretch of one opens.
 
     Args:
         pieces: the text, as it was surveyed.
         found: the survey.
-        validation: share of the text to hold out, between 0 and 1.
+        validation: share of the text to hold out, between 0 and 1; None: nothing.
         seed: the same as in the survey.
 
     Yields:
         TRAIN or VALIDATION, and the piece.
     """
+    if validation is None:
+        return ((TRAIN, piece) for piece in pieces)
     if found.documents < FEWEST_DOCUMENTS:
         return _by_run(pieces, _windows(found, validation, seed))
     return _by_document(pieces, lambda opening: _identity(opening, seed) < found.threshold)

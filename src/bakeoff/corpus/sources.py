@@ -102,6 +102,10 @@ class TextReader:
                 pattern = options.document_separator
                 raise UserError(f"document_separator: '{pattern}' is not a regular expression ({error})") from None
 
+    def like(self, files: Sequence[Path | HubFile]) -> "TextReader":
+        """A reader that reads other files in the same way."""
+        return TextReader(files, self._options, self.lines)
+
     def bytes_read(self) -> int:
         """Bytes on disk that have been read, of `sum(sizes)`."""
         return self._done + (self._current.position() if self._current else 0)

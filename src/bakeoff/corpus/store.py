@@ -18,6 +18,9 @@ FORMAT = 2
 MANIFEST = "corpus.json"
 TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
+"""The parts that every corpus has."""
+TEST = "test"
+"""The part that one has to which files for it were given."""
 INDEXES = "indexes"
 
 
@@ -54,6 +57,8 @@ class Source(Config):
     """Size on disk, compressed where the file is; 0 where it is not known of a file of the Hub."""
     revision: str | None = None
     """Commit of a data set of the Hub."""
+    split: str | None = None
+    """The part that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
 
 
 class Manifest(Config):
@@ -66,7 +71,7 @@ class Manifest(Config):
     vocabulary: int
     """Number of ids of the tokenizer (V)."""
     splits: dict[str, SplitCounts]
-    """Counts of `train` and `validation`."""
+    """Counts of `train`, `validation` and, where there is one, `test`."""
     sha256: dict[str, str]
     """Hash of each file of the corpus, by its name."""
     sources: list[Source]
@@ -148,7 +153,7 @@ class Corpus:
     Attributes:
         path: its folder.
         manifest: counts, hashes and provenance.
-        train, validation: its two parts.
+        train, validation: the two parts that every corpus has.
     """
 
     train: Split
@@ -158,8 +163,8 @@ class Corpus:
         """Use `Corpus.open`."""
         self.path = path
         self.manifest = manifest
-        for name in SPLITS:
-            setattr(self, name, Split(path, name, manifest.splits[name], manifest.dtype))
+        self._splits = {name: Split(path, name, counts, manifest.dtype) for name, counts in manifest.splits.items()}
+        self.train, self.validation = (self._splits[name] for name in SPLITS)
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
@@ -183,6 +188,16 @@ class Corpus:
                 f"{path}: a corpus of format {version}, this version of bakeoff reads format {FORMAT}; prepare it again"
             )
         return cls(path, Manifest.parse(values, str(path / MANIFEST)))
+
+    def split(self, name: str) -> Split:
+        """A part by its name: train, validation or test.
+
+        Raises:
+            UserError: the corpus has no such part.
+        """
+        if name not in self._splits:
+            raise UserError(f"{self.path}: has no part '{name}'; prepare the text again with --{name} FILES")
+        return self._splits[name]
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -219,21 +234,24 @@ class Corpus:
 
     def summary(self) -> dict[str, Any]:
         """What to print: counts of documents (or pairs) and tokens, skips, how sentences were split and shuffled."""
-        train, validation = (self.manifest.splits[name] for name in SPLITS)
-        targets = [split.target_tokens for split in (train, validation) if split.target_tokens is not None]
+        splits = self.manifest.splits
+        validation, test = splits["validation"], splits.get(TEST)
+        targets = [split.target_tokens for split in splits.values() if split.target_tokens is not None]
         return {
             "path": str(self.path),
             "fingerprint": self.fingerprint,
             "documents": self.manifest.originals,
-            "sentences": train.sentences + validation.sentences,
+            "sentences": sum(split.sentences for split in splits.values()),
             "sentence_rule": self.manifest.sentence_rule,
             "shuffled_ngrams": self.manifest.options.get("shuffle_ngrams"),
-            "tokens": train.tokens + validation.tokens,
+            "tokens": sum(split.tokens for split in splits.values()),
             "target_tokens": sum(targets) if self.pairs else None,
             "held_out_documents": validation.documents,
             "held_out_tokens": validation.tokens,
             "held_out_unit": self.manifest.validation_unit,
-            "bytes": train.bytes + validation.bytes,
+            "test_documents": None if test is None else test.documents,
+            "test_tokens": None if test is None else test.tokens,
+            "bytes": sum(split.bytes for split in splits.values()),
             "vocabulary": self.manifest.vocabulary,
             "unigram_entropy": validation.unigram_entropy,
             "skips": dict(self.manifest.skips),

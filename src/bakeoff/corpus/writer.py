@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
@@ -59,7 +59,7 @@ class CorpusWriter:
     """Context manager that writes a corpus; leaving it without `finish` removes what was written, or closes its files.
 
     Attributes:
-        splits: the writers of `train` and `validation`.
+        splits: the writers of the parts, by their names.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class CorpusWriter:
         pairs: bool = False,
         folder: Path | None = None,
         states: Mapping[str, SplitState] | None = None,
+        names: Sequence[str] = SPLITS,
     ) -> None:
         """Prepare to write to `out`.
 
@@ -81,7 +82,8 @@ class CorpusWriter:
             pairs: every document is a source and a target; such a corpus has no `states`.
             folder: where the files grow until they are complete, on the disk of `out`, held by the caller, who also
                 removes it; left out, a folder beside `out` which leaves with an abandoned corpus.
-            states: of `train` and `validation` in `folder`; left out, they are begun.
+            states: of parts in `folder`; the others are begun.
+            names: the parts.
 
         Raises:
             UserError: `out` would have to be replaced (see `check_target`), or cannot be created.
@@ -91,7 +93,7 @@ class CorpusWriter:
         self._tokenizer, self._pairs = tokenizer, pairs
         self._folder = work_folder(out) if folder is None else folder
         self._own = folder is None
-        self._states = states or {}
+        self._states, self._names = states or {}, names
         self._open = False
         self._held = ExitStack()
         check_target(self._out, overwrite)
@@ -108,7 +110,7 @@ class CorpusWriter:
         self._open = True
         self.splits = {
             name: SplitWriter(self._folder, name, self._tokenizer.size, self._states.get(name), pairs=self._pairs)
-            for name in SPLITS
+            for name in self._names
         }
         return self
 
@@ -126,8 +128,8 @@ class CorpusWriter:
         for name, split in self.splits.items():
             counts[name], digests = split.finish(self.splits["train"].frequencies, self._tokenizer.end_of_line)
             hashes |= digests
-        for name in SPLITS:
-            if counts[name].tokens == 0:
+        for name, own in counts.items():
+            if own.tokens == 0:
                 kind = "to train on" if name == "train" else "to hold out"
                 raise UserError(
                     f"the text is too small: nothing is left {kind}; give more text or another --validation"
