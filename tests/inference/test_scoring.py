@@ -16,6 +16,7 @@ from tests.inference.untrained_runs import untrained
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference import scoring, token_scores
+from bakeoff.inference.windows import windows_behind
 from bakeoff.models.inputs import Queries, Source
 
 LENGTH = 12
@@ -38,7 +39,7 @@ TEXTS = [
 def runs(corpus, parallel_corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     made = {}
-    for name in [*FORWARDS, *AROUND, *PAIRS]:
+    for name in [*FORWARDS, "prefix-lm-tiny", *AROUND, *PAIRS]:
         changes = {} if name in PAIRS else {"input.length": LENGTH}
         if name == "xlnet-tiny":
             changes |= {"input.reuse": 4}
@@ -162,7 +163,27 @@ def test_unknown_tokens_are_counted_and_no_unknown_word_is_right(corpus, tmp_pat
     assert found[0]["log_probability"] == pytest.approx(0, abs=1e-6)
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny"])
+@pytest.mark.parametrize("last_word", [False, True])
+def test_a_prefix_is_seen_from_both_sides(last_word, runs, tmp_path):
+    """It is what stands before the first token of a window that is scored: before a text [SEP] alone."""
+    run = runs["prefix-lm-tiny"]
+    texts = [text for text in TEXTS if text.strip()]
+    found = evaluated(run, tmp_path, texts, last_word=last_word)
+    module, spread = in_float64(run)
+    for text, result in zip(texts, found["results"], strict=True):
+        ids, starts = encode(run, text)
+        first = max(place for place, start in enumerate(starts) if start) if last_word else 0
+        total = 0.0
+        for begin, _, scored, until in windows_behind(len(ids), LENGTH, first):
+            prefix = torch.tensor([1 + scored - begin])
+            for place in range(scored, until):
+                read = torch.tensor([[run.tokenizer.separator, *ids][begin : place + 1]])
+                with torch.no_grad():
+                    total += float(spread(module.model(read, prefix=prefix)[0, -1])[ids[place]])
+        assert result["log_probability"] == pytest.approx(total, abs=2e-4)
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny", "prefix-lm-tiny"])
 def test_a_likeliest_last_word_is_what_generate_writes(name, runs, tmp_path):
     """Behind each beginning the word that greedy generation writes is the likeliest, and no other one is."""
     run = runs[name]

@@ -38,6 +38,28 @@ def test_both_directions_reach_the_classes():
             settle(FinetuneConfig(pooling=pooling), recipe)
 
 
+@torch.no_grad()
+def test_a_prefix_model_reads_rows_from_both_sides():
+    """Its first position depends on the last token, and no position on padding."""
+    recipe = shrink("prefix-lm-tiny")
+    assert natural_pooling(recipe) == "last"
+    torch.manual_seed(0)
+    classifiers = {pooling: Classifier(recipe, 50, pooling, 3, 0.0).eval() for pooling in ("cls", "mean", "last")}
+    ids = torch.randint(5, 50, (2, 6))
+    others = ids.clone()
+    others[:, -1] += 1
+    real = torch.arange(9) < 6
+    padded = torch.cat([ids, torch.randint(5, 50, (2, 3))], dim=1)
+    for pooling, classifier in classifiers.items():
+        assert settle(FinetuneConfig(pooling=pooling), recipe).pooling == pooling
+        for parameter in classifier.parameters():
+            torch.nn.init.normal_(parameter, std=0.2)
+        scores = classifier(InputBatch(ids, None, None))
+        assert (classifier(InputBatch(others, None, None)) - scores).abs().amax() > 1e-3
+        found = classifier(InputBatch(padded, None, real.expand(2, -1)))
+        torch.testing.assert_close(found, scores, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
 def test_pooling_sees_real_positions_only(recipe, pooling):
     classifier = Classifier(recipe, 50, pooling, 3, 0.0)

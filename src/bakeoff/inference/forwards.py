@@ -16,7 +16,8 @@ class Forwards:
     """Causal models, and the half of a model with two directions that reads forwards.
 
     A text begins behind the separator, as documents do. One that is longer than a row is read in windows; where rows of
-    the training continued each other, in rows that continue each other, so that nothing is read twice.
+    the training continued each other, in rows that continue each other, so that nothing is read twice. A model that has
+    learnt to see a prefix from both sides sees what is read of a window before the first token that is scored so.
 
     Args:
         module: the model with its heads, in evaluation mode.
@@ -29,7 +30,7 @@ class Forwards:
     def __init__(
         self, module: PretrainingModel, predictions: Predictions, separator: int, length: int, continues: bool
     ) -> None:
-        self.model, self.predictions = module.model, predictions
+        self.model, self.predictions, self.reads_prefix = module.model, predictions, module.reads_prefix
         self.separator, self.length, self.continues = separator, length, continues
         self.device = self.model.embedding.table.device
 
@@ -53,7 +54,10 @@ class Forwards:
             chosen = [windows[index] for index in batch]
             # Padding stands behind the tokens, where nothing sees it.
             ids, _ = padded([self._read(rows[place], window) for place, window in chosen], self.separator, self.device)
-            hidden = self.model.stack(*self.model.inputs(ids))[0]
+            prefix = None
+            if self.reads_prefix:
+                prefix = torch.tensor([1 + w.scored - w.begin for _, w in chosen], device=self.device)
+            hidden = self.model.stack(*self.model.inputs(ids, prefix=prefix))[0]
             self._write(hidden, [(rows[place], found[place], window) for place, window in chosen])
 
     def _in_turn(self, rows: Sequence[Row], found: Sequence[TokenScores]) -> None:

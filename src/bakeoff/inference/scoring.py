@@ -55,7 +55,7 @@ class TextScores:
         if last_word and objective.scoring != "forwards":
             raise UserError(
                 f"{run.path}: trained on {objective.kind}; --last-word needs a model that reads a text from its "
-                "beginning, trained on clm or bilm"
+                "beginning, trained on clm, prefix_clm or bilm"
             )
         self.run, self.file, self.last_word = run, file, last_word
         self.measure: Literal["log_probability", "pseudo_log_likelihood"] = (
@@ -124,7 +124,7 @@ def scoring_objective(run: Run) -> ObjectiveConfig:
     if found is None:
         raise UserError(
             f"{run.path}: trained on {', '.join(each.kind for each in objectives)}, which gives texts no probability; "
-            "scoring needs clm, bilm, mlm, permutation, denoising, prefix_lm or translation"
+            "scoring needs clm, prefix_clm, bilm, mlm, permutation, denoising, deshuffling, prefix_lm or translation"
         )
     return found
 
