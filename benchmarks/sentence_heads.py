@@ -53,7 +53,9 @@ def recipe_of(kinds: list[str], length: int) -> Recipe:
 def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, held_out: bool) -> tuple[Vectors, Vectors]:
     """The vectors of so many pairs, each (N, D), by their names; and under `kind` the pairs' (N,) labels."""
     probe = recipe_of([kind], module.row_lengths[1])
-    batches = make_batches(probe, build_on_meta(probe, corpus.tokenizer.size), corpus, seed=0, held_out=held_out)
+    batches = make_batches(
+        probe, build_on_meta(probe, corpus.tokenizer.size), corpus, seed=0, split="validation" if held_out else "train"
+    )
     poolers = [head.pooler for head in module.heads.values() if isinstance(head, SentenceHead)]
     found: dict[str, list[torch.Tensor]] = {"[CLS]": [], **({"pooler": []} if poolers else {})}
     labels = []

@@ -208,7 +208,7 @@ def test_the_path_from_text_to_predictions(capsys, text_folder, tmp_path, pretra
     assert json.loads(out)["documents"] == 240
     status, out, _ = call(capsys, "evaluate", pretrained, "--corpus", corpus.path)
     assert status == 0
-    assert "held-out mlm" in out
+    assert "validation mlm" in out
     status, out, _ = call(capsys, "predict", finetuned, "The river number 7 is old.", "--json")
     assert json.loads(out)[0]["label"] in ("water", "land")
     summary = json.loads((pretrained / "summary.json").read_text())

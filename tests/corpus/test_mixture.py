@@ -25,7 +25,9 @@ from bakeoff.training.stages import make_batches
 
 def batches_on(corpus, name="gpt-tiny", seed=0, held_out=False, **changes):
     recipe, text = shrink(name, **changes), open_corpus(corpus)
-    return make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, seed, held_out)
+    return make_batches(
+        recipe, build_on_meta(recipe, text.tokenizer.size), text, seed, "validation" if held_out else "train"
+    )
 
 
 def rows_of(parts):

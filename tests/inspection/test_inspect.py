@@ -19,7 +19,7 @@ def measured(name, corpus, **changes):
     torch.manual_seed(0)
     recipe = shrink(name, **changes)
     module = PretrainingModel(recipe, corpus.tokenizer.size).eval()
-    batches = make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(8)
+    batches = make_batches(recipe, module, corpus, seed=0, split="validation").fixed(8)
     return module, batches, layers_of(module, batches, CPU)
 
 
@@ -98,7 +98,7 @@ def test_a_window_shows_how_much_each_place_weighs(corpus):
     mixer = module.model.stack.layers[0][0]
     for column in mixer.columns:
         column.output.weight.data.unflatten(1, (mixer.window, -1))[:, :-2] = 0.0
-    batches = make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(8)
+    batches = make_batches(recipe, module, corpus, seed=0, split="validation").fixed(8)
     (kernels,) = layers_of(module, batches, CPU)[0].kernels
     assert kernels.offsets == list(range(1 - mixer.window, 1))
     weights = torch.tensor(kernels.weights)

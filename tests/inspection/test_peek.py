@@ -23,7 +23,9 @@ ROWS = 11
 def batches_of(recipe, corpus, seed=0, held_out=False):
     """The batches as a training makes them, of a model with weights."""
     torch.manual_seed(0)
-    return make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed, held_out)
+    return make_batches(
+        recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed, "validation" if held_out else "train"
+    )
 
 
 def batch_rows(recipe, corpus):

@@ -9,7 +9,8 @@ from bakeoff.tasks.predict import predict
 
 
 def test_a_pretrained_run_on_its_corpus_gives_its_last_validation(run, corpus):
-    found = evaluate(run.path, corpus=corpus, device="cpu")
+    rows = run.recipe.training.validation_examples
+    found = evaluate(run.path, corpus=corpus, examples=rows, device="cpu")
     expected = run.summary["validation"]
     assert found["losses"] == pytest.approx(expected["losses"])
     assert found["bits_per_byte"] == pytest.approx(expected["bits_per_byte"])

@@ -37,7 +37,7 @@ def in_one_pass(run, text, length, memory):
     """The mean loss of held-out rows that continue each other, read at once under a mask of row and memory."""
     module = run.load().double()
     recipe = run.recipe.changed({"input.length": length})
-    parts = make_batches(recipe, module, text, 0, held_out=True).fixed(recipe.training.validation_examples)
+    parts = make_batches(recipe, module, text, 0, split="validation").fixed(recipe.training.validation_examples)
     ids = torch.cat([part.ids for part in parts], dim=1)
     labels = torch.cat([part.targets["clm"][1].view(len(part.ids), -1) for part in parts], dim=1)
     place = torch.arange(ids.shape[1])

@@ -103,7 +103,7 @@ def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
             used = ["mlm", "word_structure"] if name.startswith("mlm") else ["sentence_structure"]  # they share a head
             idle = step < 2 and all(kind in weights for kind in used)
             assert torch.equal(before[name], now) == idle, name
-    fixed = make_batches(recipe, module, corpus, 0, held_out=True).fixed(16)
+    fixed = make_batches(recipe, module, corpus, 0, split="validation").fixed(16)
     assert all(len(part.targets[kind][0]) for part in fixed for kind in kinds)
 
 

@@ -205,7 +205,7 @@ def test_what_is_written_does_not_depend_on_how_the_prompt_is_read(corpus):
 def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):
     recipe, module, _ = made("transformer-xl-tiny", corpus)
     wide = recipe.changed({"training.batch": 400})
-    held_out = make_batches(wide, module, corpus, 0, held_out=True)
+    held_out = make_batches(wide, module, corpus, 0, split="validation")
     assert held_out.format.size < 400
     assert sum(len(part.ids) for part in held_out.fixed(16)) == 16
 
@@ -214,7 +214,9 @@ def test_held_out_rows_do_not_depend_on_the_batch(corpus):
     rows = []
     for size in (8, 2):
         recipe, module, _ = made("xlnet-tiny", corpus, **{"training.micro_batch": size})
-        rows.append([part.ids.tolist() for part in make_batches(recipe, module, corpus, 0, held_out=True).fixed(24)])
+        rows.append(
+            [part.ids.tolist() for part in make_batches(recipe, module, corpus, 0, split="validation").fixed(24)]
+        )
     assert rows[0] == rows[1]
 
 

@@ -108,10 +108,16 @@ def evaluate(
     corpus: Annotated[
         Path | None, typer.Option(help="For a pre-trained run: a corpus with the same tokenizer.")
     ] = None,
+    split: Annotated[str, typer.Option(help="Of --corpus: validation, test or train.")] = "validation",
+    examples: Annotated[
+        int | None, typer.Option(min=1, help="Of --corpus: rows to measure on, spread evenly. Default: all.")
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: a labelled file.")] = None,
-    text_column: Annotated[str | None, typer.Option(help="Default: as in fine-tuning, like the next two.")] = None,
-    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Column with the class.")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Of --data, by default as in fine-tuning; of --texts, by default text.")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Of --data: column with the second text of a pair.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Of --data: column with the class.")] = None,
     texts: Annotated[
         Path | None, typer.Option(help="For a pre-trained run: a file of texts, each to get its log-probability.")
     ] = None,
@@ -129,7 +135,7 @@ def evaluate(
 ) -> None:
     """Measure a pre-trained run on held-out text or on texts of a file, or a fine-tuned run on another labelled file.
 
-    Example: bakeoff evaluate runs/bert --corpus corpora/mine
+    Example: bakeoff evaluate runs/bert --corpus corpora/mine --split test
 
     Example: bakeoff evaluate runs/gpt --texts candidates.txt --json
 
@@ -158,6 +164,8 @@ def evaluate(
     figures = evaluate_run(
         run,
         corpus=corpus,
+        split=split,
+        examples=examples,
         data=data,
         text_column=text_column,
         pair_column=pair_column,
@@ -169,7 +177,14 @@ def evaluate(
     if json:
         print_json(figures)
     elif "losses" in figures:
-        print_table({**losses_text(figures), **set_text(figures.get("set", {}))})
+        print_table(
+            {
+                "rows": f"{figures['examples']:,} of the {figures['of_examples']:,} of {figures['split']}",
+                **losses_text(figures, figures["split"]),
+                **_words_text(figures),
+                **set_text(figures.get("set", {})),
+            }
+        )
     else:
         print_table(
             {
@@ -178,6 +193,14 @@ def evaluate(
                 "majority class": f"accuracy {figures['majority']:.4f}",
             }
         )
+
+
+def _words_text(figures: dict[str, Any]) -> dict[str, str]:
+    """The perplexity per word, where there is one."""
+    return {
+        f"{name} per word": f"perplexity {value:.2f}  {figures['words']:,} words"
+        for name, value in figures.get("perplexity_per_word", {}).items()
+    }
 
 
 def predict(

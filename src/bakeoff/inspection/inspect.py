@@ -69,7 +69,7 @@ def inspect(
         raise UserError(f"{folder}: cannot be made: {error.strerror}; choose another --out") from None
     on = resolve_device(device)
     module = opened.load(on)
-    batches = make_batches(opened.recipe, module, text, seed=0, held_out=True).fixed(examples)
+    batches = make_batches(opened.recipe, module, text, seed=0, split="validation").fixed(examples)
     found = Inspection(
         run=str(opened.path),
         recipe=opened.recipe.name,

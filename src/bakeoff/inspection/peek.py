@@ -88,7 +88,7 @@ def peek(
         idle, loaded = loaded.idle()[0], loaded.stages()[0]  # what training begins with
     text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
-    batches = make_batches(loaded, module, text, seed, held_out, idle)
+    batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)
     reader = RowReader(loaded, module.objectives, text.tokenizer)
     parts = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
     places = ((part, index) for part in parts for index in range(len(part.ids)))

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar, cast
 
@@ -40,6 +40,9 @@ MEASURED = 1024
 
 EXAMPLES_AT_ONCE = 256
 """Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
+
+TOKENS_AT_ONCE = 4096
+"""Tokens that go through the model at once where all of a text is measured."""
 
 
 class Batches:
@@ -163,6 +166,22 @@ class Batches:
         """
         return [part for rows in self.fixed_rows(examples) for part in self.make(*rows[:2], seed=0, parts=rows[2])]
 
+    def whole(self) -> Iterator[Batch]:
+        """Parts with all of the split once and in its order, their draws fixed as those of `fixed`.
+
+        Rows that continue each other follow each other in one lane, the last one filled up with padding; those that are
+        read from both ends in the lanes of `fixed`.
+        """
+        size = self.format.size
+        if self.format.directions > 1 or self.by_tokens is not None:  # read from both ends, or in parts of its own
+            rows_of_each: Iterable[FixedRows] = self.fixed_rows(size)
+        elif self.format.advance is not None:
+            rows_of_each = _in_order(size + self.format.left_over, 1)
+        else:
+            rows_of_each = _in_order(size, max(1, int(TOKENS_AT_ONCE // self.format.tokens_per_example)))
+        for indices, epochs, parts in rows_of_each:
+            yield from self.make(indices, epochs, seed=0, parts=parts)
+
     def fixed_rows(self, examples: int) -> Iterator[FixedRows]:
         """The rows of `fixed`, as they are made together: their indices, their epochs, and the parts if they differ."""
         indices = spread(examples, self.format.size)
@@ -250,6 +269,14 @@ def _nothing(rows: InputConfig, related: bool) -> str:
             "input.length, or prepare documents of several sentences"
         )
     return "the corpus has no example of two tokens or more; prepare more text"
+
+
+def _in_order(size: int, rows: int) -> Iterator[FixedRows]:
+    """All of so many examples as they come, some at a time, in parts of so many rows."""
+    for begin in range(0, size, EXAMPLES_AT_ONCE):
+        indices = np.arange(begin, min(begin + EXAMPLES_AT_ONCE, size))
+        bounds = [(low, min(low + rows, len(indices))) for low in range(0, len(indices), rows)]
+        yield indices, np.zeros_like(indices), bounds
 
 
 def spread(examples: int, size: int) -> NDArray[np.int64]:

@@ -70,6 +70,7 @@ class Blocks(Format):
         self.advance = config.length if config.recurrent else None
         if config.recurrent:  # whole rows only, for padding would be remembered; what is left over is not read
             self.size = self.stream.total // self.length
+            self.left_over = int(self.stream.total % self.length > 0)
             self.tokens_per_example = float(config.length)
         else:
             self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))

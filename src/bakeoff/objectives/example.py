@@ -60,6 +60,8 @@ class Format(Protocol):
 
     size: int
     """How many examples an epoch has."""
+    left_over: int = 0
+    """How many more examples hold what does not fill one that an epoch has."""
     tokens_per_example: float
     """Mean number of tokens of an example, padding not counted."""
     advance: int | None = None

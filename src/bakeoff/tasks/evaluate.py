@@ -1,10 +1,15 @@
 """Evaluation of a finished run: a pre-trained one on held-out text, a fine-tuned one on another labelled file."""
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
+from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.predict import predictions_of
@@ -21,6 +26,7 @@ def evaluate(
     run: str | Path,
     *,
     corpus: str | Path | None = None,
+    split: str = "validation",
     data: str | Path | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
@@ -39,12 +45,13 @@ def evaluate(
     Args:
         run: the run; it must have finished.
         corpus: for a pre-trained run, a directory that `prepare` made with the same tokenizer.
+        split: the part of the corpus: validation, test (where `prepare` was given one) or train.
         data: for a fine-tuned run, a .csv, .tsv or .jsonl file.
         text_column: the file's column with the text; absent: the same as in fine-tuning, as for the next two.
         pair_column: the column with the second text.
         label_column: the column with the class.
         errors: invalid UTF-8 in `data` is an error, or is replaced.
-        examples: rows of held-out text to measure on; absent: as many as in pre-training.
+        examples: rows of the part to measure on, spread evenly; absent: all (of a mixture as many as in pre-training).
         texts: for a pre-trained run, a file of texts to score; `text_column` is its column, absent `text`.
         source_column: for pairs, that of a sequence-to-sequence model's source; absent: `source`.
         target_column: and that of its target; absent: `target`.
@@ -53,9 +60,10 @@ def evaluate(
         device: auto, cpu, cuda or mps.
 
     Returns:
-        For text: loss, losses, accuracy, perplexity and bits_per_byte of each objective. For labels: rows, loss,
-        scores (all metrics) and majority (accuracy of naming the file's own most frequent class). For a file of texts:
-        results (a list, one for each text), and the figures of all together.
+        For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
+        perplexity and bits_per_byte of each objective; of all rows of clm words and perplexity_per_word. For labels:
+        rows, loss, scores (all metrics) and majority (accuracy of naming the file's own most frequent class). For a
+        file of texts: results (a list, one for each text), and the figures of all together.
 
     Raises:
         UserError: not exactly one of `corpus`, `data` and `texts`, one that the run cannot be evaluated on, or a
@@ -77,7 +85,7 @@ def evaluate(
     if corpus is not None:
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
-        figures = _evaluate_text(opened(run, overrides), open_corpus(corpus), examples, device)
+        figures = _evaluate_text(opened(run, overrides), open_corpus(corpus), split, examples, device)
         return {**figures, **_set(overrides)}
     if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
@@ -142,19 +150,48 @@ def _set(overrides: Overrides) -> dict[str, Any]:
     return {"set": keys} if (keys := parsed(overrides)) else {}
 
 
-def _evaluate_text(run: Run, corpus: AnyCorpus, examples: int | None, device: str) -> dict[str, Any]:
-    """The held-out losses, on rows and masks that never change."""
+def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None, device: str) -> dict[str, Any]:
+    """The losses on a part of a corpus, on masks that never change: all of its rows, or some."""
     run.require_tokenizer_of(corpus)
+    text = corpus.split(split)
     on = resolve_device(device)
     module = run.load(on)
-    held_out = make_batches(run.recipe, module, corpus, seed=0, held_out=True)
-    parts = held_out.fixed(examples or run.recipe.training.validation_examples)
+    batches = make_batches(run.recipe, module, corpus, seed=0, split=split)
+    # Of a mixture each corpus has its share of the rows, which all rows together do not have.
+    some = examples or (run.recipe.training.validation_examples if isinstance(batches, MixedBatches) else None)
+    parts = batches.fixed(some) if some is not None or isinstance(batches, MixedBatches) else batches.whole()
+    rows = 0
+
+    def counted() -> Iterator[Batch]:
+        nonlocal rows
+        for part in parts:
+            rows += len(part.ids)
+            yield part
+
     precision = resolve_precision(run.recipe.training.precision, on)
+    figures = validate(module, counted(), text, on, precision)
+    whole = some is None and isinstance(text, Split)
     return {
         "run": str(run.path),
         "corpus": str(corpus.path),
         "corpus_fingerprint": corpus.fingerprint,
-        "examples": sum(len(part.ids) for part in parts),
-        "unigram_entropy": corpus.validation.unigram_entropy(),
-        **validate(module, parts, corpus.validation, on, precision),
+        "split": split,
+        "examples": rows,
+        "of_examples": max(rows, batches.rows_an_epoch),
+        "unigram_entropy": text.unigram_entropy(),
+        **figures,
+        **(_per_word(figures, text) if whole and isinstance(text, Split) else {}),
     }
+
+
+def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
+    """The perplexity per word of an objective that predicts all of a text, and the number of words.
+
+    exp(sum of -log p / words), the sum over all targets, the marks between documents among them. Words are what white
+    space separates, in scripts without spaces characters, and ends of lines where these are tokens.
+    """
+    if "clm" not in figures["losses"] or not text.counts.words:
+        return {}
+    total = figures["losses"]["clm"] * figures["targets"]["clm"]
+    words = text.counts.words
+    return {"words": words, "perplexity_per_word": {"clm": math.exp(min(total / words, 700.0))}}

@@ -119,7 +119,7 @@ def pretrain(
     if settled.training.compile is True:
         module.model.compile_layers()
     batches = Stages(settled, module, opened, seed)
-    held_out = make_batches(settled, module, opened, seed, held_out=True)
+    held_out = make_batches(settled, module, opened, seed, split="validation")
     batches.first_rows()  # what is wrong with the corpus comes out before there is a directory
     fixed = held_out.fixed(settled.training.validation_examples)
     here = environment(on, precision)

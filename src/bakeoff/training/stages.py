@@ -37,29 +37,30 @@ def make_batches(
     module: PretrainingModel,
     corpus: AnyCorpus,
     seed: int,
-    held_out: bool = False,
+    split: str = "train",
     idle: Collection[str] = (),
 ) -> AnyBatches:
-    """The batches of a recipe over a corpus's training text, or its held-out text; without the targets of `idle`.
+    """The batches of a recipe over a corpus's part of that name; without the targets of `idle`.
 
     Raises:
-        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it.
+        UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it; or it
+            has no such part.
     """
     require_kind(recipe, corpus)
     if isinstance(corpus, Mixture):
         keys = [key_of(seed, number, "corpus of a mixture") >> 1 for number in range(len(corpus.parts))]
         texts = zip(corpus.parts, keys, strict=True)
-        parts = [_batches(recipe, module, part, key, held_out, idle) for part, key in texts]
+        parts = [_batches(recipe, module, part, key, split, idle) for part, key in texts]
         return MixedBatches(corpus, parts, recipe.model.directions, seed)
-    return _batches(recipe, module, corpus, seed, held_out, idle)
+    return _batches(recipe, module, corpus, seed, split, idle)
 
 
 def _batches(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str]
+    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, split: str, idle: Collection[str]
 ) -> Batches:
     training = recipe.training
     return Batches(
-        corpus.validation if held_out else corpus.train,
+        corpus.split(split),
         corpus.tokenizer,
         recipe.input,
         recipe.objective,
@@ -79,7 +80,7 @@ def require_rows(recipe: Recipe, corpus: AnyCorpus) -> None:
     """
     module = build_on_meta(recipe, corpus.tokenizer.size)
     Stages(recipe, module, corpus, seed=0).first_rows()
-    make_batches(recipe, module, corpus, seed=0, held_out=True).fixed(recipe.training.validation_examples)
+    make_batches(recipe, module, corpus, seed=0, split="validation").fixed(recipe.training.validation_examples)
 
 
 class Stages:

@@ -1,7 +1,7 @@
 """The loss on held-out text, always the same rows with the same masks."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -17,13 +17,13 @@ from bakeoff.training.pretraining_model import PretrainingModel
 
 @torch.no_grad()
 def validate(
-    module: PretrainingModel, parts: Sequence[Batch], split: Split | MixedText, device: torch.device, precision: str
+    module: PretrainingModel, parts: Iterable[Batch], split: Split | MixedText, device: torch.device, precision: str
 ) -> dict[str, Any]:
     """Losses in nats per target, accuracies, and for token objectives perplexity and bits per byte.
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
     compression of the text; for a masked one it is the cost of its targets only, comparable between masked models of
-    different tokenizers but not with causal ones.
+    different tokenizers but not with causal ones. `targets` is how many there are of each objective.
     """
     was_training = module.training
     module.eval()
@@ -52,6 +52,7 @@ def validate(
     return {
         "loss": sum(module.weights[name] * loss for name, loss in losses.items()),
         "losses": losses,
+        "targets": counts,
         "accuracy": {name: float(total[1]) / max(1, counts[name]) for name, total in sums.items()},
         "perplexity": {name: math.exp(min(loss, 700.0)) for name, loss in token_losses.items()},
         "bits_per_byte": {name: loss / math.log(2) * split.tokens_per_byte for name, loss in token_losses.items()},
