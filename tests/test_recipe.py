@@ -156,6 +156,8 @@ def test_a_warm_up_that_is_given_with_the_budget_is_taken_as_it_is(tmp_path):
     assert load_recipe(write(tmp_path, training=own)).training.schedule.warmup == 10_000
     pairs = {"training.budget.steps": 3_000_000, "training.schedule.warmup": 10_000}
     assert load_recipe("bert-base", pairs).training.schedule.warmup == 10_000
+    pairs = {"training.budget.steps": 3_000_000, "training.schedule": {"kind": "linear", "warmup": 10_000}}
+    assert load_recipe("bert-base", pairs).training.schedule.warmup == 10_000
 
 
 def test_a_file_is_extended_relative_to_the_file_that_says_so(tmp_path, monkeypatch):

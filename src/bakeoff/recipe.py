@@ -247,7 +247,9 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     set_keys(values, pairs, Recipe, where)
     if _change_the_model(pairs) and "published" not in pairs:
         values.pop("published", None)
-    if values.get("training", {}) != before.get("training", {}) and "training.schedule.warmup" not in pairs:
+    schedule = pairs.get("training.schedule")
+    given = "training.schedule.warmup" in pairs or (isinstance(schedule, dict) and "warmup" in schedule)
+    if values.get("training", {}) != before.get("training", {}) and not given:
         _share_of_budget(values, before)
     return Recipe.parse(values, where)
 

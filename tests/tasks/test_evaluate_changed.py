@@ -52,12 +52,16 @@ def test_a_longer_memory_than_in_training_is_read(run, text):
     losses = {}
     for length, memory in ((16, 4), (16, 40), (8, 40)):
         found = bakeoff.evaluate(
-            run.path, corpus=text.path, overrides={MEMORY: memory, "input.length": length}, device="cpu"
+            run.path,
+            corpus=text.path,
+            examples=16,
+            overrides={MEMORY: memory, "input.length": length},
+            device="cpu",
         )
         assert found["losses"]["clm"] == pytest.approx(in_one_pass(run, text, length, memory), abs=2e-5)
         assert found["set"] == {MEMORY: memory, "input.length": length}
         losses[length, memory] = found["losses"]["clm"]
-    plain = bakeoff.evaluate(run.path, corpus=text.path, device="cpu")
+    plain = bakeoff.evaluate(run.path, corpus=text.path, examples=16, device="cpu")
     assert "set" not in plain
     assert plain["losses"]["clm"] == losses[16, 4]
     assert len({round(loss, 4) for loss in losses.values()}) == 3

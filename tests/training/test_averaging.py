@@ -100,7 +100,7 @@ def test_the_averaged_run_is_a_finished_run_of_its_own(corpus, tmp_path):
     assert line["step"] == 12
     assert averaged.summary == {**run.summary, "validation": line}
     assert line["loss"] != run.summary["validation"]["loss"]
-    measured = bakeoff.evaluate(averaged.path, corpus=corpus.path, device="cpu")
+    measured = bakeoff.evaluate(averaged.path, corpus=corpus.path, examples=16, device="cpu")  # as validations
     assert measured["losses"] == pytest.approx(line["losses"])
     assert bakeoff.generate(averaged, ["The river"], device="cpu")
     more = train(None, corpus, tmp_path / "more", start=Start(run=averaged.path), budget=Budget(steps=2))
@@ -207,3 +207,15 @@ def test_a_comparison_writes_no_averages(corpus, tmp_path):
     Bakeoff().pretrain(recipe, corpus.path, tmp_path / "run", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert not Run.open_finished(tmp_path / "run").snapshots.exists()
+
+
+def test_a_kill_between_the_average_and_the_end_of_the_snapshots_is_mended_by_resume(corpus, tmp_path, monkeypatch):
+    recipe, out = shrink("gpt-tiny"), tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(averaging.shutil, "rmtree", lambda path, **options: None)  # what stands behind the renaming
+        run = train(recipe, corpus, out, average_last=2)
+    assert run.snapshots.exists()
+    before = (tmp_path / "run-average-2" / "summary.json").read_bytes()
+    assert train(recipe, corpus, out, average_last=2, resume=True).finished
+    assert not run.snapshots.exists()
+    assert (tmp_path / "run-average-2" / "summary.json").read_bytes() == before

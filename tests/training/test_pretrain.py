@@ -345,3 +345,18 @@ def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, 
     assert len(lines) == 1
     assert "rows of 20 tokens hold" in lines[0]
     assert "raise training.curriculum.0.length" in lines[0]
+
+
+def test_a_run_that_was_begun_before_recipes_had_a_key_resumes(corpus, tmp_path, monkeypatch):
+    recipe = shrink("gpt-tiny")
+    whole = train(recipe, corpus, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "parts")
+    environment = json.loads((tmp_path / "parts" / "environment.json").read_text())
+    del environment["recipe"]["model"]["output_dropout"], environment["recipe"]["training"]["average_last"]
+    (tmp_path / "parts" / "environment.json").write_text(json.dumps(environment))
+    parts = train(recipe, corpus, tmp_path / "parts", resume=True)
+    for name, tensor in weights(whole).items():
+        assert torch.equal(weights(parts)[name], tensor)

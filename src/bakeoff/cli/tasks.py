@@ -145,6 +145,12 @@ def evaluate(
     from bakeoff.tasks.evaluate import opened, require_one
     from bakeoff.training.changed_run import parsed
 
+    if corpus is None and (split != "validation" or examples is not None):
+        raise UserError("--split and --examples belong to --corpus DIR")
+    if data is None and (pair_column is not None or label_column is not None):
+        raise UserError("--pair-column and --label-column belong to --data FILE")
+    if corpus is not None and text_column is not None:
+        raise UserError("--text-column belongs to --data FILE or --texts FILE")
     require_one(corpus, data, texts, last_word or source_column is not None or target_column is not None)
     if texts is not None:
         from bakeoff.tasks.score_texts import open_scores

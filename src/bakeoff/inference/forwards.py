@@ -15,14 +15,15 @@ from bakeoff.training.pretraining_model import PretrainingModel
 class Forwards:
     """Causal models, and the half of a model with two directions that reads forwards.
 
-    A text begins behind the separator, as documents do. One that is longer than a row is read in windows; where rows of
-    the training continued each other, in rows that continue each other, so that nothing is read twice. A model that has
-    learnt to see a prefix from both sides sees what is read of a window before the first token that is scored so.
+    A text begins behind the separator, as documents do, or where the ends of lines are tokens behind one of these. One
+    that is longer than a row is read in windows; where rows of the training continued each other, in rows that continue
+    each other, so that nothing is read twice. A model that has learnt to see a prefix from both sides sees what is read
+    of a window before the first token that is scored so.
 
     Args:
         module: the model with its heads, in evaluation mode.
         predictions: its head's.
-        separator: id of the token that stands before each document.
+        separator: id of the token that stands before each text.
         length: tokens of a row, at most.
         continues: rows continue each other.
     """

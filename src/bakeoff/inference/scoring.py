@@ -86,6 +86,9 @@ class TextScores:
             separator = self.tokenizer.separator
             return [Row(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
         rows = self.tokenizer.encode([text for (text,) in texts])
+        end = self.tokenizer.end_of_line
+        if end is not None and not self.last_word:  # a text is a line, and its end a token
+            return [Row(np.append(ids, end) if len(ids) else ids, 0) for ids, _ in rows]
         return [Row(ids, _last_start(starts) if self.last_word else 0) for ids, starts in rows]
 
     def _score(self, text: str, row: Row, scores: TokenScores) -> TextScore:
@@ -136,7 +139,8 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
     head = next(each.head for each in module.objectives if each.name == objective.kind)
     predictions = Predictions(module, head, never_written(tokenizer) if last_word else None)
     if objective.scoring == "forwards":
-        return Forwards(module, predictions, tokenizer.separator, recipe.input.length, recipe.input.continues)
+        before = tokenizer.separator if tokenizer.end_of_line is None else tokenizer.end_of_line
+        return Forwards(module, predictions, before, recipe.input.length, recipe.input.continues)
     if objective.scoring == "target":
         return OfTargets(module, predictions, tokenizer.start)
     special = tokenizer.start, tokenizer.separator, tokenizer.mask

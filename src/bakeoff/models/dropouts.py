@@ -6,9 +6,9 @@ from bakeoff.models.model import ModelConfig
 
 
 def with_dropout(model: ModelConfig, rate: float) -> ModelConfig:
-    """The same model with another rate for every dropout that it has, those of its parts too.
+    """The same model with another rate for its own dropout, and for every part's that is not 0, DropConnect's too.
 
-    Parts without dropout stay without: attention weights of the Transformer, for example.
+    Parts whose dropout is 0 stay without: attention weights of the Transformer, for example.
     """
     values = _replaced(model.model_dump(mode="json"), rate)
     return ModelConfig.parse({**values, "dropout": rate}, "model")

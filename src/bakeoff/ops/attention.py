@@ -28,7 +28,8 @@ def attention(
         query: (B, H, T, D).
         key: (B, H, S, D).
         value: (B, H, S, D).
-        mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; at least one for each query.
+        mask: boolean, broadcast to (B, H, T, S), True where a query may attend to a key; without any its
+            output is not a number.
         bias: broadcast to (B, H, T, S), added to the scores.
         causal: the queries are the last T of S positions, and each sees the keys up to its own. A mask replaces this,
             and has to contain it.

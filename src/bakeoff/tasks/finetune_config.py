@@ -31,7 +31,7 @@ class FinetuneConfig(Config):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of what the classes are read from."""
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Replaces the recipe's dropout inside of the model, wherever that has any."""
+    """Replaces the model's dropout, and that of each of its parts that has one of its own other than 0."""
     unshare: bool = False
     """Layers that share parts get copies of their own before the training: the same function, free to differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"

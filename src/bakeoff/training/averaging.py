@@ -18,8 +18,8 @@ from bakeoff.training.run import Run
 from bakeoff.training.validation import validate
 
 SNAPSHOTS = 100
-"""Snapshots of a training's weights, if all were kept. The papers' codes have about as many checkpoints a training: one
-in ten minutes of twelve hours, one an epoch of a hundred."""
+"""Snapshots of a training's weights, if all were kept. Of the papers' trainings there are about as many checkpoints:
+one in ten minutes of twelve hours (Vaswani et al. 2017), one an epoch of about a hundred (Wu et al. 2019, WMT)."""
 
 
 def snapshot_steps(steps: int, count: int) -> list[int]:
@@ -50,6 +50,15 @@ def require_free(path: Path) -> None:
             f"{path}: holds something already; move it, choose another --out, or switch the average off "
             "(--average-last 0)"
         )
+
+
+def is_average_of(run: Run, path: Path) -> bool:
+    """Whether the finished run at a path is the mean of a run's snapshots."""
+    return (path / "summary.json").is_file() and str(Run(path).environment.get("origin")).startswith(_origin(run))
+
+
+def _origin(run: Run) -> str:
+    return f"from {run.path}: the mean of its weights"
 
 
 def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
@@ -88,7 +97,7 @@ def write_average(
     module.load_state_dict(_mean(run, steps))
     path = average_path(run.path, count)
     counters = {name: run.metrics()[-1][name] for name in ("step", "tokens", "flops", "seconds")}
-    origin = f"from {run.path}: the mean of its weights behind steps {', '.join(map(str, steps))}"
+    origin = f"{_origin(run)} behind steps {', '.join(map(str, steps))}"
     folder = path.with_name(f".{path.name}.unfinished")
     try:
         with fresh(folder, path):

@@ -1,6 +1,7 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
 import math
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from bakeoff.durable import held
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.training.averaging import average_path, require_free, write_average
+from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
 from bakeoff.training.checkpoint import list_checkpoints
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.initial_weights import Start
@@ -109,6 +110,9 @@ def pretrain(
             return run
     count = recipe.training.average_last
     beside = average_path(Path(out), count) if count else None
+    if run and run.finished and beside is not None and is_average_of(run, beside):
+        shutil.rmtree(run.snapshots)  # a kill came between the average and this
+        return run
     if beside is not None:
         require_free(beside)
     settled = run.recipe if run else settle(recipe, opened, budget, device)
@@ -211,5 +215,7 @@ def _require_same_request(run: Run, request: dict[str, Any]) -> None:
         raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    for key, old, new in differing(begun["recipe"], request["recipe"]):
+    # Keys that recipes have learnt since count as at their defaults.
+    recipe = Recipe.parse(begun["recipe"], str(run.path)).model_dump(mode="json")
+    for key, old, new in differing(recipe, request["recipe"]):
         raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")

@@ -32,7 +32,10 @@ class DecayConfig(OptimizerBaseConfig):
     """Weight decay; norms and biases have none."""
 
     def groups(self, module: nn.Module) -> list[dict[str, Any]]:
-        """Parameters with and without decay: norms' and biases' are vectors, all others have two dimensions or more."""
+        """Parameters with and without decay: norms' and biases' are vectors, all others have two dimensions or more.
+
+        XLNet's biases of the scores have three, and are decayed, as in its code.
+        """
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         return [
             {"params": [p for p in trained if p.dim() >= 2], "weight_decay": self.weight_decay},
@@ -50,7 +53,8 @@ class MomentsConfig(DecayConfig):
     epsilon: float = Field(default=1e-6, gt=0)
     """Added to the root of the second moment."""
     bias_correction: bool = True
-    """Moments are divided by what they lack for having begun at zero; not so in the code of BERT, ALBERT and XLNet."""
+    """Divide the moments by 1 - beta^t, because they begin at zero (Kingma and Ba 2015, algorithm 1); the code of BERT,
+    ALBERT and XLNet does not."""
 
     @property
     def moments(self) -> int:

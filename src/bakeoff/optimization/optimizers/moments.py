@@ -54,15 +54,16 @@ class Moments(torch.optim.Optimizer):
         for state in states:
             state["step"] += 1
         step = float(states[0]["step"])  # on the CPU: nothing waits for the device
-        corrections = (1 - beta1**step, 1 - beta2**step) if self.bias_correction else (1.0, 1.0)
         torch._foreach_lerp_(first, gradients, 1 - beta1)
         torch._foreach_mul_(second, beta2)
         torch._foreach_addcmul_(second, gradients, gradients, 1 - beta2)
-        denominators = torch._foreach_div(second, corrections[1])
+        seen = 1 - beta2**step if self.bias_correction else 1.0
+        denominators = torch._foreach_div(second, seen)
         torch._foreach_sqrt_(denominators)
         torch._foreach_add_(denominators, group["eps"])
         updates = torch._foreach_div(first, denominators)
-        torch._foreach_div_(updates, corrections[0])
+        if self.bias_correction:
+            torch._foreach_div_(updates, 1 - beta1**step)
         if group["weight_decay"]:
             torch._foreach_add_(updates, parameters, alpha=group["weight_decay"])
         return list(updates)
