@@ -129,8 +129,8 @@ def _header(row: Row) -> str:
     tokens = counted(row.tokens + row.source_tokens, "token")
     if "A" in sizes or "source" in sizes:
         tokens += f" ({', '.join(f'{name} {size}' for name, size in sizes.items())})"
-    elif documents := sum(name.startswith("document") for name in sizes):
-        tokens += f" of {documents} documents"
+    elif numbers := {name.partition(" ")[2] for name in sizes} - {""}:
+        tokens += f" of {len(numbers)} documents"
     places = row.length + row.source_length
     padding = places - row.tokens - row.source_tokens
     share = f"{padding} of padding ({percent(padding / places)} %)" if padding else "no padding"
