@@ -3,14 +3,17 @@
 #   make test        what every change must pass
 #   make test-all    the same with the long crossings, and with Ray and the Hub's library
 #   make check       lint and types
+#   make mutants     whether the tests notice planted faults: all written by hand, MUTANTS at random, all recipes' values
 # PIP_OPTIONS passes options to pip, e.g. an index with another build of torch (README.md, "Installation").
 
 PYTHON ?= python3
 PIP_OPTIONS ?=
 DEMO_OPTIONS ?=
+MUTANTS ?= 100
+SEED ?= 0
 BIN := .venv/bin
 
-.PHONY: demo test test-all check install clean
+.PHONY: demo test test-all check mutants install clean
 
 demo: .venv/installed
 	$(BIN)/bakeoff demo $(DEMO_OPTIONS)
@@ -25,6 +28,11 @@ check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+# One thread, so that processes can be forked from one that has imported torch.
+mutants: .venv/mutating
+	$(BIN)/python -m tests.mutants.recipes
+	OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false $(BIN)/python -m tests.mutants.run --count $(MUTANTS) --seed $(SEED)
 
 install: .venv/installed
 
@@ -42,5 +50,9 @@ install: .venv/installed
 	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[hub,ray]"
 	touch $@
 
+.venv/mutating: .venv/tested
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[dev,mutants]"
+	touch $@
+
 clean:
-	rm -rf .venv build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .mutants build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
