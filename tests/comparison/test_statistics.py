@@ -94,6 +94,14 @@ def test_no_claim_below_three_seeds(seeds):
     assert (describe(a).deviation is None) == (seeds == 1)
 
 
+def test_no_claim_from_a_single_example():
+    """Its noise cannot be estimated."""
+    a, b = group(np.ones((3, 1))), group(np.zeros((3, 1)))
+    assert describe(a).interval is None
+    assert difference("a", a, "b", b).interval is difference("a", a, "b", b).p is None
+    assert describe(group(np.ones((3, 2)))).interval == (1, 1)
+
+
 def test_the_formula_by_hand():
     a = Group({0: 0.80, 1: 0.82, 2: 0.84}, np.array([1.0, 1, 1, 1, 0.1]))
     b = Group({0: 0.70, 1: 0.70, 2: 0.73}, np.array([1.0, 0.8, 1, 0.6, 0.15]))
@@ -141,7 +149,7 @@ def test_correction_can_take_a_claim_away():
 
 
 @pytest.mark.parametrize("metric", ["accuracy", "macro_f1", "matthews"])
-@pytest.mark.parametrize(("classes", "rows"), [(2, 12), (3, 40), (9, 25)])
+@pytest.mark.parametrize(("classes", "rows"), [(2, 12), (3, 40), (9, 25), (9, 8)])  # in the last, classes of one row
 def test_contributions_are_jackknife_pseudo_values(metric, classes, rows):
     random = np.random.default_rng([classes, rows])
     labels = random.integers(classes, size=rows)

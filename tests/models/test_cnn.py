@@ -207,6 +207,16 @@ def test_counted_flops_equal_those_that_torch_counts(parts):
     assert counter.get_total_flops() == 18 * sum(part.flops_per_token(9) for part in parts.values())
 
 
+def test_what_a_slot_goes_into_outputs_with_is_the_length_of_its_weights():
+    mixer = build(kernels=[3, 5])["mixer"]
+    found = mixer.kernels(torch.empty(0), Context())
+    weights = torch.cat([column.output.weight.detach() for column in mixer.columns])  # (O, S * D)
+    expected = [weights[:, WIDTH * slot : WIDTH * (slot + 1)].norm(dim=1) for slot in range(WINDOW)]
+    torch.testing.assert_close(found.detach(), torch.stack(expected, dim=1))
+    assert len(mixer.offsets()) == WINDOW
+    assert build(**VARIANTS["pooled"])["mixer"].kernels(torch.empty(0), Context()) is None
+
+
 def test_rows_depend_on_each_other_in_training_alone():
     module = PretrainingModel(shrink("cnn-lm-tiny"), 160)
     assert not module.model.stack.independent_rows

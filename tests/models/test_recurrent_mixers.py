@@ -104,3 +104,10 @@ def test_a_projection_leads_to_fewer_outputs_than_there_are_units():
     assert (cells.hidden_size, cells.proj_size) == (8, 3)  # of each direction
     with pytest.raises(UserError, match=r"mixer.units: 6 units cannot be projected down to 6 outputs"):
         LstmConfig(units=6).build(Place(width=6, causal=True, dropout=0.0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_biases_are_there_unless_the_model_has_none(kind, bias):
+    mixer = KINDS[kind][0].build(Place(width=WIDTH, causal=True, dropout=0.0, bias=bias))
+    assert any("bias" in name for name, _ in mixer.named_parameters()) == bias

@@ -75,6 +75,17 @@ def test_segment_b_comes_from_elsewhere_as_often_as_it_should(corpus):
         assert abs(sum(follows) - expected) <= 5 * math.sqrt(len(follows) * max(share * (1 - share), 0.004))
 
 
+def test_an_unrelated_segment_comes_from_anywhere_in_the_text(corpus):
+    """A quarter of them from each quarter of it, in either direction."""
+    examples, _ = rows(corpus, 1200, **{"input.unrelated": 1.0})
+    begins = (examples.segments == 1).argmax(1)
+    sources = examples.sources[np.arange(1200), begins]
+    for backwards in (False, True):
+        found = sources[(examples.backwards == backwards) & (sources >= 0)]
+        quarters = np.bincount(found * 4 // len(corpus.train.tokens), minlength=4)
+        assert (abs(quarters - len(found) / 4) < 5 * math.sqrt(len(found) * 3 / 16)).all()
+
+
 def test_boundaries_are_those_of_sentences(corpus):
     """Where A ends, a sentence does, in either direction, unless none ends within the row's room."""
     examples, _ = rows(corpus)

@@ -1,4 +1,5 @@
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
-from bakeoff.objectives.pairs import SegmentPairConfig
+from bakeoff.objectives.pairs import Pairs, SegmentPairConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -193,3 +194,19 @@ def test_how_much_of_the_text_is_read_is_known(corpus, rows, kinds):
     read = len(np.unique(sources[sources >= 0])) / len(corpus.train.tokens)
     assert batches.share_read() == pytest.approx(read, rel=0.05)
     assert (read < 0.95) == (rows["format"] == "sentence_pair" or kinds == ["mlm", "sop"])
+
+
+def test_text_of_the_only_other_document_is_cut_to_half_where_it_fits_nowhere():
+    """And the pairs that stay are cut alike, so that their length tells nothing."""
+    lengths = np.array([4, 9, 5, 8, 6, 7] * 10)
+    sentences = np.cumsum([0, *lengths, 300])  # the second document is one long sentence
+    split = SimpleNamespace(sentences=sentences, documents=sentences[[0, -2, -1]], originals=np.array([0, 1]))
+    pairs = Pairs(sentences[:59], lengths[:59], sentences[1:60], lengths[1:])
+    objective = NextSentenceConfig().build(shrink("bert-tiny").model, 120)
+    found, labels = objective.arrange(pairs, split, 20, draws_for(59))
+    assert set(labels) == {0, 1}
+    assert ((found.second >= split.documents[1]) == (labels == 1)).all()
+    assert (found.second_length == (pairs.second_length + 1) // 2).all()
+    alone = SimpleNamespace(sentences=sentences[:-1], documents=split.documents[:2], originals=np.array([0]))
+    with pytest.raises(UserError, match="is a single one"):
+        objective.arrange(pairs, alone, 20, draws_for(59))

@@ -2,9 +2,10 @@ import pytest
 import torch
 from tests.conftest import shrink
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
-from bakeoff.objectives.heads import AdaptiveTokenHead, TokenHead, UntiedTokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
 from bakeoff.recipe import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -50,6 +51,23 @@ def test_adaptive_softmax_costs_what_its_labels_need():
     share = weights / weights.sum()
     expected = 2 * 32 * 12 + float(share[10:25].sum()) * 2 * 8 * (32 + 15) + float(share[25:].sum()) * 2 * 2 * (32 + 25)
     assert head.flops_per_row == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        SentenceHead(24, 3),
+        UntiedTokenHead(24, 50, bias=True),
+        TokenHead(24, 16, 50, True, "gelu", 1e-12),
+        TokenHead(24, 24, 50, False, "gelu", 1e-12),
+        TokenHead(24, 16, 50, False, "gelu", 1e-12),
+    ],
+)
+def test_heads_cost_what_torch_counts(head):
+    table = torch.zeros(50, 24 if getattr(head, "transform", head) is None else 16)
+    with FlopCounterMode(display=False) as counter:
+        head.scores(torch.zeros(7, 24), table)
+    assert counter.get_total_flops() == 7 * head.flops_per_row
 
 
 def test_loss_of_an_adaptive_softmax_under_autocast():

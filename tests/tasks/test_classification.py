@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.conftest import shrink
+from tests.conftest import shrink, without_dropout
 
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.corpus.tokenizer import Tokenizer
@@ -71,6 +71,32 @@ def test_pooling_sees_real_positions_only(recipe, pooling):
     expected = {"mean": hidden[1, :3].mean(0), "max": hidden[1, :3].amax(0), "last": hidden[1, 2]}
     if pooling in expected:
         torch.testing.assert_close(pooled[1], expected[pooling])
+
+
+def test_dropout_stands_between_the_pooled_vector_and_the_classes(recipe):
+    torch.manual_seed(0)
+    classifier = Classifier(without_dropout(recipe), 50, "cls", 32, 0.5)
+    torch.nn.init.eye_(classifier.output.weight)
+    batch = InputBatch(torch.randint(5, 50, (200, 6)), None, None)
+    pooled = classifier.eval()(batch)
+    scores = classifier.train()(batch)
+    dropped = scores == 0
+    assert 0.48 < dropped.float().mean() < 0.52
+    torch.testing.assert_close(scores[~dropped], 2 * pooled[~dropped])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_predictions_have_no_dropout_and_leave_the_mode_as_it_is(recipe, corpus, training):
+    tokenizer = Tokenizer.load(corpus)
+    torch.manual_seed(0)
+    classifier = Classifier(recipe, tokenizer.size, "cls", 3, 0.5).train(training)
+    format = InputFormat(tokenizer, recipe, 32)
+    encoded = format.encode(["saw", "apple " * 5, "town " * 17], None)
+    first, second = (
+        class_probabilities(classifier, encoded, format, torch.device("cpu"), "float32").probabilities for _ in range(2)
+    )
+    assert (first == second).all()
+    assert classifier.training == classifier.model.training == training
 
 
 @pytest.mark.parametrize("name", ["recipe", "causal_recipe", "convolution_recipe", "sequence_to_sequence_recipe"])

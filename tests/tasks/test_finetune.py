@@ -16,6 +16,7 @@ from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import default_learning_rate, finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.predict import predict
 from bakeoff.training.loop import Interrupted
 
 QUIET = {"device": "cpu", "progress": False}
@@ -62,6 +63,8 @@ def test_the_directory_holds_everything(fitted, quick):
     best = max(looks, key=lambda line: (line["accuracy"], -line["loss"]))
     assert best["epoch"] == fitted.best_epoch
     assert best["accuracy"] == fitted.scores["dev"]["accuracy"]
+    epoch_steps = -(-240 // settings["finetune"]["batch"])
+    assert [line["epoch"] for line in looks] == [round(line["step"] / epoch_steps, 3) for line in looks]
     assert "0 of" in (path / "README.md").read_text()
 
 
@@ -106,6 +109,14 @@ def test_pairs_whose_order_decides(recipe, corpus, tmp_path):
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)
     assert result.scores["test"]["matthews"] > 0.9
     assert result.metric == "matthews"
+    labels = [
+        label for label, _ in predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel", "saw dosel"])
+    ]
+    assert labels == ["saw first", "apple first"]
+    with pytest.raises(UserError, match="2 texts and 1 second texts"):
+        predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel"])
+    with pytest.raises(UserError, match="pairs of texts; give both"):
+        predict(tmp_path / "out", ["baran saw"])
 
 
 def test_early_stopping_keeps_the_best_weights(recipe, corpus, task, tmp_path):

@@ -1,0 +1,31 @@
+"""Rotary positions against their definition (Su et al. 2021, equation 34)."""
+
+import math
+
+import pytest
+import torch
+
+from bakeoff.ops.rotary import rotate, rotate_naive
+
+
+@pytest.mark.parametrize(("length", "width", "start"), [(1, 2, 0), (7, 6, 0), (5, 8, 11)])
+def test_it_equals_its_naive_twin(length, width, start):
+    x = torch.randn(2, 3, length, width, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(rotate(x, start), rotate_naive(x, start), atol=1e-5, rtol=1e-5)
+
+
+def test_angles_are_those_of_the_paper():
+    """Position t turns the i-th of d / 2 pairs by t / 10000^(2 i / d)."""
+    first = torch.cat([torch.ones(1, 1, 9, 3), torch.zeros(1, 1, 9, 3)], dim=-1)  # every pair is (1, 0)
+    for t, row in enumerate(rotate(first)[0, 0]):
+        angles = [t / 10_000 ** (2 * i / 6) for i in range(3)]
+        expected = [*map(math.cos, angles), *map(math.sin, angles)]
+        assert row.tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_products_depend_on_the_distance_alone():
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, 1, 1, 1, 8, generator=generator)
+    products = [(rotate(query, place + 3) * rotate(key, place)).sum() for place in (0, 1, 40)]
+    torch.testing.assert_close(products[1:], products[:1] * 2, atol=1e-4, rtol=1e-4)
+    assert not torch.isclose(products[0], (query * key).sum(), atol=1e-3)
