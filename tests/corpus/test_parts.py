@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bakeoff.corpus import jobs, sampling
 from bakeoff.corpus import parts as parts_module
-from bakeoff.corpus import sampling
 from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
@@ -78,7 +78,7 @@ def test_any_parts_of_many_texts_give_the_same_bytes(
     check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness)
 
 
-@patch.object(parts_module, "_JOB", 1_000)
+@patch.object(jobs, "_JOB", 1_000)
 @patch.object(parts_module, "_SENTENCES", 7)
 def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness):
     """Empty documents and files, copies in several parts, documents longer than a job, more parts than text."""

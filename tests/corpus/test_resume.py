@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 # Saves as often as it can, since the text is short.
 PREPARE = """
 import json, sys
-from bakeoff.corpus import parts
+from bakeoff.corpus import jobs, parts
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
-parts._SAVE_EVERY, parts._SAVE_SHARE, parts._JOB = 0.0, 1e9, 1 << 14
+parts._SAVE_EVERY, parts._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
 calls = []
 def progress(*call):
     calls.append(call)
