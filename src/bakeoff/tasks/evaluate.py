@@ -1,7 +1,7 @@
 """Evaluation of a finished run: a pre-trained one on held-out text, a fine-tuned one on another labelled file."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.batches import Batches
 from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
@@ -157,9 +158,15 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
     on = resolve_device(device)
     module = run.load(on)
     batches = make_batches(run.recipe, module, corpus, seed=0, split=split)
-    # Of a mixture each corpus has its share of the rows, which all rows together do not have.
-    some = examples or (run.recipe.training.validation_examples if isinstance(batches, MixedBatches) else None)
-    parts = batches.fixed(some) if some is not None or isinstance(batches, MixedBatches) else batches.whole()
+    some = examples
+    if some is None and isinstance(batches, MixedBatches):  # whose corpora have their shares in a sample alone
+        some = run.recipe.training.validation_examples
+    parts: Iterable[Batch]
+    if some is None:
+        assert isinstance(batches, Batches)
+        parts = batches.whole()
+    else:
+        parts = batches.fixed(some)
     rows = 0
 
     def counted() -> Iterator[Batch]:
