@@ -86,7 +86,7 @@ def test_packing_is_that_of_the_batches(name, held_out, distinct):
     base, changes = RECIPES[name]
     recipe = shrink(base, **changes)
     module = build_on_meta(recipe, distinct.tokenizer.size)
-    batches = make_batches(recipe, module, distinct, 1, held_out)
+    batches = make_batches(recipe, module, distinct, 1, "validation" if held_out else "train")
     rows = batches.format.size
     if held_out:
         rows = min(rows, recipe.training.validation_examples)
