@@ -25,7 +25,7 @@ def similar(name: str, candidates: Iterable[str]) -> str:
 
 
 class Interrupted(Exception):
-    """SIGINT or SIGTERM asked to stop; what was done is saved, or nothing was left behind.
+    """SIGINT, SIGTERM or SIGHUP asked to stop; what was done is saved, or nothing was left behind.
 
     Args:
         message: what happened and how to go on.

@@ -17,12 +17,15 @@ from bakeoff.errors import Interrupted, UserError
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 # Saves as often as it can, since the text is short.
-PREPARE = """
-import json, sys
+OFTEN = """
 from bakeoff.corpus import jobs, parts
+parts._SAVE_EVERY, parts._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
+"""
+PREPARE = f"""
+import json, sys
+{OFTEN}
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
-parts._SAVE_EVERY, parts._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
 calls = []
 def progress(*call):
     calls.append(call)
@@ -126,6 +129,23 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
         time.sleep(0.05)
     corpus = prepare(file, tmp_path / "corpus", tokenizer=SIZE)
     assert contents(corpus.path) == contents(prepare(file, tmp_path / "whole", tokenizer=SIZE).path)
+
+
+@pytest.mark.parametrize(("send", "number"), [(os.kill, signal.SIGTERM), (os.killpg, signal.SIGHUP)])
+def test_the_command_ends_as_cleanly_by_other_signals(send, number, tmp_path):
+    """`kill` reaches the process, a closed terminal its workers too."""
+    file = text(tmp_path / "a.jsonl", 1500)
+    command = [sys.executable, "-c", f"{OFTEN}\nfrom bakeoff.cli import main\nmain()", "prepare", str(file)]
+    command += ["--out", str(tmp_path / "corpus"), "--vocabulary", "300"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
+        while not written(tmp_path / ".corpus.unfinished"):
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.002)
+        send(process.pid, number)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert errors.splitlines()[-1].startswith("bakeoff: interrupted; the same command goes on from here")
+    assert written(tmp_path / ".corpus.unfinished")
 
 
 def interrupt(file, out):

@@ -174,7 +174,6 @@ def test_the_budget_in_minutes_becomes_steps_once_and_is_recorded(corpus, tmp_pa
     ("options", "changes", "message"),
     [
         ({"seed": 1}, {}, "begun with seed 0, not 1"),
-        ({"budget": Budget(steps=5)}, {}, "begun with budget None, not steps=5"),
         ({}, {"training.optimizer.lr": 5e-4}, "begun with training.optimizer.lr 0.001, not 0.0005"),
     ],
 )
@@ -316,7 +315,7 @@ def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):
     assert train(recipe, corpus, tmp_path / "run", resume=True).finished
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     command = [sys.executable, "-m", "bakeoff", "pretrain", "bert-tiny", "--corpus", str(corpus.path), "--out"]
     command += [str(tmp_path / "run"), "--budget", "steps=100000", "--set", "training.compile=false"]

@@ -3,12 +3,14 @@
 import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any, NoReturn
 
 import typer
 import typer.main
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.training.signals import STOPPING
 
 # The base of all errors in the use of the command line; some releases of typer bring a click of their own.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -16,7 +18,18 @@ _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: status 0, or 2 for a user's mistake, or 128 plus the number of a signal."""
-    sys.exit(run(arguments))
+    received: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        raise KeyboardInterrupt
+
+    # What cleans up behind Ctrl-C does so behind these two as well; a training catches all three by itself.
+    for each in STOPPING:
+        if signal.getsignal(each) == signal.SIG_DFL:  # SIGINT has a handler of Python's own
+            signal.signal(each, interrupt)
+    status = run(arguments)
+    sys.exit(128 + received[0] if received and status == 128 + signal.SIGINT else status)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, print_json
+from bakeoff.cli.output import Device, Json, Seed, print_json, remark_unfinished
 from bakeoff.cli.tasks import lines
 
 
@@ -47,7 +47,8 @@ def generate(
         },
         "generate",
     )
-    opened = Run.open_finished(run)
+    opened = Run.open_trained(run)
+    remark_unfinished(run)
     # A translation has as many lines as its source, blank ones included.
     prompts = list(prompt or []) or lines(sys.stdin, blank=opened.recipe.input.parallel)
     written = generate_texts(opened, prompts, config, device=device)

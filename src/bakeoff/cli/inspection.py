@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, Set, print_json
+from bakeoff.cli.output import Device, Json, Seed, Set, print_json, remark_unfinished
 
 
 def peek(
@@ -33,7 +33,7 @@ def peek(
 
 
 def inspect(
-    run: Annotated[Path, typer.Argument(help="A finished pre-training.")],
+    run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
     corpus: Annotated[Path | None, typer.Option(help="Its held-out text is read. Default: the run's own.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the results. Default: RUN/inspect.")] = None,
     examples: Annotated[int, typer.Option(min=1, help="Rows of held-out text.")] = 64,
@@ -47,6 +47,7 @@ def inspect(
     from bakeoff.inspection.inspect import inspect as inspect_run
 
     found = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
+    remark_unfinished(run)
     if json:
         print_json(found.model_dump())
         return

@@ -1,12 +1,14 @@
 """`bakeoff recipes`, `show` and `pretrain`."""
 
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, Set, losses_text, print_json, print_table
-from bakeoff.errors import UserError
+from bakeoff.cli.output import Device, Json, Set, losses_text, print_json, print_table
+from bakeoff.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
     from bakeoff.training.run import Run
@@ -99,14 +101,19 @@ def _by_stack(texts: dict[str, str]) -> str:
 
 
 def pretrain(
-    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3.")],
     out: Annotated[Path, typer.Option(help="Directory of the run.")],
-    recipe: Annotated[str | None, typer.Argument(help="A recipe's name or file. With --from: that run's.")] = None,
+    recipe: Annotated[
+        str | None, typer.Argument(help="A recipe's name or file. With --from or --resume: that run's.")
+    ] = None,
+    corpus: Annotated[
+        Path | None,
+        typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3. With --resume: that run's."),
+    ] = None,
     budget: Annotated[
         str | None, typer.Option(help="tokens=5M, flops=1e15, minutes=10 or steps=1000. Default: the recipe's.")
     ] = None,
     set: Set = [],  # noqa: B006
-    seed: Seed = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of everything that is random. Default: 0.")] = None,
     device: Device = "auto",
     from_run: Annotated[Path | None, typer.Option("--from", metavar="RUN", help="Start from a run's weights.")] = None,
     grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,
@@ -126,7 +133,12 @@ def pretrain(
             help="Also write OUT-average-N, a run with the mean of the last N snapshots. Default: the recipe's.",
         ),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run, exactly.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted run, exactly; or with another --budget.")
+    ] = False,
+    finish_now: Annotated[
+        bool, typer.Option("--finish-now", help="End an interrupted run as it is, marked as cut short.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Pre-train a model on a corpus.
@@ -134,6 +146,8 @@ def pretrain(
     Example: bakeoff pretrain bert-mini --corpus corpora/mine --out runs/bert --budget minutes=10
 
     Example: bakeoff pretrain transformer-base-wmt --corpus corpora/de-en --out runs/de-en --average-last 5
+
+    Example: bakeoff pretrain --out runs/bert --resume --budget minutes=20
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
@@ -147,17 +161,25 @@ def pretrain(
     given = {name: value for name, value in given.items() if value is not None}
     if recipe is None and set:
         raise UserError(f"--set changes a recipe, and none is given; name one, such as {from_run or 'RUN'}/recipe.yaml")
-    run = pretrain_model(
-        None if recipe is None else load_recipe(recipe, set),
-        corpus,
-        out,
-        seed=seed,
-        budget=None if budget is None else Budget.parse_text(budget),
-        device=device,
-        start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
-        average_last=average_last,
-        resume=resume,
-    )
+    if finish_now and budget is not None:
+        raise UserError("--finish-now ends the run where it is, and --budget lets it go on; give one of them")
+    try:
+        run = pretrain_model(
+            None if recipe is None else load_recipe(recipe, set),
+            corpus,
+            out,
+            seed=seed,
+            budget=None if budget is None else Budget.parse_text(budget),
+            device=device,
+            start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
+            average_last=average_last,
+            resume=resume,
+            finish_now=finish_now,
+        )
+    except Interrupted as stop:
+        if not _wants_it_finished(stop):
+            raise
+        run = pretrain_model(None, None, out, device=device, finish_now=True)
     summary, count = run.summary, run.recipe.training.average_last
     average = Run(average_path(run.path, count)) if count else None
     if average is not None and not average.finished:  # removed since
@@ -170,7 +192,7 @@ def pretrain(
         {
             "run": run.path,
             **({"begun": f"{run.environment['origin']}: {_taken(run.environment)}"} if given else {}),
-            "trained": f"{summary['steps']:,} steps, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
+            "trained": f"{_steps(summary)}, {summary['tokens']:,} tokens in {duration(summary['seconds'])} "
             f"({summary['tokens_per_second']:,.0f} tokens/s)",
             "parameters": f"{summary['parameters']:,}",
             **losses_text(summary["validation"]),
@@ -178,6 +200,23 @@ def pretrain(
             "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
         }
     )
+
+
+def _steps(summary: dict[str, Any]) -> str:
+    planned = summary.get("planned_steps", summary["steps"])
+    cut = "" if planned == summary["steps"] else f" of {planned:,}, cut short"
+    return f"{summary['steps']:,} steps{cut}"
+
+
+def _wants_it_finished(stop: Interrupted) -> bool:
+    """Ask on a terminal, behind Ctrl-C, whether the run shall end as it is; anything but yes lets it be resumed."""
+    if stop.signal_number != signal.SIGINT or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    try:
+        print(f"{stop}\nEnd the run as it is, to be used from now on? [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+    except KeyboardInterrupt:
+        return False
 
 
 def _averaged(run: "Run") -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """What verbs have in common: options, and results as text or JSON."""
 
 import json
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
@@ -25,6 +27,18 @@ def print_table(rows: Mapping[str, Any]) -> None:
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
         print(f"{name:<{width}}  {value}")
+
+
+def remark_unfinished(path: Path) -> None:
+    """Say on standard error which step's weights an unfinished run is read with."""
+    from bakeoff.training.run import Run
+
+    run = Run.open_trained(path)
+    if not run.finished:
+        steps = run.recipe.training.budget.steps
+        print(
+            f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {steps:,}", file=sys.stderr
+        )
 
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table
+from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text
 from bakeoff.errors import UserError
 
@@ -155,8 +155,10 @@ def evaluate(
     if texts is not None:
         from bakeoff.tasks.score_texts import open_scores
 
+        changed = opened(run, set)
+        remark_unfinished(run)
         scores = open_scores(
-            opened(run, set),
+            changed,
             texts,
             text_column=text_column,
             source_column=source_column,
@@ -167,6 +169,9 @@ def evaluate(
         )
         print_scores(scores, parsed(set), json)
         return
+    if corpus is not None:
+        opened(run, set)
+        remark_unfinished(run)
     figures = evaluate_run(
         run,
         corpus=corpus,

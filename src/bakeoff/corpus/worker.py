@@ -218,7 +218,8 @@ def _receive(stream: IO[bytes] | None) -> Any:
 
 def serve() -> None:
     """Run a worker: jobs come on standard input, results go to standard output, until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends its workers
+    for each in (signal.SIGINT, getattr(signal, "SIGHUP", signal.SIGINT)):
+        signal.signal(each, signal.SIG_IGN)  # these reach the whole group; the parent ends its workers
     source = os.fdopen(os.dup(0), "rb")
     target = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a library prints must not get between the results

@@ -32,7 +32,7 @@ def generate(
     empty.
 
     Args:
-        run: a finished run of a causal or a sequence-to-sequence model.
+        run: a run of a causal or a sequence-to-sequence model; of one that was stopped, its newest checkpoint.
         prompts: the texts; for clm and prefix_clm they may be empty.
         config: how tokens are chosen.
         device: auto, cpu, cuda or mps.
@@ -40,7 +40,7 @@ def generate(
     Raises:
         UserError: no such run, one that cannot write, or a prompt that is too long for it.
     """
-    opened = run if isinstance(run, Run) else Run.open_finished(run)
+    opened = run if isinstance(run, Run) else Run.open_trained(run)
     config = config or GenerationConfig()
     if not prompts:
         return []

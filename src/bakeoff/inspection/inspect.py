@@ -48,18 +48,18 @@ def inspect(
     As in figure 1 of Lan et al. 2020 (arXiv:1909.11942). Writes inspect.json and inspect.html.
 
     Args:
-        run: a pre-trained run; it must have finished.
+        run: a pre-trained run; of one that was stopped, its newest checkpoint.
         corpus: a directory that `prepare` made with the run's tokenizer; absent: the one that it was trained on.
         out: folder for the two files; absent: `inspect` in the run's.
         examples: rows of held-out text, the first of those that the held-out loss is measured on, masks and all.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: a fine-tuned or unfinished run, or a corpus that is not there or has another tokenizer.
+        UserError: a fine-tuned run, one without a checkpoint, or a corpus that is not there or has another tokenizer.
     """
     if FinetunedRun.at(run):
         raise UserError(f"{run}: inspect reads a pre-trained run; give the one that this was fine-tuned from")
-    opened = Run.open_finished(run)
+    opened = Run.open_trained(run)
     text = Corpus.open(_corpus_of(opened) if corpus is None else corpus)
     opened.require_tokenizer_of(text)
     folder = opened.path / "inspect" if out is None else Path(out)

@@ -137,13 +137,13 @@ def require_one(
 
 
 def opened(run: str | Path, overrides: Overrides = ()) -> Run:
-    """A finished pre-trained run, its recipe changed.
+    """A pre-trained run, its recipe changed; one that was stopped counts as its newest checkpoint has it.
 
     Raises:
         UserError: there is none, it is fine-tuned, or the changed recipe does not fit its weights.
     """
     require_pretrained(run)
-    return changed_run(Run.open_finished(run), overrides)
+    return changed_run(Run.open_trained(run), overrides)
 
 
 def _set(overrides: Overrides) -> dict[str, Any]:
@@ -180,6 +180,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
     whole = some is None and isinstance(text, Split)
     return {
         "run": str(run.path),
+        "step": run.step(),
         "corpus": str(corpus.path),
         "corpus_fingerprint": corpus.fingerprint,
         "split": split,

@@ -64,7 +64,7 @@ def _origin(run: Run) -> str:
 def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
     """Write the weights behind a step, whole or not at all."""
     run.snapshots.mkdir(exist_ok=True)
-    file = _file(run, step)
+    file = snapshot_file(run, step)
     partial = file.with_name(f".{file.name}.partial")
     save_tensors(module.state_dict(), partial)
     partial.replace(file)
@@ -122,7 +122,7 @@ def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
     sums: dict[str, Tensor] = {}
     tensors: dict[str, Tensor] = {}
     for step in steps:
-        file = _file(run, step)
+        file = snapshot_file(run, step)
         try:
             if not file.is_file():
                 raise Damaged(f"{file}: missing")
@@ -138,5 +138,6 @@ def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
     return {**tensors, **{name: (total / len(steps)).to(tensors[name].dtype) for name, total in sums.items()}}
 
 
-def _file(run: Run, step: int) -> Path:
+def snapshot_file(run: Run, step: int) -> Path:
+    """Where the weights behind a step are kept."""
     return run.snapshots / f"step-{step:08d}.safetensors"

@@ -51,6 +51,11 @@ def list_checkpoints(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*")) if folder.is_dir() else []
 
 
+def checkpoint_step(path: Path) -> int:
+    """The number of steps behind a checkpoint."""
+    return int(path.name.removeprefix("step-"))
+
+
 def load_checkpoint(
     path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, memory: Memory | None = None
 ) -> dict[str, Any]:

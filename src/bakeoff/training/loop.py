@@ -224,8 +224,15 @@ class Training:
                     self.read_at = time.perf_counter()
                 if caught is not None and position.step < self.steps:
                     raise Interrupted(
-                        f"stopped at step {position.step}; the same command with --resume continues it", caught
+                        f"stopped at step {position.step}; the same command with --resume continues it, with "
+                        "--finish-now ends it as it is",
+                        caught,
                     )
+
+    def end_here(self) -> None:
+        """Measure the held-out loss where the training stands, which is its end."""
+        if self.last_validation.get("step") != self.position.step:
+            self._validate()
 
     def save(self) -> None:
         """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""

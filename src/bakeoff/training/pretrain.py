@@ -21,6 +21,7 @@ from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Training
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
+from bakeoff.training.resumption import begun_recipe, changes_budget, require_same_request, with_budget
 from bakeoff.training.run import Run
 from bakeoff.training.speed import seconds_per_step
 from bakeoff.training.stages import Stages, make_batches
@@ -60,55 +61,78 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
 
 def pretrain(
     recipe: Recipe | None,
-    corpus: str | Path,
+    corpus: str | Path | None,
     out: str | Path,
     *,
-    seed: int = 0,
+    seed: int | None = None,
     budget: Budget | None = None,
     device: str = "auto",
     start: Start | None = None,
     average_last: int | None = None,
     resume: bool = False,
+    finish_now: bool = False,
     progress: bool = True,
 ) -> Run:
     """Pre-train a model.
 
     Args:
-        recipe: what to train and how; None: as the run that `start` names was trained.
-        corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`.
-        out: directory of the run; it must not exist, unless `resume`.
-        seed: of the weights, the order, the masks and the dropout.
-        budget: replaces the recipe's own; its schedule is fitted to it.
+        recipe: what to train and how; None: as the run that is resumed, or that `start` names, was trained.
+        corpus: a directory that `prepare` made, or several with weights: `wiki:0.7,novels:0.3`; None: that of the run
+            that is resumed.
+        out: directory of the run; it must not exist, unless it is resumed.
+        seed: of the weights, the order, the masks and the dropout; None: 0, or that of the run that is resumed.
+        budget: replaces the recipe's own; its schedule is fitted to it. A resumed run may get another one than it was
+            begun with: its schedule then goes on as that of a training of so many steps.
         device: auto, cpu, cuda or mps.
         start: the runs that the first weights come from; None: chance.
         average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
         resume: continue the run at `out` if there is one; it must have the same settings. Where there is none, a line
             says that it begins.
+        finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
+            an average of last weights.
         progress: show a bar, or lines where there is no terminal.
 
     Raises:
         UserError: a mistake in the arguments.
         Diverged: the loss is not a number any more; the last checkpoint stays.
-        Interrupted: SIGINT or SIGTERM came; the run is saved and can be resumed.
+        Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
+    begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
+    run = Run.open(out) if begun else None
+    if finish_now and not (run and (run.finished or list_checkpoints(run.checkpoints))):
+        raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
+    if corpus is None:
+        if run is None:
+            what = (
+                "there is no run to resume; give a recipe and its corpus" if resume else "give the corpus to train on"
+            )
+            raise UserError(f"{out}: {what} (--corpus DIR)")
+        corpus = run.environment["corpus"]["path"]
     opened = open_corpus(corpus)
     on = resolve_device(device)
-    run = Run.open(out) if resume and (Path(out) / "recipe.yaml").exists() else None
+    origin = None if start is None else str(start)
+    if run and recipe is None and start is None:
+        recipe, origin = begun_recipe(run), run.environment.get("origin")
     recipe = _recipe(recipe, start, run)
     if average_last is not None:
         recipe = recipe.changed({"training.average_last": average_last})
+    if seed is None:
+        seed = run.environment["seed"] if run else 0
     request = {
         "recipe": recipe.model_dump(mode="json"),
         "budget": None if budget is None else str(budget),
         "seed": seed,
         "corpus": {"path": str(corpus), "fingerprint": opened.fingerprint},
-        "origin": None if start is None else str(start),
+        "origin": origin,
     }
+    changed: list[str] = []
     if run:
-        _require_same_request(run, request)
+        require_same_request(run, request)
+        if budget is not None and changes_budget(run, budget):
+            changed = with_budget(run, budget, settle(recipe, opened, budget, device).training.budget.steps or 0)
         if run.finished and not run.snapshots.exists():
             return run
-    count = recipe.training.average_last
+    count = 0 if finish_now else recipe.training.average_last
     beside = average_path(Path(out), count) if count else None
     if run and run.finished and beside is not None and is_average_of(run, beside):
         shutil.rmtree(run.snapshots)  # a kill came between the average and this
@@ -130,11 +154,16 @@ def pretrain(
     taken = None
     if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         taken = start.load(module, opened)
-    run = run or Run.create(out, settled, opened.tokenizer, {**request, "initial_weights": taken, **here})
-    with held(run.path), Progress(settled.name, settled.training.budget.steps or 0, progress) as shown:
+    steps = settled.training.budget.steps or 0
+    run = run or Run.create(
+        out, settled, opened.tokenizer, {**request, "steps": steps, "initial_weights": taken, **here}
+    )
+    with held(run.path), Progress(settled.name, steps, progress) as shown:
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown)
         if not run.finished:  # which another process may have brought it to since we looked
-            resumed = resume and training.resume()
+            resumed = begun and training.resume()
+            for line in changed:
+                shown.line(f"{settled.name}: {line}")
             if resumed:
                 shown.line(f"{settled.name}: resumed at step {training.position.step}")
                 for key in ("device", "device_name", "threads", "versions"):
@@ -149,8 +178,14 @@ def pretrain(
                 training.save()  # so that a resumed training does not need the runs that it started from
             for line in _unread(settled, batches):
                 shown.line(f"{settled.name}: {line}")
-            training.train()
+            if finish_now:
+                training.end_here()
+            else:
+                training.train()
             run.finish(module, _summary(training, opened, seed))
+            if finish_now:
+                shutil.rmtree(run.snapshots, ignore_errors=True)
+                shown.line(f"{settled.name}: cut short at step {training.position.step:,} of {steps:,}")
         if beside is not None and run.snapshots.exists():
             averaged = write_average(run, module, fixed, opened.validation, on, precision)
             loss = averaged.summary["validation"]["loss"]
@@ -181,7 +216,7 @@ def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Re
     if start is None:
         raise UserError("give a recipe, or a run to start from (--from RUN)")
     if begun is not None:
-        return Recipe.parse(begun.environment["recipe"], str(begun.path))
+        return begun_recipe(begun)
     return start.recipe()
 
 
@@ -191,6 +226,7 @@ def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]
         "name": training.recipe.name,
         "seed": seed,
         "steps": position.step,
+        "planned_steps": training.steps,
         "tokens": position.tokens,
         "seconds": round(position.seconds, 3),
         "flops": position.flops,
@@ -202,20 +238,3 @@ def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]
         "corpus_fingerprint": corpus.fingerprint,
         "validation": training.last_validation,
     }
-
-
-def _require_same_request(run: Run, request: dict[str, Any]) -> None:
-    """Refuse to resume a run with other settings than it was begun with."""
-    begun = run.environment
-    for key in ("seed", "budget"):
-        if begun[key] != request[key]:
-            raise UserError(f"{run.path}: --resume: the run was begun with {key} {begun[key]}, not {request[key]}")
-    if begun.get("origin") != request["origin"]:
-        old, new = (origin or "from random weights" for origin in (begun.get("origin"), request["origin"]))
-        raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
-    if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
-        raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    # Keys that recipes have learnt since count as at their defaults.
-    recipe = Recipe.parse(begun["recipe"], str(run.path)).model_dump(mode="json")
-    for key, old, new in differing(recipe, request["recipe"]):
-        raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")

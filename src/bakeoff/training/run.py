@@ -16,6 +16,7 @@ from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.yaml_files import read_yaml
 
@@ -55,7 +56,18 @@ class Run:
         """
         run = cls.open(path)
         if not run.finished:
-            raise UserError(f"{path}: this run has not finished; continue it with `bakeoff pretrain ... --resume`")
+            raise UserError(f"{path}: this run has not finished; {run.how_to_go_on}")
+        return run
+
+    @classmethod
+    def open_trained(cls, path: str | Path) -> Self:
+        """A run with weights to use: a finished one, or one that was stopped behind a checkpoint.
+
+        Raises:
+            UserError: there is no run at that path, or it has no checkpoint yet.
+        """
+        run = cls.open(path)
+        run.weights_file()
         return run
 
     @classmethod
@@ -74,14 +86,42 @@ class Run:
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from None
         tokenizer.save(path / "tokenizer.json")
-        write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
-        write_atomically(path / "recipe.yaml", recipe.to_yaml())
-        return cls(path)
+        run = cls(path)
+        run.replace_environment(environment)
+        run.replace_recipe(recipe)
+        return run
 
     @property
     def finished(self) -> bool:
         """The training reached its end."""
         return (self.path / "summary.json").is_file()
+
+    @property
+    def how_to_go_on(self) -> str:
+        """What to type where the training was stopped."""
+        command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
+        return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
+
+    def weights_file(self) -> Path:
+        """The weights of a finished run, or those of an unfinished one's newest checkpoint.
+
+        Raises:
+            UserError: it has no checkpoint yet.
+        """
+        if self.finished:
+            return self.path / "model.safetensors"
+        checkpoints = list_checkpoints(self.checkpoints)
+        if not checkpoints:
+            raise UserError(f"{self.path}: this run has not finished and has no checkpoint yet; {self.how_to_go_on}")
+        return checkpoints[-1] / "model.safetensors"
+
+    def step(self) -> int:
+        """The step behind which its weights are.
+
+        Raises:
+            UserError: it has no checkpoint yet.
+        """
+        return int(self.summary["steps"]) if self.finished else checkpoint_step(self.weights_file().parent)
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -97,6 +137,15 @@ class Run:
     def environment(self) -> dict[str, Any]:
         """Machine, versions and settings of the training."""
         return self._json("environment.json")
+
+    def replace_recipe(self, recipe: Recipe) -> None:
+        """Write another complete recipe."""
+        write_atomically(self.path / "recipe.yaml", recipe.to_yaml())
+        self.recipe = recipe
+
+    def replace_environment(self, environment: dict[str, Any]) -> None:
+        """Write other settings of the training."""
+        write_atomically(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -158,26 +207,30 @@ class Run:
         shutil.rmtree(self.checkpoints, ignore_errors=True)  # three times the weights, and nothing left to resume
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:
-        """The trained model with its heads, in evaluation mode.
+        """The trained model with its heads, in evaluation mode; an unfinished run's as its newest checkpoint has it.
 
         Raises:
-            UserError: the run has not finished, or its weights are damaged.
+            UserError: the run has no checkpoint yet, or its weights are damaged.
         """
-        if not self.finished:
-            Run.open_finished(self.path)
+        file = self.weights_file()
         module = PretrainingModel(self.recipe, self.tokenizer.size)
-        tensors = load_tensors(self.path / "model.safetensors")
         try:
-            module.load_state_dict(tensors)
+            module.load_state_dict(load_tensors(file))
         except RuntimeError as error:
             problem = str(error).splitlines()[0]
-            raise UserError(f"{self.path / 'model.safetensors'}: cannot be loaded: {problem}") from None
+            raise UserError(f"{file}: cannot be loaded: {problem}") from None
         return module.to(device or torch.device("cpu")).eval()
 
 
 def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
     """The README.md of a run at a path."""
     start = f"| begun | {environment['origin']} |\n" if environment.get("origin") else ""
+    if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
+        start += (
+            f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
+        )
+    for change in environment.get("budgets", []):
+        start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
     validation = summary["validation"]
     losses = "\n".join(
         f"| {name} | {loss:.4f} | {validation['accuracy'][name]:.4f} |" for name, loss in validation["losses"].items()

@@ -6,10 +6,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+STOPPING = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+"""Ctrl-C, `kill`, and the end of a terminal; Windows has no SIGHUP."""
+
 
 @contextmanager
 def stop_signals() -> Iterator[list[int]]:
-    """Within it the first SIGINT or SIGTERM is noted in the list, for the loop to save and leave; a second kills."""
+    """Within it the first of them is noted in the list, for the loop to save and leave; a second kills.
+
+    SIGHUP comes when a terminal is closed; a process that was started to ignore it, by `nohup`, goes on.
+    """
     received: list[int] = []
     previous: dict[int, Any] = {}
 
@@ -19,8 +25,11 @@ def stop_signals() -> Iterator[list[int]]:
             signal.signal(each, handler)
 
     try:
-        for caught in (signal.SIGINT, signal.SIGTERM):
-            previous[caught] = signal.getsignal(caught)
+        for caught in STOPPING:
+            handler = signal.getsignal(caught)
+            if handler == signal.SIG_IGN and caught not in (signal.SIGINT, signal.SIGTERM):
+                continue
+            previous[caught] = handler
             signal.signal(caught, note)
     except ValueError:  # not in the main thread: the caller's own handling stays
         pass

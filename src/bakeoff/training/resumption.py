@@ -1,0 +1,109 @@
+"""What a resumed training keeps of the one that was begun: everything but its budget, which may become another."""
+
+from typing import Any
+
+from bakeoff.config import differing
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.training.averaging import snapshot_file, snapshot_steps
+from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.training.run import Run
+
+
+def require_same_request(run: Run, request: dict[str, Any]) -> None:
+    """Refuse to resume a run with other settings than it was begun with.
+
+    Args:
+        run: the run.
+        request: recipe, seed, corpus and origin of the training that is asked for now.
+
+    Raises:
+        UserError: one of them differs; the message names it.
+    """
+    begun = run.environment
+    if begun["seed"] != request["seed"]:
+        raise UserError(f"{run.path}: --resume: the run was begun with seed {begun['seed']}, not {request['seed']}")
+    if begun.get("origin") != request["origin"]:
+        old, new = (origin or "from random weights" for origin in (begun.get("origin"), request["origin"]))
+        raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
+    if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
+        raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
+    # Keys that recipes have learnt since count as at their defaults.
+    recipe = Recipe.parse(begun["recipe"], str(run.path)).model_dump(mode="json")
+    for key, old, new in differing(recipe, request["recipe"]):
+        raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")
+
+
+def changes_budget(run: Run, budget: Budget) -> bool:
+    """Whether a begun run is to have another budget than it has.
+
+    So it is, too, where a kill came between the two files that a change writes.
+    """
+    steps = run.environment.get("steps")
+    return str(budget) != run.environment["budget"] or steps not in (None, run.recipe.training.budget.steps)
+
+
+def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
+    """Give an unfinished run another number of steps, from its newest checkpoint on.
+
+    The warm-up keeps its steps, and behind it the schedule is that of a training of the new number.
+
+    Args:
+        run: the run; its files are changed.
+        budget: what was asked for.
+        steps: the steps that it pays for.
+
+    Returns:
+        What this does to the learning rate, for people.
+
+    Raises:
+        UserError: the run is behind that step already, or its schedule cannot follow.
+    """
+    if run.finished:
+        raise UserError(
+            f"{run.path}: --budget {budget}: the run has finished, and its optimizer is gone; start another one from "
+            f"its weights: --from {run.path}"
+        )
+    checkpoints = list_checkpoints(run.checkpoints)
+    done = checkpoint_step(checkpoints[-1]) if checkpoints else 0
+    old, training = run.recipe.training.budget.steps, run.recipe.training
+    assert old is not None
+    where = f"{run.path}: --budget {budget} is {steps:,} steps"
+    if steps <= done:
+        raise UserError(f"{where}, and the run has {done:,} behind it; give more, or end it as it is: --finish-now")
+    if training.curriculum and steps != old:
+        raise UserError(
+            f"{where} in place of {old:,}: a curriculum's stages are shares of all steps, so they cannot be moved; "
+            "--resume without --budget, or --finish-now"
+        )
+    kept = [step for step in snapshot_steps(steps, training.average_last) if step <= done]
+    if missing := [step for step in kept if not snapshot_file(run, step).is_file()]:
+        raise UserError(
+            f"{where}: its average of the last weights needs those behind step {missing[0]:,}, which were not kept; "
+            "give a larger budget"
+        )
+    changed = run.recipe.changed({"training.budget": {"steps": steps}})
+    # The recipe first: with the number of steps in the other file a half-written change is noticed.
+    run.replace_recipe(changed)
+    course = [*run.environment.get("budgets", []), {"from_step": done, "budget": str(budget), "steps": steps}]
+    run.replace_environment({**run.environment, "budget": str(budget), "steps": steps, "budgets": course})
+    losses = [line["loss"] for line in run.metrics() if line["kind"] == "validation" and 0 < line["step"] <= done]
+    before, after, last = (
+        training.optimizer.lr * training.schedule.factor(*place, losses)
+        for place in ((done, old), (done, steps), (steps - 1, steps))
+    )
+    rate = f"stays {before:.3g}" if before == after else f"goes from {before:.3g} to {after:.3g}"
+    return [
+        f"{steps:,} steps in place of {old:,}, from step {done:,} on: there the learning rate {rate}, and it ends at "
+        f"{last:.3g} (schedule {training.schedule.kind})"
+    ]
+
+
+def begun_recipe(run: Run) -> Recipe:
+    """The recipe that a run was begun with, its budget as it was written.
+
+    Raises:
+        UserError: it is none any more.
+    """
+    return Recipe.parse(run.environment["recipe"], str(run.path))
