@@ -11,6 +11,7 @@ from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import CorpusFacts, Results
+from bakeoff.comparison.spending import spending
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
@@ -30,7 +31,8 @@ class FakeRecipe(BaseModel):
 class FakeEngine:
     """Writes what training would write, in no time; remembers what it was asked, and fails where told to."""
 
-    def __init__(self, fail_at=None, speeds=(0.5, 0.25, 1.0), diverging=()):
+    def __init__(self, fail_at=None, speeds=(0.5, 0.25, 1.0), diverging=(), works=None):
+        self.works = works or {}  # seconds of work of a step, by recipe, in training
         self.calls, self.fail_at, self.speeds, self.fingerprint = [], fail_at, speeds, "abc"
         self.diverging = diverging
 
@@ -50,9 +52,9 @@ class FakeEngine:
         self.calls.append(("read", task.name))
         return TaskData(part, part, part, ["0", "1"], [])
 
-    def seconds_per_step(self, recipes, corpus, device):
+    def step_times(self, recipes, corpus, device):
         self.calls.append(("measure", *(recipe.name for recipe in recipes)))
-        return list(self.speeds[: len(recipes)])
+        return [(seconds, 2 * seconds) for seconds in self.speeds[: len(recipes)]]
 
     def _call(self, *call):
         self.calls.append(call)
@@ -61,11 +63,16 @@ class FakeEngine:
         if call[:3] in self.diverging:
             raise Diverged("the loss is not a finite number at step 3")
 
-    def pretrain(self, recipe, corpus, out, *, seed, budget, device, progress):
+    def pretrain(self, recipe, corpus, out, *, seed, budget, device, progress, watch=None):
         out.mkdir(parents=True, exist_ok=True)
         resumed = (out / "checkpoint").exists()
         (out / "checkpoint").touch()
         self._call("pretrain", recipe.name, seed, str(budget), resumed)
+        if watch is not None and recipe.name in self.works:
+            work = 7.0  # the first step takes longer
+            for step in range(1, budget.steps + 1):
+                work += self.works[recipe.name]
+                watch(step, work)
         line = {"kind": "validation", "step": 5, "tokens": 50, "seconds": 1.5, "flops": 1e6, "losses": {"mlm": 4.0}}
         extra = {"loss": 4.0, "perplexity": {"mlm": 54.6}, "accuracy": {"mlm": 0.2}, "bits_per_byte": {}}
         (out / "metrics.jsonl").write_text(
@@ -173,7 +180,7 @@ def test_a_failure_in_the_middle_is_resumed(folder, fail_at):
     assert straight.analyses == results.analyses
 
 
-@pytest.mark.parametrize("where", ["task", "seconds_per_step", "pretrain", "finetune"])
+@pytest.mark.parametrize("where", ["task", "step_times", "pretrain", "finetune"])
 def test_ctrl_c_says_how_to_go_on_whatever_is_being_done(folder, where, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
@@ -239,6 +246,54 @@ def test_minutes_become_steps_once(folder):
     assert {budget for _, _, budget, _ in first.of("pretrain") + second.of("pretrain")} == {"steps=240", "steps=480"}
     assert results.budget.steps == {"one": 240, "two": 480}
     assert json.loads((folder / "out/budget.json").read_text())["text"] == "minutes=2"
+
+
+def test_steps_are_corrected_once_by_the_first_training(folder):
+    """One takes half as long as measured, two 3 % longer, which is let pass."""
+    engine = FakeEngine(works={"one": 0.5, "two": 0.515})
+    results = go(folder, engine, budget="minutes=2")
+    assert results.budget.steps == {"one": 480, "two": 480}
+    assert results.budget.seconds_per_step == {"one": 0.25, "two": 0.25}
+    assert results.budget.work_seconds_per_step == {"one": 0.5, "two": 0.5}
+    made = [("one", 0, "steps=240", False), ("one", 0, "steps=480", False), ("two", 0, "steps=480", False)]
+    made += [(name, seed, "steps=480", False) for seed in (1, 2) for name in ("one", "two")]
+    assert engine.of("pretrain") == made
+    again = FakeEngine(works={"one": 5.0, "two": 5.0})
+    assert go(folder, again, budget="minutes=2").budget == results.budget
+    assert again.of("pretrain") == []
+    added = go(folder, again, budget="minutes=2", recipes=["one", "two", "three"])
+    assert added.budget.steps["three"] == 240
+
+
+def test_a_correction_is_kept_where_the_comparison_is_stopped(folder):
+    with pytest.raises(Interrupted):
+        go(folder, FakeEngine(fail_at=2, works={"one": 0.5}), budget="minutes=2")  # as it begins anew
+    engine = FakeEngine(works={"one": 0.25})
+    assert go(folder, engine, budget="minutes=2").budget.steps == {"one": 480, "two": 480}
+    assert engine.of("pretrain")[0] == ("one", 0, "steps=480", True)
+
+
+def test_what_was_spent_stands_beside_what_was_planned(folder):
+    results = go(folder, FakeEngine(), budget="minutes=2")
+
+    def changed(**seconds):
+        """What the runs of the two took, by work and by the clock."""
+        entries = []
+        for entry, (work, clock) in zip(results.recipes, seconds.values(), strict=True):
+            runs = [run.model_copy(update={"work_seconds": work, "seconds": clock}) for run in entry.runs]
+            entries.append(entry.model_copy(update={"runs": runs}))
+        return results.model_copy(update={"recipes": entries})
+
+    def warned(results):
+        return [line for line in cautions(results) if "planned" in line]
+
+    assert warned(changed(one=(240.0, 120.0), two=(250.0, 131.0))) == []
+    (unequal,) = warned(changed(one=(240.0, 120.0), two=(40.0, 20.0)))
+    assert "not spent as planned: two 17 % of the 2 minutes that were planned by the work done." in unequal
+    (busy,) = warned(changed(one=(240.0, 240.0), two=(250.0, 180.0)))
+    assert busy.startswith("By the clock, one 200 % and two 150 % of the 2 minutes that were planned were spent, for")
+    unknown = changed(one=(240.0, 120.0), two=(None, 60.0))
+    assert [spending(unknown, entry) for entry in unknown.recipes] == [(1.0, 1.0), (0.5, None)]
 
 
 def test_other_budgets_are_not_measured(folder):

@@ -110,12 +110,12 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int]) -> RecipeEntry:
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
     """One pre-training with its validations."""
     lines = [line for line in _lines(directory / "metrics.jsonl") if line["kind"] == "validation"]
-    names = ("steps", "tokens", "seconds", "flops", "tokens_per_second", "peak_memory_bytes", "unigram_entropy")
+    names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return PretrainingRun(
         seed=seed,
         path=str(directory.relative_to(root)),
         curve=[CurvePoint(**{name: line[name] for name in CurvePoint.model_fields if name in line}) for line in lines],
-        **{name: summary.get(name) for name in names},
+        **{name: summary.get(name) for name in (*names, "unigram_entropy")},
     )
 
 

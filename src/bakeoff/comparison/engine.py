@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,6 +13,8 @@ from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
+
+Watch = Callable[[int, float], None]
 
 
 class Engine(Protocol):
@@ -30,13 +32,25 @@ class Engine(Protocol):
     def task(self, task: TaskPlan) -> TaskData:
         """The labelled rows of a task."""
 
-    def seconds_per_step(self, recipes: list[Any], corpus: Path, device: str) -> list[float]:
-        """Speed of each recipe, all measured in turns."""
+    def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
+        """Of each recipe the seconds of a step on an idle machine, and those of its work; all measured in turns."""
 
     def pretrain(
-        self, recipe: Any, corpus: Path, out: Path, *, seed: int, budget: Budget, device: str, progress: bool
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        seed: int,
+        budget: Budget,
+        device: str,
+        progress: bool,
+        watch: Watch | None = None,
     ) -> None:
-        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there."""
+        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
+
+        `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
+        """
 
     def finetune(
         self,
@@ -97,20 +111,31 @@ class Bakeoff:
         """See `bakeoff.tasks.data.load_task`."""
         return load_task(task.data)
 
-    def seconds_per_step(self, recipes: list[Any], corpus: Path, device: str) -> list[float]:
+    def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """See `bakeoff.training.speed`."""
-        from bakeoff.training.speed import seconds_per_step
+        from bakeoff.training.speed import step_times
 
-        return seconds_per_step(recipes, corpus, device)
+        return step_times(recipes, corpus, device)
 
     def pretrain(
-        self, recipe: Any, corpus: Path, out: Path, *, seed: int, budget: Budget, device: str, progress: bool
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        seed: int,
+        budget: Budget,
+        device: str,
+        progress: bool,
+        watch: Watch | None = None,
     ) -> None:
         """See `bakeoff.training.pretrain`."""
         from bakeoff.training.pretrain import pretrain
 
         begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
         options: dict[str, Any] = {"seed": seed, "budget": budget, "device": device, "progress": progress}
+        if watch is not None:
+            options["watch"] = lambda position: watch(position.step, position.work_seconds)
         # What is compared is the run itself, so that its average would be written for nobody.
         pretrain(recipe, corpus, out, average_last=0, resume=begun, **options)
 

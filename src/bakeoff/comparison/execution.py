@@ -20,6 +20,15 @@ from bakeoff.optimization.budget import Budget
 
 Progress = Callable[[str], None]
 
+LOOK = 0.1
+"""Share of its first training behind which a recipe's steps are corrected once."""
+FEWEST_STEPS = 10
+"""Steps that this takes at least."""
+SLOW_STEPS = 3
+"""The first ones, which take longer than those that follow."""
+TOLERANCE = 0.05
+"""What was measured before may be wrong by so much."""
+
 
 def compare(
     plan: Plan | str | Path,
@@ -59,6 +68,21 @@ def _report(results: Results, path: Path) -> None:
 
 def _failure(job: Pretraining | Finetuning, message: str) -> Failure:
     return Failure(recipe=job.recipe.name, seed=job.seed, training=job.title, message=message)
+
+
+class _Corrected(Exception):
+    """A training begins anew with another number of steps."""
+
+
+def _with_speed(budget: BudgetFacts, name: str, minutes: float, seconds: float, work: float) -> BudgetFacts:
+    """The budget with the time of a recipe's step, and with the steps that this allows it."""
+    return budget.model_copy(
+        update={
+            "steps": budget.steps | {name: max(1, int(minutes * 60 / seconds))},
+            "seconds_per_step": budget.seconds_per_step | {name: seconds},
+            "work_seconds_per_step": budget.work_seconds_per_step | {name: work},
+        }
+    )
 
 
 class _Comparison:
@@ -105,20 +129,25 @@ class _Comparison:
         self.tasks, self.floors = self._tasks(jobs)
         self.budget = self._fixed_budget(budget)
         known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
+        self.first_looks: dict[str, tuple[int, float]] = {}  # steps and work of a training when it is first looked at
+        self.known = known  # a correction changes it, and with it the jobs that follow
         jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
         self.failures = {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
         for done, seed in enumerate(plan.seeds, 1):
-            worked = [self._job(job) for job in jobs.all() if job.seed == seed]
+            worked = [self._job(job, jobs) for job in jobs.all() if job.seed == seed]
             if any(worked) or done == len(plan.seeds):
                 results = self._publish(jobs, plan.seeds[:done])
         return results
 
-    def _job(self, job: Pretraining | Finetuning) -> bool:
+    def _job(self, job: Pretraining | Finetuning, jobs: Jobs) -> bool:
         """Run a job unless it has finished or its recipe is left out; whether anything was done."""
         if job.finished or job.recipe.name in self.failures:
             return False
         try:
             self._train(job)
+        except _Corrected:
+            shutil.rmtree(job.directory)
+            return self._job(jobs.pretraining(job.recipe, job.seed), jobs)
         except Diverged as error:
             job.fail(str(error))
             self.failures[job.recipe.name] = _failure(job, str(error))
@@ -135,6 +164,8 @@ class _Comparison:
         recipe = self.recipes[job.recipe.name]
         if isinstance(job, Pretraining):
             budget = Budget.parse_text(job.settings["budget"])
+            if job.seed == self.plan.seeds[0] and job.recipe.name in self.budget.steps:
+                common["watch"] = lambda step, work: self._correct(job.recipe.name, step, work)
             self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
         else:
             # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
@@ -173,16 +204,39 @@ class _Comparison:
         if minutes is not None and missing:
             self.say(f"measuring the speed of {', '.join(missing)}")
             recipes = [self.recipes[name] for name in missing]
-            measured = self.engine.seconds_per_step(recipes, self.plan.corpus, self.plan.device)
-            speeds = dict(zip(missing, measured, strict=True))
-            steps = {name: max(1, int(minutes * 60 / seconds)) for name, seconds in speeds.items()}
-            known = BudgetFacts(
-                text=known.text,
-                steps=known.steps | steps,
-                seconds_per_step=known.seconds_per_step | speeds,
-            )
+            measured = self.engine.step_times(recipes, self.plan.corpus, self.plan.device)
+            for name, (seconds, work) in zip(missing, measured, strict=True):
+                known = _with_speed(known, name, minutes, seconds, work)
         write_atomically(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
         return known
+
+    def _correct(self, name: str, step: int, work: float) -> None:
+        """Compare the first tenth of a recipe's first training with what was measured before.
+
+        Raises:
+            _Corrected: it took so much less or more that the training begins anew with another number of steps, which
+                holds for all seeds. This happens at most once.
+        """
+        budget = self.budget
+        minutes, steps = Budget.parse_text(budget.text).minutes, budget.steps[name]
+        measured = budget.work_seconds_per_step.get(name)
+        if minutes is None or measured is None or name in budget.corrected or step < SLOW_STEPS:
+            return
+        first, before = self.first_looks.setdefault(name, (step, work))
+        if step - first < max(LOOK * steps, FEWEST_STEPS):
+            return
+        found = (work - before) / (step - first)
+        seconds = budget.seconds_per_step[name] * found / measured
+        if abs(minutes * 60 / seconds / steps - 1) > TOLERANCE:
+            budget = _with_speed(budget, name, minutes, seconds, found)
+        self.budget = budget.model_copy(update={"corrected": [*budget.corrected, name]})
+        write_atomically(self.out / "budget.json", self.budget.model_dump_json(indent=1) + "\n")
+        if self.budget.steps[name] != steps:
+            self.known[name] = f"steps={self.budget.steps[name]}"
+            self.say(
+                f"{name}: {steps:,} steps would not take {minutes:g} minutes; anew with {self.budget.steps[name]:,}"
+            )
+            raise _Corrected
 
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
         """Read every task and measure its floors, or take what an earlier call kept for the very same rows."""

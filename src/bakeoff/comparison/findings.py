@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bakeoff.comparison.results import Analysis, Results, TaskFacts
+from bakeoff.comparison.spending import spending_cautions
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
 from bakeoff.comparison.wording import METRIC_NAMES, counted, listed, percent, points
 
@@ -144,6 +145,7 @@ def cautions(results: Results) -> list[str]:
         f"{failure.recipe} is left out: {failure.training} diverged with seed {failure.seed} ({failure.message})."
         for failure in results.failures
     ]
+    found += spending_cautions(results)
     for entry in results.recipes:
         at_plateau = [run.seed for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if at_plateau:

@@ -127,7 +127,9 @@ def _scores(results: Results, figures: list[Figure]) -> str:
 
 
 def _costs(results: Results) -> str:
-    note = '<p class="note">Pre-training, mean over seeds (memory: the highest).</p>'
+    what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
+    of = f"of {budget(results.budget.text)}{', by work' * bool(results.budget.work_seconds_per_step)}"
+    note = f'<p class="note">{what}; budget spent is {of}.</p>'
     return f"<h2>What each recipe cost</h2>{note}{tables.costs(results)}"
 
 
@@ -201,7 +203,10 @@ def _budget_note(results: Results) -> str:
     if not steps:
         return ""
     each = ", ".join(f"{label} {steps[label]:,}" for label in steps)
-    return f". Minutes were turned into steps once, by measuring all recipes in turns, and hold for every seed: {each}"
+    return (
+        ". Minutes were turned into steps by the work of a step (on a CPU processor time), measured in all recipes in "
+        f"turns and once more in the first training; they hold for every seed: {each}"
+    )
 
 
 def _recipes(results: Results) -> str:

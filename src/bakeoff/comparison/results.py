@@ -47,6 +47,8 @@ class PretrainingRun(Config):
     """Tokens seen."""
     seconds: float
     """Time spent."""
+    work_seconds: float | None = None
+    """Work done, on a CPU in processor time of all threads; none where it was not measured."""
     flops: float
     """Floating-point operations spent."""
     tokens_per_second: float
@@ -175,7 +177,11 @@ class BudgetFacts(Config):
     steps: dict[str, int] = Field(default={})
     """For a budget in minutes: the steps that it was turned into, by recipe."""
     seconds_per_step: dict[str, float] = Field(default={})
-    """For a budget in minutes: the speed measured before the first run, by recipe."""
+    """For a budget in minutes: the speed, by recipe, as an idle machine has it."""
+    work_seconds_per_step: dict[str, float] = Field(default={})
+    """For a budget in minutes: the work of a step, by recipe, on a CPU in processor time of all threads."""
+    corrected: list[str] = Field(default=[])
+    """Recipes whose steps were corrected by what the first tenth of their first training took."""
 
 
 class Analysis(Config):
@@ -262,6 +268,7 @@ class Results(Config):
         header += [
             "pretrain_tokens",
             "pretrain_seconds",
+            "pretrain_work_seconds",
             "pretrain_flops",
             "tokens_per_second",
             "peak_memory_bytes",
@@ -280,7 +287,7 @@ class Results(Config):
 
 def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
     """One row of the table; what a recipe from scratch has not spent stays empty."""
-    spent = (run.steps, run.tokens, run.seconds, run.flops, run.tokens_per_second, run.peak_memory_bytes) if run else ()
+    names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return [
         *(
             entry.label,
@@ -292,5 +299,5 @@ def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: 
         ),
         *(score.best_epoch, *(part.get(name) for part in (score.dev, score.test) for name in metrics)),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
-        *(spent or [None] * 6),
+        *(getattr(run, name, None) for name in names),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
+from bakeoff.comparison.spending import spending
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.comparison.wording import METRIC_NAMES, duration, memory, p_value, percent, points, quantity
 
@@ -126,11 +127,12 @@ def differences(analysis: Analysis) -> str:
 
 def costs(results: Results) -> str:
     """What each recipe spent, as means over seeds."""
-    names = ["Recipe", "parameters", "FLOPs/token", "steps", "tokens", "tokens/s", "peak memory", "time", "total FLOPs"]
-    return _table(_head(names), (_cost(entry) for entry in results.recipes))
+    names = ["Recipe", "parameters", "FLOPs/token", "steps", "tokens", "tokens/s", "peak memory", "time"]
+    names += ["budget spent", "total FLOPs"]
+    return _table(_head(names), (_cost(results, entry) for entry in results.recipes))
 
 
-def _cost(entry: RecipeEntry) -> str:
+def _cost(results: Results, entry: RecipeEntry) -> str:
     runs = entry.runs
 
     def mean(name: str) -> float:
@@ -145,6 +147,7 @@ def _cost(entry: RecipeEntry) -> str:
         quantity(mean("tokens_per_second")),
         memory(max(peaks) if peaks else None),
         duration(mean("seconds")),
+        f"{100 * spending(results, entry).fair:.0f} %",
         quantity(mean("flops")),
     ]
     return f"<tr><th>{escape(entry.label)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"

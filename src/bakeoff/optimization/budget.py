@@ -22,7 +22,7 @@ class Budget(Config):
     flops: float | None = Field(default=None, gt=0)
     """Floating-point operations, forward and backward."""
     minutes: float | None = Field(default=None, gt=0)
-    """Training time, turned into steps once, by the speed measured in the first seconds."""
+    """Training time, turned into steps once, by a speed measured before."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:

@@ -4,6 +4,7 @@ import contextlib
 import platform
 import resource
 import sys
+import time
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
@@ -89,6 +90,14 @@ def peak_memory(device: torch.device) -> int:
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+def work_clock(device: torch.device) -> float:
+    """Seconds of work: on a CPU processor time of all threads, which other work on the machine hardly changes.
+
+    On other devices time by the clock, for the processor mostly waits there.
+    """
+    return time.process_time() if device.type == "cpu" else time.perf_counter()
 
 
 def environment(device: torch.device, precision: str) -> dict[str, Any]:

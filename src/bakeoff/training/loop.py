@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ from bakeoff.objectives.batches import ahead
 from bakeoff.recipe import Recipe
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from bakeoff.training.device import autocast
+from bakeoff.training.device import autocast, work_clock
 from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
@@ -47,6 +47,8 @@ class Position:
     """Floating-point operations spent on them, forward and backward."""
     seconds: float = 0.0
     """Time spent in steps; validation and checkpoints are not counted."""
+    work_seconds: float = 0.0
+    """The same by `work_clock`: on a CPU processor time of all threads."""
     sums: dict[str, float] = field(default_factory=dict)
     """Sum over the steps since the last line of metrics of each objective's mean loss, and of the gradient's norm."""
     since: int = 0
@@ -125,6 +127,7 @@ class Training:
         device: where the module is.
         precision: float32 or bfloat16.
         progress: where figures are shown.
+        watch: told how far the training is whenever its figures are read; what it raises ends it.
     """
 
     def __init__(
@@ -139,6 +142,7 @@ class Training:
         device: torch.device,
         precision: str,
         progress: Progress,
+        watch: Callable[[Position], None] | None = None,
     ) -> None:
         self.run, self.recipe, self.module, self.batches = run, recipe, module, batches
         self.seed, self.device, self.precision, self.progress = seed, device, precision, progress
@@ -156,7 +160,8 @@ class Training:
         self.losses: list[float] = []  # held-out losses behind step 0, which the schedule may look at
         self.unread: list[tuple[int, torch.Tensor]] = []  # tokens and figures of steps whose figures are on the device
         self.read_every = READ_EVERY[device.type]
-        self.read_at = 0.0
+        self.read_at = (0.0, 0.0)
+        self.watch = watch
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; False where there is none."""
@@ -185,7 +190,7 @@ class Training:
         with stop_signals() as stopping:
             if position.step == 0 and not self.last_validation:
                 self._validate()
-            self.read_at = time.perf_counter()
+            self.read_at = self._now()
             for parts in ahead(self.batches.step, position.step, self.steps):
                 means = optimize(
                     self.module,
@@ -221,7 +226,7 @@ class Training:
                     self.save()
                     saved_at = time.monotonic()
                 if validates or due or kept:
-                    self.read_at = time.perf_counter()
+                    self.read_at = self._now()
                 if caught is not None and position.step < self.steps:
                     raise Interrupted(
                         f"stopped at step {position.step}; the same command with --resume continues it, with "
@@ -251,8 +256,9 @@ class Training:
         if not self.unread:
             return
         rows = torch.stack([values for _, values in self.unread]).tolist()
-        now = time.perf_counter()
-        seconds, self.read_at = now - self.read_at, now
+        before, self.read_at = self.read_at, self._now()
+        seconds = self.read_at[0] - before[0]
+        position.work_seconds += self.read_at[1] - before[1]
         for index, row in enumerate(rows):
             self._require_finite(dict(zip(names, row, strict=True)), position.step - len(rows) + index + 1)
             for name, value in zip(names, row, strict=True):
@@ -271,6 +277,12 @@ class Training:
         loss = sum(weights[name] * value for name, value in zip(names, rows[-1], strict=True) if name in weights)
         rate = position.since_tokens / position.since_seconds
         self.progress.step(position.step, loss, rate, (self.steps - position.step) * position.seconds / position.step)
+        if self.watch is not None:
+            self.watch(position)
+
+    def _now(self) -> tuple[float, float]:
+        """The clock, and the work so far."""
+        return time.perf_counter(), work_clock(self.device)
 
     def _require_finite(self, figures: dict[str, float], step: int) -> None:
         bad = [name for name, value in figures.items() if not math.isfinite(value)]

@@ -2,7 +2,7 @@
 
 import math
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,12 @@ from bakeoff.training.averaging import average_path, is_average_of, require_free
 from bakeoff.training.checkpoint import list_checkpoints
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.initial_weights import Start
-from bakeoff.training.loop import Training
+from bakeoff.training.loop import Position, Training
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
 from bakeoff.training.resumption import begun_recipe, changes_budget, require_same_request, with_budget
 from bakeoff.training.run import Run
-from bakeoff.training.speed import seconds_per_step
+from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages, make_batches
 
 LEAST_READ = 0.5
@@ -50,7 +50,7 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
     budget = budget or recipe.training.budget
     module = build_on_meta(recipe, corpus.tokenizer.size)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
-    seconds = None if budget.minutes is None else seconds_per_step([recipe], corpus, device)[0]
+    seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
     steps = budget.steps_for(tokens, flops, seconds)
     on, compiled = resolve_device(device), recipe.training.compile
     if compiled == "auto":
@@ -72,6 +72,7 @@ def pretrain(
     resume: bool = False,
     finish_now: bool = False,
     progress: bool = True,
+    watch: Callable[[Position], None] | None = None,
 ) -> Run:
     """Pre-train a model.
 
@@ -91,6 +92,7 @@ def pretrain(
         finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
             an average of last weights.
         progress: show a bar, or lines where there is no terminal.
+        watch: told how far the training is whenever its figures are read; what it raises ends it.
 
     Raises:
         UserError: a mistake in the arguments.
@@ -159,7 +161,7 @@ def pretrain(
         out, settled, opened.tokenizer, {**request, "steps": steps, "initial_weights": taken, **here}
     )
     with held(run.path), Progress(settled.name, steps, progress) as shown:
-        training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown)
+        training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()
             for line in changed:
@@ -229,6 +231,7 @@ def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]
         "planned_steps": training.steps,
         "tokens": position.tokens,
         "seconds": round(position.seconds, 3),
+        "work_seconds": round(position.work_seconds, 3),
         "flops": position.flops,
         "parameters": training.module.parameter_count(),
         "flops_per_token": training.module.flops_per_token(),

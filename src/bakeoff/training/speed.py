@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple, TypeVar
 
 import torch
 
@@ -11,7 +12,7 @@ from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.optimization.curriculum import shares
 from bakeoff.recipe import Recipe
-from bakeoff.training.device import resolve_device, resolve_precision
+from bakeoff.training.device import resolve_device, resolve_precision, work_clock
 from bakeoff.training.loop import optimize
 from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -20,16 +21,32 @@ from bakeoff.training.stages import make_batches
 MEASURE_SECONDS = 5.0
 """Time to measure each recipe for, behind its first step, which is slower."""
 
+Measured = TypeVar("Measured")
+
+LEAST_DISTURBED = 10
+"""The clock's share is that of the step which one in so many are better than."""
+
 FEWEST_STEPS = 3
 """Steps to measure at least."""
 
 
-def seconds_per_step(
-    recipes: Sequence[Recipe], corpus: AnyCorpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
-) -> list[float]:
-    """Median time of an optimizer step of each recipe, without compilation; the recipes take turns.
+class StepTime(NamedTuple):
+    """How long an optimizer step takes."""
 
-    Of a recipe with a curriculum it is the mean over the training: each stage is measured.
+    seconds: float
+    """By the clock of a machine that does nothing else."""
+    work_seconds: float
+    """By `work_clock`."""
+
+
+def step_times(
+    recipes: Sequence[Recipe], corpus: AnyCorpus | Path, device: str = "auto", seconds: float = MEASURE_SECONDS
+) -> list[StepTime]:
+    """The time of an optimizer step of each recipe, without compilation; the recipes take turns.
+
+    The work of a step is its median. Its time by the clock is that times the clock's share of it in the least
+    disturbed steps: with several threads less than 1, and hardly changed by whatever else runs meanwhile. Of a recipe
+    with a curriculum it is the mean over the training: each stage is measured.
     """
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
@@ -37,26 +54,42 @@ def seconds_per_step(
     steps = [_stepper(stage, opened, on) for own in stages for stage in own]
     for step in steps:
         step(0)
-    measured = iter(medians_in_turns(steps, seconds))
+    measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
     parts = [shares(recipe.training.curriculum) for recipe in recipes]
-    return [sum(share * next(measured) for share in own) for own in parts]
+    return [_mean([(share, next(measured)) for share in own]) for own in parts]
+
+
+def _mean(stages: Sequence[tuple[float, StepTime]]) -> StepTime:
+    return StepTime(*(sum(share * time[place] for share, time in stages) for place in range(2)))
+
+
+def _undisturbed(times: Sequence[StepTime]) -> StepTime:
+    """From the times of single steps, by the clock and by work."""
+    work = median(time.work_seconds for time in times)
+    shares_of_clock = sorted(time.seconds / time.work_seconds for time in times)
+    return StepTime(work * shares_of_clock[len(times) // LEAST_DISTURBED], work)
 
 
 def medians_in_turns(measures: Sequence[Callable[[int], float]], seconds: float) -> list[float]:
-    """The median of each measure, called in turns until so many seconds each have passed.
+    """The median of each measure, called in turns."""
+    return [median(own) for own in in_turns(measures, seconds)]
+
+
+def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> list[list[Measured]]:
+    """What each measure gave, called in turns until so many seconds each have passed.
 
     Turns, so that whatever else the machine does hits all of them alike. A measure is told its turn, counted from 1.
     """
-    times: list[list[float]] = [[] for _ in measures]
+    times: list[list[Measured]] = [[] for _ in measures]
     began, index = time.perf_counter(), 1
     while index <= FEWEST_STEPS or time.perf_counter() - began < seconds * len(measures):
         for measure, own in zip(measures, times, strict=True):
             own.append(measure(index))
         index += 1
-    return [median(own) for own in times]
+    return times
 
 
-def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], float]:
+def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], StepTime]:
     """A function that makes one optimizer step on a model of its own and returns the time it took."""
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
@@ -65,11 +98,11 @@ def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callabl
     batches = make_batches(recipe, module, corpus, seed=0)
     memory = Memory(module.model) if recipe.input.continues else None
 
-    def step(index: int) -> float:
-        began = time.perf_counter()
+    def step(index: int) -> StepTime:
+        began, worked = time.perf_counter(), work_clock(device)
         parts = batches.step(index)  # in training it is made beside, but on the same cores
         means = optimize(module, optimizer, parts, recipe, 0, index, device, precision, memory=memory)
         float(means["gradient_norm"])  # waits for the device
-        return time.perf_counter() - began
+        return StepTime(time.perf_counter() - began, work_clock(device) - worked)
 
     return step
