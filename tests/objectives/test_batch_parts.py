@@ -81,3 +81,36 @@ def test_parts_joined_are_the_batch(name, corpus, mixture, parallel_corpus):
             assert equal(turned, one.backwards)
             joined = join([replace(part, advance=None, backwards=None) for part in parts], recipe.model.directions, pad)
             assert same([replace(joined, advance=one.advance, backwards=one.backwards)], [one])
+
+
+def test_a_step_is_the_same_whichever_is_made_first(mixture):
+    """A training that is resumed begins at any of them, in any chunk."""
+    text = open_corpus(mixture)
+    recipe = shrink("gpt-tiny", **{"training.micro_batch": 4})
+
+    def batches():
+        return make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
+
+    chunk = batches()._steps_a_chunk
+    steps = [0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk]
+    one = batches()
+    for step in steps:
+        alone, after = batches().step(step), one.step(step)
+        assert len(alone) > 0
+        assert same(alone, after)
+
+
+def test_sources_of_unequal_lengths_are_padded_with_the_padding(parallel_corpus):
+    recipe = shrink("transformer-translation-tiny")
+    batches = make_batches(recipe, build_on_meta(recipe, parallel_corpus.tokenizer.size), parallel_corpus, 5)
+    (first,), (second,) = batches.step(0), batches.step(1)
+    shorter = replace(second, source=replace_source(second.source, 3))
+    joined = join([first, shorter], 1, 7)
+    length = first.source.ids.shape[1]
+    assert joined.source.ids[len(first.ids) :, 3:].eq(7).all()
+    assert joined.source.ids.shape[1] == length > 3
+    assert not joined.source.real[len(first.ids) :, 3:].any()
+
+
+def replace_source(source, length):
+    return source._replace(ids=source.ids[:, :length], real=None)

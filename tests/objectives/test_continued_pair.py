@@ -284,3 +284,46 @@ def test_both_directions_are_masked_and_shuffled_alike(kind, corpus):
                 if text[here] == text[before] + 1 > 0 and not corpus.train.starts_word(text[here : here + 1])[0]:
                     assert own[here] == own[before]
     assert abs(counts[0] - counts[1]) < 0.2 * counts.sum()
+
+
+class Fixed:
+    """Draws that are told what to draw."""
+
+    def __init__(self, **values):
+        self.values = values
+
+    def uniform(self, name, count):
+        return np.asarray(self.values[name])[:, None]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_ends_at_the_nearest_end_of_a_sentence(backwards, corpus):
+    """Of the two around the place that was drawn, unless the nearer one lies outside the row."""
+    _, format = rows(corpus, **{"input.unrelated": 0.0})
+    half = format.size // 2
+    numbers = np.arange(1, half, max(1, half // 150))
+    cuts = np.random.default_rng(3).random(len(numbers))
+    drawn = Fixed(**{"cut": cuts, "other place": 0 * cuts, "unrelated": 0 * cuts + 1})
+    found = format.examples(numbers + backwards * half, drawn)
+    total = format.stream.total
+    ends = np.asarray(format.stream.places(np.asarray(corpus.train.sentences)))
+    ends = np.minimum(ends, total)
+    ends = np.sort(total - ends if backwards else ends)
+    decided = 0
+    for number, cut, segments in zip(numbers, cuts, found.segments, strict=True):
+        begin = (number + 1) * REUSE
+        wished = begin + 1 + int(cut * (format.own - 1))
+        end = number * REUSE + int(np.flatnonzero(segments == 1)[0]) - 1
+        below, above = ends[ends <= wished].max(initial=0), ends[ends >= wished].min(initial=total)
+        inside = sorted((abs(each - wished), each) for each in {below, above} if begin < each < begin + format.own)
+        if not inside:
+            assert end == wished
+        elif len(inside) == 1 or inside[0][0] < inside[1][0]:
+            assert end == inside[0][1]
+            decided += len(inside) == 2
+    assert decided > 10
+
+
+def test_a_text_without_room_for_a_row_has_none(corpus):
+    with pytest.raises(UserError):
+        rows(corpus, **{"input.length": 10**6, "input.reuse": 12})

@@ -329,3 +329,17 @@ def test_denoising_hides_its_share_in_spans_of_poisson_lengths(text):
     lengths = objective.drawn(20, Draws(0, np.zeros_like(real), np.arange(len(real)))).ravel()
     expected = stats.poisson.pmf(np.arange(8), 3.0)
     assert_shares(np.bincount(np.minimum(lengths, 8)), [*expected, 1 - expected.sum()])
+
+
+@pytest.mark.parametrize("length", [48, 49])
+def test_the_lengths_that_prefix_lm_declares_are_those_of_its_rows(text, length):
+    """With a separator each; what operations are counted by."""
+    objective = built(text, "prefix_lm", "t5-tiny")
+    source, target = objective.lengths(length)
+    assert source + target == length + 2
+    _, after, targets = drawn(text, objective, BlocksConfig(length=length, isolate=False), 0, marks="none")
+    found, written = after.source_real.sum(1), after.documents.sum(1)
+    whole = found + written == length + 2
+    assert abs(found[whole].mean() - length / 2 - 1) < 5 * length / np.sqrt(12 * whole.sum())
+    assert abs(source - length / 2 - 1) <= 0.5
+    assert len(targets.rows) == written.sum()

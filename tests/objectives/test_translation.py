@@ -128,3 +128,18 @@ def test_held_out_pairs_of_another_corpus_are_evaluated(learned, tmp_path):
     assert found["bits_per_byte"]["translation"] == pytest.approx(
         loss / 0.6931471805599453 * other.validation.tokens_per_byte
     )
+
+
+def test_every_pair_is_read_to_its_last_token(parallel_corpus):
+    """The last one ends where the text does."""
+    recipe = shrink(NAME)
+    batches = make_batches(recipe, PretrainingModel(recipe, parallel_corpus.tokenizer.size), parallel_corpus, seed=0)
+    split, size = parallel_corpus.train, batches.format.size
+    indices = np.array([0, size // 2, size - 1])
+    found = batches.format.examples(indices, None)
+    bounds = np.asarray(split.sentences)
+    for row, index in enumerate(indices):
+        for ids, side in ((found.source_ids, 2 * index), (found.ids, 2 * index + 1)):
+            text = split.tokens[bounds[side] : bounds[side + 1]].tolist()
+            assert ids[row, : len(text) + 1].tolist() == [*text, parallel_corpus.tokenizer.separator]
+            assert (ids[row, len(text) + 1 :] == parallel_corpus.tokenizer.pad).all()

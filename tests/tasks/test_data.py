@@ -96,3 +96,11 @@ def test_one_class_or_too_few_rows(tmp_path):
 def test_misspelt_key():
     with pytest.raises(UserError, match=r"task: unknown key 'text_colum'; did you mean 'text_column'\?"):
         TaskConfig.parse({"train": "x", "text_colum": "a", "label_column": "b"}, "task")
+
+
+def test_the_class_with_the_largest_remainder_is_rounded_up(tmp_path):
+    """A quarter of 5, 9 and 14 texts: 1.25, 2.25 and 3.5."""
+    rows = [{"text": f"text {i}", "label": label} for i, label in enumerate("a" * 5 + "b" * 9 + "c" * 14)]
+    write_tsv(tmp_path / "train.tsv", rows)
+    data = load_task(config(tmp_path, dev=tmp_path / "train.tsv", test_share=0.25))
+    assert [data.test.labels.count(place) for place in range(3)] == [1, 2, 4]

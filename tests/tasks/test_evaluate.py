@@ -23,6 +23,7 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     found = evaluate(fitted.path, data=files / "test.tsv", device="cpu")
     assert found["scores"] == pytest.approx(fitted.scores["test"])
     assert found["rows"] == 90
+    assert found["majority"] == pytest.approx(1 / 3)
     rows = [{"words": "apple baran", "class": "fruit"}, {"words": "saw", "class": "tool"}]
     write_jsonl(tmp_path / "other.jsonl", rows)
     options = {"text_column": "words", "label_column": "class"}

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from tests.conftest import shrink
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
@@ -82,3 +83,13 @@ def test_padding_goes_to_a_multiple_of_eight_but_not_beyond_the_length(tokenizer
     assert (small.ids[~small.real] == tokenizer.pad).all()
     assert collate(encoded, np.array([0, 2]), format).ids.shape == (2, 30)
     assert collate(encoded, np.array([2]), format).real is None
+
+
+def test_rows_of_a_model_that_reads_cls_last(tokenizer, names):
+    format = InputFormat(tokenizer, shrink("xlnet-tiny"), 32)
+    assert names(format.encode(["apple saw"]).ids[0]) == ["apple", "saw", "[SEP]", "[CLS]"]
+    pair = format.encode(["apple saw"], ["town"])
+    assert names(pair.ids[0]) == ["apple", "saw", "[SEP]", "town", "[SEP]", "[CLS]"]
+    assert pair.second.tolist() == [3]
+    (row,) = format.encode(["saw " * 50]).ids
+    assert names(row) == ["saw"] * 30 + ["[SEP]", "[CLS]"]

@@ -87,3 +87,10 @@ def test_invalid_utf8_can_be_replaced(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_bytes(b"text\tlabel\n\xff!\t1\n")
     assert read_table(path, "text", None, "label", errors="replace").texts == ["\ufffd!"]
+
+
+def test_columns_that_are_not_asked_for_are_not_there(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\nhello\t1\n")
+    table = read_table(path, "text", None, None)
+    assert (table.texts, table.pairs, table.labels) == (["hello"], None, None)
