@@ -26,7 +26,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str, where: str) -> dict[str, Any]:
     """A YAML text that holds a mapping."""
     try:
-        values = yaml.load(text, _LOADER)
+        values = yaml.load(text, _LOADER)  # noqa: S506  # it is a safe one
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" line {mark.line + 1}" if mark else ""

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import typer
 import typer.main
 
+from bakeoff.display.terminal import show, tell
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.training.signals import STOPPING
 
@@ -43,7 +44,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), 2)
     except _UsageProblem as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            print(error.format_message())
+            show(error.format_message())
             return 0
         return _fail(" ".join(error.format_message().split()), 2)
     except Interrupted as error:
@@ -61,5 +62,5 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    print(f"bakeoff: {message}", file=sys.stderr)
+    tell(f"bakeoff: {message}")
     return status

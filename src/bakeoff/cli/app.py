@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli import comparison, corpus, demo, inference, inspection, models, speed, tasks
+from bakeoff.display.terminal import show
 
 app = typer.Typer(
     name="bakeoff",
@@ -19,7 +20,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(f"bakeoff {metadata.version('bakeoff')}")
+        show(f"bakeoff {metadata.version('bakeoff')}")
         raise typer.Exit
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Json
+from bakeoff.display.terminal import tell, write_json
 
 
 def compare(
@@ -19,13 +20,11 @@ def compare(
 
     Example: bakeoff compare plan.yaml --out comparisons/first
     """
-    import sys
-
     from bakeoff.comparison.execution import compare as run_comparison
     from bakeoff.comparison.terminal import print_results
 
-    results = run_comparison(plan, out, progress=lambda line: print(line, file=sys.stderr, flush=True))
+    results = run_comparison(plan, out, progress=tell)
     if json:
-        print(results.model_dump_json(indent=2))
+        write_json(results.model_dump_json(indent=2))
     else:
         print_results(results, out)

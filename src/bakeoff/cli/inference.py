@@ -8,6 +8,7 @@ import typer
 
 from bakeoff.cli.output import Device, Json, Seed, print_json, remark_unfinished
 from bakeoff.cli.tasks import lines
+from bakeoff.display.terminal import write
 
 
 def generate(
@@ -56,4 +57,4 @@ def generate(
         print_json([{"prompt": text, "text": found} for text, found in zip(prompts, written, strict=True)])
         return
     for found in written:
-        print(found)
+        write(found)

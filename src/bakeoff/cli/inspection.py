@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Device, Json, Seed, Set, print_json, remark_unfinished
+from bakeoff.display.terminal import show
 
 
 def peek(
@@ -51,7 +52,7 @@ def inspect(
     if json:
         print_json(found.model_dump())
         return
-    print(f"{'stack':<8} {'layer':>5} {'L2 distance':>12} {'cosine':>8} {'degrees':>8}  kernels")
+    show(f"{'stack':<8} {'layer':>5} {'L2 distance':>12} {'cosine':>8} {'degrees':>8}  kernels")
     for layer in found.layers:
         figures = (layer.l2_distance, layer.cosine_similarity, layer.degrees)
         distance, cosine, degrees = ("-" if value is None else f"{value:.3f}" for value in figures)
@@ -59,6 +60,6 @@ def inspect(
             f"{len(each.weights)} of size {len(each.offsets)}, weight {each.mean_distance:.2f} tokens away on average"
             for each in layer.kernels
         )
-        print(f"{layer.stack:<8} {layer.layer:>5} {distance:>12} {cosine:>8} {degrees:>8}  {kernels}".rstrip())
+        show(f"{layer.stack:<8} {layer.layer:>5} {distance:>12} {cosine:>8} {degrees:>8}  {kernels}".rstrip())
     folder = run / "inspect" if out is None else out
-    print(f"\n{folder / 'inspect.html'} has the figures, {folder / 'inspect.json'} the numbers.")
+    show(f"\n{folder / 'inspect.html'} has the figures, {folder / 'inspect.json'} the numbers.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.output import Device, Json, Set, losses_text, print_json, print_table
+from bakeoff.display.terminal import tell, write
 from bakeoff.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def show(
             }
         )
         return
-    print(loaded.to_yaml())
+    write(loaded.to_yaml())
     parts = ", ".join(f"{name} {count:,}" for name, count in costs.parts.items())
     rows = {
         "layers": _by_stack(
@@ -213,7 +214,8 @@ def _wants_it_finished(stop: Interrupted) -> bool:
     if stop.signal_number != signal.SIGINT or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     try:
-        print(f"{stop}\nEnd the run as it is, to be used from now on? [y/N] ", end="", file=sys.stderr, flush=True)
+        tell(str(stop))
+        tell("End the run as it is, to be used from now on? [y/N] ", end="")
         return sys.stdin.readline().strip().lower() in ("y", "yes")
     except KeyboardInterrupt:
         return False

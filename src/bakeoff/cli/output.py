@@ -1,12 +1,13 @@
 """What verbs have in common: options, and results as text or JSON."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+
+from bakeoff.display.terminal import show, tell, write_json
 
 Errors = Annotated[Literal["strict", "replace"], typer.Option(help="Refuse invalid UTF-8, or read it as U+FFFD.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -19,14 +20,14 @@ Set = Annotated[
 
 def print_json(values: Any) -> None:
     """Print a result as JSON on standard output."""
-    print(json.dumps(values, indent=2, ensure_ascii=False, default=str))
+    write_json(json.dumps(values, indent=2, ensure_ascii=False, default=str))
 
 
 def print_table(rows: Mapping[str, Any]) -> None:
     """Print names and values as two columns."""
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
-        print(f"{name:<{width}}  {value}")
+        show(f"{name:<{width}}  {value}")
 
 
 def remark_unfinished(path: Path) -> None:
@@ -36,9 +37,7 @@ def remark_unfinished(path: Path) -> None:
     run = Run.open_trained(path)
     if not run.finished:
         steps = run.recipe.training.budget.steps
-        print(
-            f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {steps:,}", file=sys.stderr
-        )
+        tell(f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {steps:,}")
 
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:

@@ -4,6 +4,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.cli.output import print_table
+from bakeoff.display.terminal import show, write, write_json
 
 if TYPE_CHECKING:
     from bakeoff.inference.scoring import TextScores
@@ -19,26 +20,26 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
 
     totals = Totals(scores.last_word)
     if as_json:
-        print(json.dumps(heading(scores), ensure_ascii=False).removesuffix("}") + ', "results": [')
+        write_json(json.dumps(heading(scores), ensure_ascii=False).removesuffix("}") + ', "results": [')
     else:
         last = "last word" if scores.last_word else "text"
-        print(f"{'log-probability':>15}  {'tokens':>7}  {'likeliest' if scores.last_word else 'per token':>9}  {last}")
+        show(f"{'log-probability':>15}  {'tokens':>7}  {'likeliest' if scores.last_word else 'per token':>9}  {last}")
     for score in scores:
         totals.add(score)
         if as_json:
             separator = "" if totals.texts == scores.count else ","
-            print(json.dumps(figures_of(score, scores.last_word), ensure_ascii=False) + separator)
+            write_json(json.dumps(figures_of(score, scores.last_word), ensure_ascii=False) + separator)
             continue
         third = f"{score.log_probability / score.tokens:.4f}" if score.tokens else "-"
         if scores.last_word:
             third = "-" if score.likeliest is None else "yes" if score.likeliest else "no"
         shown = score.text if len(score.text) <= SHOWN else score.text[: SHOWN - 3] + "..."
-        print(f"{score.log_probability:>15.4f}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
+        write(f"{score.log_probability:>15.4f}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
     figures = {**totals.figures(), **({"set": changed} if changed else {})}
     if as_json:
-        print("], " + json.dumps(figures, ensure_ascii=False, default=str).removeprefix("{"))
+        write_json("], " + json.dumps(figures, ensure_ascii=False, default=str).removeprefix("{"))
         return
-    print()
+    show()
     print_table({**totals_text(figures, scores.measure), **set_text(changed)})
 
 

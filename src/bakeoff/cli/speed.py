@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bakeoff.cli.output import Device, Json, Set
+from bakeoff.display.terminal import show, tell, write_json
 
 
 def speed(
@@ -28,8 +29,6 @@ def speed(
 
     Example: bakeoff speed bert-mini conv-light-encoder-tiny --vocabulary 8192 --lengths 64..1024 --out speeds
     """
-    import sys
-
     from bakeoff.recipe import load_recipe
     from bakeoff.throughput.measure import parse_lengths
     from bakeoff.throughput.measure import speed as measure
@@ -44,11 +43,11 @@ def speed(
         seconds=seconds,
         most_seconds=most_seconds,
         out=out,
-        progress=lambda line: print(line, file=sys.stderr, flush=True),
+        progress=tell,
     )
     if json:
-        print(results.model_dump_json(indent=2))
+        write_json(results.model_dump_json(indent=2))
         return
     print_speeds(results)
     if out is not None:
-        print(f"page: {out / 'speed.html'}")
+        show(f"page: {out / 'speed.html'}")

@@ -8,6 +8,7 @@ import typer
 
 from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text
+from bakeoff.display.terminal import write
 from bakeoff.errors import UserError
 
 
@@ -239,7 +240,7 @@ def predict(
         return
     both = texts if pairs is None else ["\t".join(pair) for pair in zip(texts, pairs, strict=True)]
     for (label, probability), shown in zip(found, both, strict=True):
-        print(f"{label}\t{probability:.4f}\t{shown}")
+        write(f"{label}\t{probability:.4f}\t{shown}")
 
 
 def lines(stream: TextIO, blank: bool = False) -> list[str]:

@@ -11,6 +11,7 @@ import altair
 from bakeoff.comparison.findings import TOKEN_OBJECTIVES
 from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
 from bakeoff.comparison.wording import METRIC_NAMES
+from bakeoff.display.text import visible
 
 PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", "#8b8f98")
 """After Okabe and Ito (2008): told apart by colour-blind readers; legible on white and on near black."""
@@ -293,4 +294,13 @@ def specification(chart: Any, *, width: int | str, height: int, ink: str, legend
     ).to_dict()
     found["config"] = config
     found.pop("$schema", None)  # an address in the page would look like something to load
-    return found
+    return _visible(found)
+
+
+def _visible(node: Any) -> Any:
+    """The same with all control characters as escapes: Vega makes programs of names, and ends them at line ends."""
+    if isinstance(node, Mapping):
+        return {key: _visible(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_visible(value) for value in node]
+    return visible(node) if isinstance(node, str) else node

@@ -1,7 +1,6 @@
 """What a comparison found: one tree of facts that the report and the exports read and nothing else adds to."""
 
-import csv
-import os
+import io
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +8,7 @@ from pydantic import Field
 
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
+from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 
@@ -279,10 +279,9 @@ class Results(Config):
             for score in entry.scores:
                 run = runs[score.seed] if score.initialisation == "pretrained" else None
                 rows.append(_row(entry, score, run, metrics))
-        beside = path.with_name(path.name + ".partial")
-        with beside.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(rows)
-        os.replace(beside, path)
+        text = io.StringIO()
+        write_table(text, rows)
+        write_atomically(path, text.getvalue())
 
 
 def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:

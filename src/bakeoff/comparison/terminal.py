@@ -3,26 +3,26 @@
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
 from bakeoff.comparison.wording import METRIC_NAMES, counted, duration, percent, points
+from bakeoff.display.console import Console
 
 FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, regression"}
 
 
 def print_results(results: Results, out: Path) -> None:
     """Print a table a task, what can be said of it, and where the report is."""
-    console = Console(highlight=False)
+    console = Console()
     for analysis in results.analyses:
         console.print(_table(results, analysis))
     found = findings(results)
-    console.print(f"\n[bold]{found.headline}[/bold]")
+    console.print(f"\n{found.headline}", style="bold")
     for line in [*found.details, *cautions(results)]:
-        console.print(f"- {line}", markup=False)
+        console.print(f"- {line}")
     console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
 
 

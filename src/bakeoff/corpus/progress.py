@@ -5,9 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import BarColumn, DownloadColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.progress import Progress as Bar
+
+from bakeoff.display.console import Console, column
+from bakeoff.display.terminal import tell
 
 T = TypeVar("T", covariant=True)
 
@@ -45,7 +47,7 @@ class Progress:
         self._reader = reader
         self._bar: Bar | None = None
         if self._console is not None and self._console.is_terminal:
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+            columns = (column("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
             self._bar = Bar(*columns, TimeRemainingColumn(), console=self._console, transient=True)
 
     def __enter__(self) -> Self:
@@ -63,9 +65,9 @@ class Progress:
         """Print one line about what happens next."""
         if self._console is not None:
             if self._bar is not None:
-                self._bar.console.print(text, highlight=False)
+                self._bar.console.print(text)
             else:
-                print(text, file=sys.stderr, flush=True)
+                tell(text)
 
     def phase(self, name: str, reader: Reader[T], pieces: Iterator[T] | None = None, share: float = 1.0) -> Iterator[T]:
         """Pass the pieces of a reading through and show how far it is.
@@ -105,9 +107,9 @@ class Tally:
     def __init__(self, show: bool, name: str, total: int) -> None:
         """Show how many of `total` are done on standard error, if that is wanted."""
         self._bar = Bar(
-            TextColumn("{task.description}"),
+            column("{task.description}"),
             BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
+            column("{task.completed}/{task.total}"),
             TimeRemainingColumn(),
             console=Console(stderr=True),
             transient=True,
@@ -115,7 +117,7 @@ class Tally:
         )
         self._task = self._bar.add_task(name, total=total)
         if show and self._bar.disable:
-            print(name, file=sys.stderr, flush=True)
+            tell(name)
 
     def __enter__(self) -> Self:
         self._bar.start()

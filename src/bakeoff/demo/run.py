@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import yaml
-from rich.console import Console
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
@@ -13,6 +12,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
+from bakeoff.display.console import Console
 from bakeoff.errors import UserError
 
 TOKENIZER = TokenizerConfig(kind="wordpiece", size=4096, lowercase=True)
@@ -28,7 +28,7 @@ def run_demo(out: Path, scale: float) -> None:
     Raises:
         UserError: `out` holds something else, or the demo at another scale.
     """
-    console = Console(highlight=False)
+    console = Console()
     plan_file = out / "plan.yaml"
     plan = yaml.safe_dump(demo_plan(scale), sort_keys=False, width=100)
     if plan_file.exists() and plan_file.read_text(encoding="utf-8") != plan:
@@ -42,7 +42,7 @@ def run_demo(out: Path, scale: float) -> None:
     console.print(
         f"corpus: {facts['documents']:,} files, {facts['tokens']:,} tokens, {facts['held_out_tokens']:,} held out"
     )
-    results = compare(Plan.read(plan_file), out, progress=lambda line: console.print(line, markup=False))
+    results = compare(Plan.read(plan_file), out, progress=lambda line: console.print(line))
     print_results(results, out)
 
 

@@ -1,9 +1,9 @@
 """Examples on the terminal: what is predicted stands in brackets, so that it can be told without colour too."""
 
-from rich.console import Console
 from rich.text import Text
 
 from bakeoff.comparison.wording import counted, percent, quantity
+from bakeoff.display.console import Console
 from bakeoff.inspection.packing import Packing
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.pieces import Piece
@@ -38,7 +38,7 @@ COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
 
 def print_peek(found: Peek) -> None:
     """Print what the brackets mean, the rows, and what was drawn for them, in lines of the terminal's width."""
-    console = Console(highlight=False)
+    console = Console()
     which = "held-out rows" if found.held_out else "rows"
     draws = "" if found.held_out else f", seed {found.seed}"
     _print(console, found.recipe, Text(f"{len(found.rows):,} of {found.epoch_rows:,} {which} of {found.corpus}{draws}"))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from bakeoff.display import markdown
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetuneResult
@@ -9,14 +10,19 @@ from bakeoff.tasks.finetuned_run import FinetuneResult
 
 def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult, environment: dict[str, Any]) -> str:
     """The README.md of a fine-tuned run."""
-    start = f"the pre-trained run `{result.source}`" if result.source else "random weights (no pre-training)"
+    start = (
+        f"the pre-trained run {markdown.code(result.source)}" if result.source else "random weights (no pre-training)"
+    )
     scores = "\n".join(
-        f"| {part} | {result.rows[part]:,} | " + " | ".join(f"{values[name]:.4f}" for name in values) + " |"
+        f"| {markdown.text(part)} | {result.rows[part]:,} | "
+        + " | ".join(f"{values[name]:.4f}" for name in values)
+        + " |"
         for part, values in result.scores.items()
     )
-    notes = "".join(f"- {note}\n" for note in result.notes)
-    columns = f"{task.text_column} and {task.pair_column}" if task.pair_column else task.text_column
-    return f"""# {result.recipe}, fine-tuned for {result.task}
+    notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
+    columns = markdown.text(f"{task.text_column} and {task.pair_column}" if task.pair_column else task.text_column)
+    classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
+    return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
 
@@ -30,11 +36,11 @@ naming the most frequent class has an accuracy of {result.majority:.4f}.
 | | |
 |---|---|
 | input | {columns}, at most {config.length} tokens, pooling {config.pooling} |
-| classes | {len(result.classes)}: {", ".join(result.classes[:20])}{", ..." if len(result.classes) > 20 else ""} |
+| classes | {len(result.classes)}: {classes} |
 | training | best at epoch {result.best_epoch:g} of {result.epochs:g}, learning rate {result.learning_rate:g} |
 | seed | {result.seed} |
 | tensors | {result.transferred_tensors} of {result.total_tensors} from pre-training; {result.parameters:,} parameters |
-| time | {result.seconds:.0f} s on {environment["device_name"]} |
+| time | {result.seconds:.0f} s on {markdown.text(environment["device_name"])} |
 
 {notes}
 `task.yaml` has all settings, `metrics.jsonl` every look at dev, `predictions.jsonl` every row of test.

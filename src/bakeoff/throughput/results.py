@@ -1,11 +1,11 @@
 """What was measured, and the files that hold it."""
 
-import csv
 import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff.config import Config
+from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 
 
@@ -83,9 +83,8 @@ class SpeedResults(Config):
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "speed.json", self.model_dump_json(indent=2) + "\n")
         text = io.StringIO()
-        table = csv.DictWriter(text, list(Measurement.model_fields), lineterminator="\n")
-        table.writeheader()
-        table.writerows(each.model_dump() for each in self.measurements)
+        rows = [list(each.model_dump().values()) for each in self.measurements]
+        write_table(text, [list(Measurement.model_fields), *rows])
         write_atomically(folder / "speed.csv", text.getvalue())
 
 

@@ -1,19 +1,19 @@
 """Measured speeds as tables on the terminal."""
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.table import Table
 
+from bakeoff.display.console import Console
 from bakeoff.throughput.results import Quantity, SpeedResults, shown
 
 
 def print_speeds(results: SpeedResults) -> None:
     """Print a table for each quantity, and what has to be known of them."""
-    console = Console(highlight=False)
+    console = Console()
     for quantity in shown(results):
         console.print(_table(results, quantity))
     for line in results.remarks():
-        console.print(f"- {line}", markup=False)
+        console.print(f"- {line}")
 
 
 def _table(results: SpeedResults, quantity: Quantity) -> Table:

@@ -4,9 +4,10 @@ import time
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn
 from rich.progress import Progress as Bar
+
+from bakeoff.display.console import Console, column
 
 LINE_SECONDS = 15.0
 """Without a terminal, a line of figures comes this often."""
@@ -23,16 +24,16 @@ class Progress:
 
     def __init__(self, title: str, total: int, shown: bool = True) -> None:
         self.title, self.total, self.shown = title, total, shown
-        self.console = Console(stderr=True, highlight=False)
+        self.console = Console(stderr=True)
         self.bar: Bar | None = None
         self.last_line = time.monotonic()
         self.held_out = ""
         if shown and self.console.is_terminal:
             self.bar = Bar(
-                TextColumn("{task.description}"),
+                column("{task.description}"),
                 BarColumn(bar_width=None),
                 MofNCompleteColumn(),
-                TextColumn("{task.fields[figures]}"),
+                column("{task.fields[figures]}"),
                 console=self.console,
                 transient=True,
             )

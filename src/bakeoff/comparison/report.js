@@ -1,0 +1,10 @@
+// The page's policy allows neither eval nor styles that a library adds: expressions are interpreted, tooltips have their
+// style in report.css.
+const specifications = JSON.parse(document.getElementById("specifications").textContent);
+for (const [name, specification] of Object.entries(specifications)) {
+  window.vegaEmbed(document.getElementById(name), specification, {
+    mode: "vega-lite", renderer: "svg", actions: false, ast: true,
+    defaultStyle: false, tooltip: {disableDefaultStyle: true},
+  });
+}
+window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));

@@ -1,0 +1,28 @@
+"""Tables, colours and progress bars on a terminal, by Rich."""
+
+from collections.abc import Iterable
+
+import rich.console
+from rich.console import ConsoleOptions, RenderableType
+from rich.progress import TextColumn
+from rich.segment import Segment
+
+from bakeoff.display.text import visible
+
+
+class Console(rich.console.Console):
+    """Rich's console; text is text and no markup, and only what Rich itself draws with controls the terminal."""
+
+    def __init__(self, stderr: bool = False) -> None:
+        """Print on standard output, or on standard error."""
+        super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render to segments; those of text can do no harm."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text, "\n\t"))
+
+
+def column(fields: str) -> TextColumn:
+    """A column of a progress bar, with fields of its task in braces, which may hold any text."""
+    return TextColumn(fields, markup=False)
