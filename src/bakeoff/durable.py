@@ -23,9 +23,59 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def own_folder(folder: Path, inside: Path | None = None) -> Path:
+    """A work folder, which Bakeoff may write to, empty and remove.
+
+    What a link leads to is not Bakeoff's: the link may have come with an archive that somebody has unpacked.
+
+    Args:
+        folder: the work folder, or where it will be; a file will do too.
+        inside: a folder that the user has named, which may be a link; what lies between the two may not.
+
+    Raises:
+        UserError: it is a link, or holds one at any depth.
+    """
+    between = [] if inside is None else [path for path in folder.parents if path.is_relative_to(inside)]
+    for path in (folder, *(path for path in between if path != inside)):
+        if path.is_symlink():
+            raise UserError(f"{path}: a link, and what it leads to is not to be written to; remove the link")
+    without_links(folder)
+    return folder
+
+
+def without_links(folder: Path) -> None:
+    """Refuse a folder that holds a link at any depth; it may be one itself.
+
+    Raises:
+        UserError: it does; the message names the link.
+    """
+    for path, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            if os.path.islink(os.path.join(path, name)):
+                raise UserError(
+                    f"{os.path.join(path, name)}: a link, and what it leads to is not to be written to; remove the link"
+                )
+
+
+def remove(folder: Path, inside: Path | None = None) -> None:
+    """Remove a work folder, if it is there, as far as the system lets.
+
+    Raises:
+        UserError: it is not `own_folder`.
+    """
+    shutil.rmtree(own_folder(folder, inside), ignore_errors=True)
+
+
+def beside(path: Path) -> Path:
+    """Where a file's next content is written before it takes the file's place; nothing is there, no link either."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    return partial
+
+
 def write_atomically(path: Path, content: str) -> None:
     """Replace a text file whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = beside(path)
     partial.write_text(content, encoding="utf-8")
     sync(partial)
     partial.replace(path)
@@ -73,8 +123,9 @@ def fresh(folder: Path, name: Path) -> Iterator[None]:
         name: what it is to become.
 
     Raises:
-        UserError: another process is at it.
+        UserError: another process is at it, or it is a link.
     """
+    own_folder(folder)
     if folder.exists():
         with held(folder, name):
             shutil.rmtree(folder)

@@ -1,7 +1,6 @@
 """Runs a plan: every recipe, seed and task under one budget, going on where an earlier call was stopped."""
 
 import json
-import shutil
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
 from bakeoff.config import differing
-from bakeoff.durable import held, write_atomically
+from bakeoff.durable import held, own_folder, remove, write_atomically
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 
@@ -124,7 +123,9 @@ class _Comparison:
         # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.
         known = {name: f"steps={budget.steps[name]}" if name in budget.steps else plan.budget for name in self.recipes}
         jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
+        own_folder(self.out / "figures")
         for job in jobs.all():
+            own_folder(job.directory, self.out)
             job.check()
         self.tasks, self.floors = self._tasks(jobs)
         self.budget = self._fixed_budget(budget)
@@ -146,7 +147,7 @@ class _Comparison:
         try:
             self._train(job)
         except _Corrected:
-            shutil.rmtree(job.directory)
+            remove(job.directory, self.out)
             return self._job(jobs.pretraining(job.recipe, job.seed), jobs)
         except Diverged as error:
             job.fail(str(error))
@@ -169,7 +170,7 @@ class _Comparison:
             self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
         else:
             # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
-            shutil.rmtree(job.directory, ignore_errors=True)
+            remove(job.directory, self.out)
             run = job.directory.parent.parent / "pretrain"
             self.engine.finetune(
                 run if job.initialisation == "pretrained" else recipe,

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +11,7 @@ from typing import Any
 from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
 from bakeoff.comparison.results import Initialisation
 from bakeoff.config import differing
-from bakeoff.durable import write_atomically
+from bakeoff.durable import remove, write_atomically
 from bakeoff.errors import UserError
 
 FAILURE = "failure.json"
@@ -63,7 +62,7 @@ class Job:
             old = json.loads(self._settings_file.read_text(encoding="utf-8"))
             changed = list(differing(old, self.settings))
             if not self.directory.exists() or (changed and self.failure is not None):
-                shutil.rmtree(self.directory, ignore_errors=True)
+                remove(self.directory)
                 self._settings_file.unlink()
                 return
             for key, before, now in changed:

@@ -14,7 +14,7 @@ from bakeoff.comparison.page import figure_element, html_page, legend
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.wording import budget, counted, listed, quantity
-from bakeoff.durable import write_atomically
+from bakeoff.durable import own_folder, write_atomically
 
 INK = "#1c2126"
 """Colour of text in the figures beside the report; in the report itself they take the page's."""
@@ -57,7 +57,7 @@ def _height(figure: Figure, results: Results) -> int:
 
 def _write_figures(results: Results, figures: list[Figure], folder: Path) -> None:
     """Every chart on white, with its legend and title, for slides and papers."""
-    folder.mkdir(parents=True, exist_ok=True)
+    own_folder(folder).mkdir(parents=True, exist_ok=True)
     # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
     for stale in [*folder.glob("loss-*.*"), *folder.glob("scores-*.*")]:
         stale.unlink()

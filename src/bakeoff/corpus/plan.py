@@ -98,7 +98,12 @@ class Plan(Config):
     @staticmethod
     def selection(folder: Path) -> Selection | None:
         """The documents that the plan in a folder keeps; None: all."""
-        return Selection(np.load(folder / _LEFT_OUT), {}) if (folder / _LEFT_OUT).exists() else None
+        if not (folder / _LEFT_OUT).exists():
+            return None
+        try:
+            return Selection(np.load(folder / _LEFT_OUT, allow_pickle=False), {})  # noqa: TID251
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder / _LEFT_OUT}: damaged ({error}); remove {folder} to start anew") from None
 
     def differences(self, arguments: Mapping[str, Any]) -> list[str]:
         """Names of the arguments that are not those of this plan; a file that has changed comes by its path."""

@@ -1,6 +1,5 @@
 """Making a corpus of text in one go or in parts, by one process or by several that share a disk."""
 
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from bakeoff.corpus.progress import Progress
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.worker import WorkerDied, workers_for
 from bakeoff.corpus.writer import check_target, work_folder
-from bakeoff.durable import held
+from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Interrupted, UserError
 
 
@@ -34,11 +33,11 @@ class Preparation:
         """Check the options and find the files; nothing is read.
 
         Raises:
-            UserError: bad options, or a file that is not there.
+            UserError: bad options, a file that is not there, or a link where the corpus would grow.
         """
         self._planner = Planner(texts, **options)
         self._reader = self._planner.reader
-        self._out, self._overwrite, self._work = Path(out), overwrite, work_folder(out)
+        self._out, self._overwrite, self._work = Path(out), overwrite, own_folder(work_folder(out))
         self._given = self._planner.given
         hub = any(not isinstance(file, Path) for file in self._reader.files)
         self._workers = workers_for(workers, None if hub else sum(self._reader.sizes))
@@ -67,15 +66,15 @@ class Preparation:
                 )
             except UserError as error:
                 if not isinstance(error, WorkerDied):
-                    shutil.rmtree(self._work, ignore_errors=True)
+                    remove(self._work)
                 raise
             except KeyboardInterrupt:
                 if Plan.load(self._work) is None:
-                    shutil.rmtree(self._work, ignore_errors=True)
+                    remove(self._work)
                     raise
                 message = f"interrupted; the same command goes on from here, or remove {self._work}"
                 raise Interrupted(message, signal.SIGINT) from None
-            shutil.rmtree(self._work, ignore_errors=True)
+            remove(self._work)
             return corpus
 
     def part(self, part: int, parts: int, planned: bool = False) -> dict[str, Any]:
@@ -91,7 +90,7 @@ class Preparation:
         if self.made() is None:
             plan = self._existing(parts) if planned else self.planned(parts)
             folder = part_folder(self._work, part, parts)
-            folder.mkdir(exist_ok=True)
+            own_folder(folder).mkdir(exist_ok=True)
             with (
                 held(folder, f"part {part}/{parts} of {self._out}"),
                 Progress(self._progress, self._reader) as shown,
@@ -113,7 +112,7 @@ class Preparation:
         if made is not None:
             plan = Plan.load(self._work)
             if plan is not None and not plan.differences(self._planner.arguments()):  # killed before it was removed
-                shutil.rmtree(self._work, ignore_errors=True)
+                remove(self._work)
             return made
         check_target(self._out, self._overwrite)
         plan = Plan.load(self._work)
@@ -122,7 +121,7 @@ class Preparation:
         self._check(plan, plan.parts)
         with held(self._work, self._out), Progress(self._progress, self._reader) as shown:
             corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
-            shutil.rmtree(self._work, ignore_errors=True)
+            remove(self._work)
         return corpus
 
     @property
@@ -153,7 +152,7 @@ class Preparation:
                     try:
                         return self._planner.plan(self._work, parts, shown)
                     except BaseException:
-                        shutil.rmtree(self._work, ignore_errors=True)
+                        remove(self._work)
                         raise
         return self._existing(parts)
 
@@ -167,7 +166,7 @@ class Preparation:
     @contextmanager
     def _holding(self, waiting: Callable[[], None] | None = None) -> Iterator[None]:
         try:
-            self._work.mkdir(parents=True, exist_ok=True)
+            own_folder(self._work).mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{self._out}: cannot be created ({error.strerror})") from None
         with held(self._work, self._out, waiting):
@@ -199,8 +198,8 @@ def _listed(names: list[str]) -> str:
 
 
 def _empty(folder: Path) -> None:
-    for path in folder.iterdir():
+    for path in own_folder(folder).iterdir():
         if path.is_dir():
-            shutil.rmtree(path)
+            remove(path)
         else:
             path.unlink()

@@ -20,7 +20,8 @@ from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
 from bakeoff.corpus.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.corpus.worker import encode_jobs, workers_for
-from bakeoff.corpus.writer import CorpusWriter, check_target, versions
+from bakeoff.corpus.writer import CorpusWriter, check_target, versions, work_folder
+from bakeoff.durable import own_folder
 from bakeoff.errors import UserError
 
 _JOB = 1 << 18  # characters
@@ -91,6 +92,7 @@ def prepare_pairs(
     options = PairOptions.parse(fields, "prepare")
     limits = LengthFilter.parse({"longest_pair": longest_pair, "ratio": ratio}, "prepare")
     check_target(Path(out), overwrite)
+    own_folder(work_folder(out))
     given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
     if given is not None and separate_vocabularies:
         raise UserError(f"{tokenizer}: taken as it is; leave out separate_vocabularies")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.corpus.store import Split, map_array
-from bakeoff.durable import sync
+from bakeoff.durable import own_folder, sync
 
 VERSION = 1
 """To be raised where the same key and text give other rows."""
@@ -59,7 +59,7 @@ def _in_memory(split: Split, find: Find) -> Integers:
 
 def _keep(path: Path, split: Split, find: Find) -> None:
     """Write (n, 2) numbers, and a last row which says how many there are."""
-    path.parent.mkdir(exist_ok=True)
+    own_folder(path.parent).mkdir(exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         partial, count = Path(file.name), 0
         try:

@@ -3,7 +3,6 @@
 import json
 import os
 import platform
-import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
@@ -17,7 +16,7 @@ import tokenizers
 from bakeoff.corpus.split_writer import GrowingFile, SplitState, SplitWriter, id_type
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus, Manifest, SplitCounts
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import fresh, sync
+from bakeoff.durable import fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
 
 
@@ -92,6 +91,7 @@ class CorpusWriter:
         self._overwrite = overwrite
         self._tokenizer, self._pairs = tokenizer, pairs
         self._folder = work_folder(out) if folder is None else folder
+        self._replaced = self._out.with_name(f".{self._out.name}.replaced")
         self._own = folder is None
         self._states, self._names = states or {}, names
         self._open = False
@@ -100,11 +100,12 @@ class CorpusWriter:
 
     def __enter__(self) -> Self:
         try:
+            own_folder(self._replaced)
             self._out.parent.mkdir(parents=True, exist_ok=True)
             if self._own:
                 self._held.enter_context(fresh(self._folder, self._out))
             else:
-                self._folder.mkdir(exist_ok=True)
+                own_folder(self._folder).mkdir(exist_ok=True)
         except OSError as error:
             raise UserError(f"{self._out}: cannot be created ({error.strerror})") from None
         self._open = True
@@ -152,12 +153,11 @@ class CorpusWriter:
         part.finish()
         sync(self._folder)
         check_target(self._out, self._overwrite)
-        replaced = self._out.with_name(f".{self._out.name}.replaced")
         if self._out.exists():
-            shutil.rmtree(replaced, ignore_errors=True)  # of a process that was killed here
-            self._out.rename(replaced)
+            remove(self._replaced)  # of a process that was killed here
+            self._out.rename(self._replaced)
         self._folder.rename(self._out)
-        shutil.rmtree(replaced, ignore_errors=True)
+        remove(self._replaced)
         self._open = False
         sync(self._out.parent)
         return Corpus.open(self._out)
@@ -169,5 +169,5 @@ class CorpusWriter:
             for split in self.splits.values():
                 split.close()
             if self._own:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                remove(self._folder)
         self._held.close()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bakeoff.config import Config
 from bakeoff.corpus.store import Corpus
-from bakeoff.durable import write_atomically
+from bakeoff.durable import own_folder, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.layers import Layer, layers_of
 from bakeoff.inspection.page import write_page
@@ -64,7 +64,7 @@ def inspect(
     opened.require_tokenizer_of(text)
     folder = opened.path / "inspect" if out is None else Path(out)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        (own_folder(folder) if out is None else folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot be made: {error.strerror}; choose another --out") from None
     on = resolve_device(device)

@@ -1,7 +1,6 @@
 """The directory of a fine-tuned run: everything to use, judge and reproduce one fine-tuning."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -13,7 +12,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import fresh, sync
+from bakeoff.durable import fresh, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier
@@ -197,7 +196,7 @@ def unfinished(out: Path) -> Iterator[Path]:
             folder.rename(out)
             sync(out.absolute().parent)
         finally:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
 
 
 def write_results(

@@ -1,6 +1,5 @@
 """The mean of a training's last weights, as a run of its own (Vaswani et al. 2017, section 6.1; Wu et al. 2019)."""
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from torch import Tensor, nn
 
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
-from bakeoff.durable import fresh, sync
+from bakeoff.durable import beside, fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch
 from bakeoff.tensors import Damaged, load_tensors, save_tensors
@@ -63,9 +62,9 @@ def _origin(run: Run) -> str:
 
 def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
     """Write the weights behind a step, whole or not at all."""
-    run.snapshots.mkdir(exist_ok=True)
+    own_folder(run.snapshots).mkdir(exist_ok=True)
     file = snapshot_file(run, step)
-    partial = file.with_name(f".{file.name}.partial")
+    partial = beside(file)
     save_tensors(module.state_dict(), partial)
     partial.replace(file)
     sync(run.snapshots)
@@ -112,8 +111,8 @@ def write_average(
             folder.rename(path)
             sync(path.absolute().parent)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    shutil.rmtree(run.snapshots)
+        remove(folder)
+    remove(run.snapshots)
     return Run(path)
 
 

@@ -1,14 +1,13 @@
 """Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from bakeoff.durable import sync
+from bakeoff.durable import own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.tensors import Damaged, load_tensors, save_tensors
 from bakeoff.training.memory import Memory
@@ -29,8 +28,8 @@ def save_checkpoint(
     final = folder / f"step-{step:08d}"
     if final.exists():
         return final
-    partial = folder / f".{final.name}.partial"
-    shutil.rmtree(partial, ignore_errors=True)
+    partial = own_folder(folder) / f".{final.name}.partial"
+    remove(partial)
     partial.mkdir(parents=True)
     save_tensors(module.state_dict(), partial / "model.safetensors")
     save_tensors(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
@@ -42,7 +41,7 @@ def save_checkpoint(
     partial.rename(final)
     sync(folder)
     for old in list_checkpoints(folder)[:-KEPT]:
-        shutil.rmtree(old)
+        remove(old)
     return final
 
 

@@ -1,7 +1,6 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
 import math
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ import torch
 
 from bakeoff.config import differing
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
-from bakeoff.durable import held
+from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
@@ -129,6 +128,7 @@ def pretrain(
     }
     changed: list[str] = []
     if run:
+        without_links(run.path)
         require_same_request(run, request)
         if budget is not None and changes_budget(run, budget):
             changed = with_budget(run, budget, settle(recipe, opened, budget, device).training.budget.steps or 0)
@@ -137,7 +137,7 @@ def pretrain(
     count = 0 if finish_now else recipe.training.average_last
     beside = average_path(Path(out), count) if count else None
     if run and run.finished and beside is not None and is_average_of(run, beside):
-        shutil.rmtree(run.snapshots)  # a kill came between the average and this
+        remove(run.snapshots)  # a kill came between the average and this
         return run
     if beside is not None:
         require_free(beside)
@@ -186,7 +186,7 @@ def pretrain(
                 training.train()
             run.finish(module, _summary(training, opened, seed))
             if finish_now:
-                shutil.rmtree(run.snapshots, ignore_errors=True)
+                remove(run.snapshots)
                 shown.line(f"{settled.name}: cut short at step {training.position.step:,} of {steps:,}")
         if beside is not None and run.snapshots.exists():
             averaged = write_average(run, module, fixed, opened.validation, on, precision)

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import shlex
-import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +11,8 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.durable import sync, write_atomically
+from bakeoff.display import markdown
+from bakeoff.durable import beside, remove, sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.tensors import load_tensors, save_tensors
@@ -199,12 +199,12 @@ class Run:
 
         `path` is where the run will stand, if it is moved yet.
         """
-        partial = self.path / ".model.safetensors.partial"
+        partial = beside(self.path / "model.safetensors")
         save_tensors(module.state_dict(), partial)
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
         write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
-        shutil.rmtree(self.checkpoints, ignore_errors=True)  # three times the weights, and nothing left to resume
+        remove(self.checkpoints)  # three times the weights, and nothing left to resume
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:
         """The trained model with its heads, in evaluation mode; an unfinished run's as its newest checkpoint has it.
@@ -224,27 +224,28 @@ class Run:
 
 def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
     """The README.md of a run at a path."""
-    start = f"| begun | {environment['origin']} |\n" if environment.get("origin") else ""
+    start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
     if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
         start += (
             f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
         )
     for change in environment.get("budgets", []):
         start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
-    validation = summary["validation"]
+    validation, place = summary["validation"], shlex.quote(str(path))
     losses = "\n".join(
-        f"| {name} | {loss:.4f} | {validation['accuracy'][name]:.4f} |" for name, loss in validation["losses"].items()
+        f"| {markdown.text(name)} | {loss:.4f} | {validation['accuracy'][name]:.4f} |"
+        for name, loss in validation["losses"].items()
     )
-    return f"""# {recipe.name}
+    return f"""# {markdown.text(recipe.name)}
 
-Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {recipe.paper}
+Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(recipe.paper)}
 
 | | |
 |---|---|
 | parameters | {summary["parameters"]:,} |
 | tokens seen | {summary["tokens"]:,} in {summary["steps"]:,} steps |
-| training time | {summary["seconds"] / 60:.1f} minutes on {environment["device_name"]} |
-| corpus | {environment["corpus"]["path"]}, fingerprint {environment["corpus"]["fingerprint"]} |
+| training time | {summary["seconds"] / 60:.1f} minutes on {markdown.text(environment["device_name"])} |
+| corpus | {markdown.text(environment["corpus"]["path"])}, fingerprint {environment["corpus"]["fingerprint"]} |
 | seed | {summary["seed"]} |
 {start}
 Held-out text:
@@ -256,7 +257,5 @@ Held-out text:
 `recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
 Use it on labelled texts, in a .csv, .tsv or .jsonl file:
 
-```
-bakeoff finetune {shlex.quote(str(path))} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY
-```
+{markdown.block(f"bakeoff finetune {place} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY")}
 """
