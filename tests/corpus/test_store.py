@@ -212,3 +212,12 @@ def test_an_empty_part_is_refused(tmp_path, tokenizer):
         with pytest.raises(UserError, match="too small"):
             writer.finish(PROVENANCE)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("key", "name"), [("splits", "../../other"), ("sha256", "/dev/zero"), ("sha256", "../x.json")])
+def test_a_manifest_names_no_files_outside_of_its_folder(corpus, key, name):
+    values = json.loads((corpus.path / "corpus.json").read_text())
+    values[key][name] = next(iter(values[key].values()))
+    (corpus.path / "corpus.json").write_text(json.dumps(values))
+    with pytest.raises(UserError, match=rf"corpus\.json: {key}\."):
+        Corpus.open(corpus.path)

@@ -6,9 +6,10 @@ import mmap
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
@@ -70,9 +71,9 @@ class Manifest(Config):
     """Type of the token ids: uint16, or uint32 where the vocabulary exceeds 65,536."""
     vocabulary: int
     """Number of ids of the tokenizer (V)."""
-    splits: dict[str, SplitCounts]
+    splits: dict[Annotated[str, Field(pattern=r"^(train|validation|test)$")], SplitCounts]
     """Counts of `train`, `validation` and, where there is one, `test`."""
-    sha256: dict[str, str]
+    sha256: dict[Annotated[str, Field(pattern=r"^[a-z]+\.[a-z]+$")], str]
     """Hash of each file of the corpus, by its name."""
     sources: list[Source]
     """Input files in the order in which they were read."""

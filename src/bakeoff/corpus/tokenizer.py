@@ -12,7 +12,9 @@ import tokenizers
 from pydantic import model_validator
 
 from bakeoff.config import Config
+from bakeoff.corpus import tokenizer_file
 from bakeoff.corpus.encoding import Encoder, unpack
+from bakeoff.corpus.tokenizer_file import guarded
 from bakeoff.corpus.tokenizer_training import train, train_whitespace
 from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
@@ -32,6 +34,14 @@ _UNKNOWN_WORD = "<unk>"
 """The unknown token of kind whitespace, as texts that are cut into words spell it."""
 
 _LINE_END = re.compile(" ?\n ?")
+
+_FAILS = "this tokenizer fails on a text; take another"
+
+_PROBE = (
+    "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
+    "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
+)
+"""Of many kinds of characters: what a tokenizer cannot encode comes out when it is read."""
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
@@ -78,9 +88,14 @@ class Tokenizer:
     mask: int
     end_of_line: int | None
 
-    def __init__(self, inner: tokenizers.Tokenizer) -> None:
-        """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end."""
-        self._inner = inner
+    def __init__(self, inner: tokenizers.Tokenizer, where: str = "tokenizer") -> None:
+        """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end.
+
+        Args:
+            inner: the tokenizer.
+            where: its file, to be named in errors.
+        """
+        self._inner, self._where = inner, where
         inner.no_padding()
         inner.no_truncation()
         if isinstance(inner.model, tokenizers.models.BPE):
@@ -133,29 +148,21 @@ class Tokenizer:
         Padding, truncation and BPE-dropout that the file asks for are switched off.
 
         Raises:
-            UserError: no such file, or not a tokenizer.
+            UserError: no such file, or not a tokenizer; a text of many kinds of characters is encoded to see that.
         """
         path = Path(path)
         file = path / "tokenizer.json" if path.is_dir() else path
-        try:
-            text = file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UserError(f"{file}: no such tokenizer; give the path of a tokenizer.json") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{file}: cannot be read as a tokenizer ({error})") from None
-        return cls.from_string(text, str(file))
+        return cls.from_string(tokenizer_file.read(file), str(file))
 
     @classmethod
     def from_string(cls, text: str, where: str = "tokenizer") -> "Tokenizer":
         """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in the error."""
         if text.startswith(_TWO):
-            source, target = (json.loads(text)[side] for side in ("source", "target"))
-            return TwoVocabularies(cls.from_string(source, where), cls.from_string(target, where))
-        try:
-            inner = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises bare exceptions
-            raise UserError(f"{where}: not a tokenizer.json of the tokenizers library ({error})") from None
-        return cls(inner)
+            with guarded(where, "not the file of two vocabularies"):
+                sides = json.loads(text)
+                source, target = sides["source"], sides["target"]
+            return TwoVocabularies(_one(source, where), _one(target, where))
+        return _one(text, where)
 
     def to_string(self) -> str:
         """The text of the `tokenizer.json`."""
@@ -174,7 +181,8 @@ class Tokenizer:
             For each text its ids, (T,) int64, and whether each token starts a word, (T,) bool. Words are what
             whitespace separates; in scripts without spaces (Chinese) each character is a word.
         """
-        unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
+        with guarded(self._where, _FAILS):
+            unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
         return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -183,7 +191,8 @@ class Tokenizer:
         Returns:
             Ids, (n,) uint32; whether each starts a word, (n,) bool; how many tokens each text has, (len(texts),) int64.
         """
-        packed = self._encoder.encode(texts)
+        with guarded(self._where, _FAILS):
+            packed = self._encoder.encode(texts)
         ids, starts = unpack(b"".join(packed))
         return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
 
@@ -200,7 +209,8 @@ class Tokenizer:
             ids: (T,) ids.
             skip_special: leave special tokens out; False shows them by their names.
         """
-        text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+        with guarded(self._where, "fails on these ids"):
+            text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
         return text if self.end_of_line is None or self._inner.decoder else _LINE_END.sub("\n", text)
 
 
@@ -248,6 +258,21 @@ class TwoVocabularies(Tokenizer):
             tokenizer, first = (self.target, border) if behind else (self.source, 0)
             texts.append(tokenizer.decode([i - first for i in run], skip_special))
         return " ".join(text for text in texts if text)
+
+
+def _one(text: Any, where: str) -> Tokenizer:
+    """Build from the text of one `tokenizer.json`, and try it."""
+    if not isinstance(text, str):
+        raise UserError(f"{where}: not the file of two vocabularies (one of them is no text)")
+    tokenizer_file.bounded(text, where)
+    with tokenizer_file.quiet():
+        with guarded(where, "not a tokenizer.json of the tokenizers library"):
+            inner = tokenizers.Tokenizer.from_str(text)
+        with guarded(where, "not a tokenizer that can be used"):
+            made = Tokenizer(inner, where)
+            made.encode([_PROBE, *_PROBE.split(), ""])
+            made.decode(range(min(made.size, 256)), skip_special=False)
+    return made
 
 
 def _unknown_token(inner: tokenizers.Tokenizer) -> str | None:

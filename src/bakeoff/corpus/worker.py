@@ -191,6 +191,8 @@ def _ask(process: "subprocess.Popen[bytes]", job: object) -> Any:
         raise WorkerDied(
             "a process that encodes text died; is the machine out of memory? Give the same command again"
         ) from None
+    if isinstance(answer, UserError):
+        raise answer
     if isinstance(answer, str):
         raise RuntimeError(f"a process that encodes text failed:\n{answer}")
     return answer
@@ -213,7 +215,7 @@ def _receive(stream: IO[bytes] | None) -> Any:
     data = stream.read(length)
     if len(data) < length:
         raise EOFError
-    return pickle.loads(data)
+    return pickle.loads(data)  # noqa: S301  # of a process that this one has started, or that has started it
 
 
 def serve() -> None:
@@ -230,6 +232,8 @@ def serve() -> None:
             job = _receive(source)
             try:
                 answer = encode(tokenizer, job)
+            except UserError as error:
+                answer = error
             except Exception:
                 answer = traceback.format_exc()
             _send(target, answer)

@@ -1,0 +1,153 @@
+"""A stranger's tokenizer.json: read and bounded before the tokenizers library takes its numbers for granted."""
+
+import base64
+import binascii
+import json
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import UserError
+
+MOST_BYTES = 1 << 28
+"""Of a file; the largest in use have a seventh of it."""
+MOST_IDS = 1 << 22
+"""Of a vocabulary; the largest in use have a quarter of it."""
+MOST_UNUSED = 10_000
+"""Ids without a token, where they are more than those with one."""
+LONGEST_INSERTION = 64
+"""Characters that the steps of a tokenizer may make of one, all together; and of what marks the parts of a word."""
+
+
+def read(file: Path) -> str:
+    """The text of a tokenizer.json.
+
+    Raises:
+        UserError: it is not there, no file, too large, or not UTF-8.
+    """
+    try:
+        if file.exists() and not file.is_file():
+            raise UserError(f"{file}: not a file; give the path of a tokenizer.json")
+        if file.stat().st_size > MOST_BYTES:
+            raise UserError(f"{file}: {file.stat().st_size:,} bytes are too many for a tokenizer.json")
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such tokenizer; give the path of a tokenizer.json") from None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{file}: cannot be read as a tokenizer ({error})") from None
+
+
+def bounded(text: str, where: str) -> None:
+    """Refuse what would make the library abort the process or take memory without end.
+
+    Args:
+        text: of a tokenizer.json; what is no JSON, or lacks something, is left to the library to refuse.
+        where: named in the error.
+
+    Raises:
+        UserError: too many ids or too large ones, a step that makes a long text of a short one, or a damaged table of
+            characters.
+    """
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: not a tokenizer.json of the tokenizers library ({error})") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{where}: not a tokenizer.json of the tokenizers library (not an object)")
+    model: Any = values["model"] if isinstance(values.get("model"), dict) else {}
+    _bound_ids(model.get("vocab"), values.get("added_tokens"), where)
+    for key in ("continuing_subword_prefix", "end_of_word_suffix"):
+        if len(str(model.get(key))) > LONGEST_INSERTION:
+            raise UserError(f"{where}: its {key} has more than {LONGEST_INSERTION} characters")
+    for name in ("normalizer", "pre_tokenizer", "decoder"):
+        longest = 1
+        for step in _steps(values.get(name)):
+            longest *= max(1, len(str(step.get("content", ""))), len(str(step.get("prepend", ""))))
+            if longest > LONGEST_INSERTION:
+                raise UserError(f"{where}: its {name} makes more than {LONGEST_INSERTION} characters of one")
+            if "precompiled_charsmap" in step:
+                _require_whole(step["precompiled_charsmap"], where)
+
+
+def _bound_ids(vocabulary: Any, added: Any, where: str) -> None:
+    ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else []
+    ids += list(range(len(vocabulary))) if isinstance(vocabulary, list) else []
+    ids += [token.get("id") for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+    largest = max((i for i in ids if isinstance(i, int)), default=0)
+    if max(largest + 1, len(ids)) > MOST_IDS:
+        raise UserError(f"{where}: has {max(largest + 1, len(ids)):,} ids; at most {MOST_IDS:,} can be used")
+    if largest > 2 * len(ids) + MOST_UNUSED:
+        raise UserError(f"{where}: its largest id is {largest:,}, but it has no more than {len(ids):,} tokens")
+
+
+def _steps(node: Any) -> Iterator[dict[str, Any]]:
+    """The steps of a sequence, however deep."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict):
+            yield node
+            waiting += [value for value in node.values() if isinstance(value, dict | list)]
+
+
+def _require_whole(table: Any, where: str) -> None:
+    """A table of characters as SentencePiece writes it: the bytes of its index, the index, the texts that it names."""
+    try:
+        data = base64.b64decode(table, validate=True)
+        (size,) = struct.unpack_from("<I", data)
+        whole = size % 4 == 0 and 0 < size <= len(data) - 4
+    except (TypeError, ValueError, binascii.Error, struct.error):
+        whole = False
+    if not whole:
+        raise UserError(f"{where}: its table of characters (precompiled_charsmap) is damaged")
+
+
+@contextmanager
+def guarded(where: str, what: str) -> Iterator[None]:
+    """Turn whatever the library raises into an error of the user.
+
+    A panic in its Rust code comes as a `PanicException`, which is no `Exception`, and which no module exports.
+
+    Args:
+        where: the file, named in the error.
+        what: what is wrong with it then.
+
+    Raises:
+        UserError: the library has raised something.
+    """
+    try:
+        yield
+    except (UserError, AssertionError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"{where}: {what} ({' '.join(str(error).split())[:200]})") from None
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what a panic prints about itself, a trace of the library's functions, from standard error.
+
+    What else is printed meanwhile comes after it.
+    """
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            file.truncate(0)
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            if printed := file.read():
+                os.write(2, printed)
