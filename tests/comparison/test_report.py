@@ -1,6 +1,7 @@
 import json
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
 from synthetic_results import make_results
@@ -10,6 +11,7 @@ from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.wording import duration, listed, memory, p_value, percent, points, quantity
+from bakeoff.display.text import visible
 from bakeoff.errors import UserError
 
 
@@ -38,7 +40,8 @@ class Page(HTMLParser):
             self.text += data
 
 
-HOSTILE = ["<b>bold", "quote\" & '", "</script><script>alert(1)</script>", "中文 {{x}} $title"]
+SHAPES = {"svg", "g", "path", "text", "line", "rect", "defs", "clipPath", "linearGradient", "stop"}
+HOSTILE = ["<b>bold", "quote\" & '", "</script><script>alert(1)</script>", "中文 {{x}} $title \x1b[2J\u2028"]
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +77,10 @@ def test_one_bundle_for_all_charts(written):
 def test_labels_are_text_and_not_markup(written):
     html = written.read_text(encoding="utf-8")
     page = Page(html)
-    for label in HOSTILE:
+    drawn = json.dumps(json.loads(page.scripts[0]), ensure_ascii=False)
+    for label in map(visible, HOSTILE):
         assert label in page.text
-        assert label in json.dumps(json.loads(page.scripts[0]), ensure_ascii=False) or '"' in label
+        assert json.dumps(label, ensure_ascii=False) in drawn
     assert html.count("alert(1)</script>") == 0
     assert page.tags.count("script") == 3
     assert page.tags.count("b") == html.split("<script")[0].count("<b>")
@@ -86,6 +90,8 @@ def test_figures_beside_it(written):
     folder = written.parent / "figures"
     assert len(list(folder.glob("*.svg"))) == len(list(folder.glob("*.png"))) == 12
     assert all(file.read_bytes().startswith(b"\x89PNG") for file in folder.glob("*.png"))
+    for file in folder.glob("*.svg"):
+        assert {element.tag.rpartition("}")[2] for element in ElementTree.parse(file).iter()} <= SHAPES
 
 
 def test_a_clear_winner():

@@ -4,11 +4,13 @@ import json
 import re
 import sys
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.progress import Progress
 from rich.table import Table
 
+from bakeoff.cli import run
 from bakeoff.display.console import Console, column
 from bakeoff.display.terminal import show, tell, write, write_json
 from bakeoff.display.text import visible
@@ -77,3 +79,22 @@ def test_tables_and_bars_print_text_and_no_markup(capsys, monkeypatch):
     assert not OBEYED.search(own.sub("", out))
     assert out.count("\\x1b[2Ja") >= 6
     assert "[/bold] [bold]e :smile:" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["show", f"{HOSTILE}\nsecond"],
+        ["show", "bert-tiny", "--set", f"{HOSTILE}=1"],
+        ["predict", HOSTILE, "text"],
+        ["peek", "bert-tiny", "--corpus", HOSTILE],
+        [HOSTILE],
+        ["recipes", f"--{HOSTILE}"],
+    ],
+)
+def test_an_error_is_one_line_without_commands(arguments, capsys):
+    assert run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert not OBEYED.search(err)
+    assert err.count("\n") == 1

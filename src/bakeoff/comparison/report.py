@@ -129,7 +129,7 @@ def _scores(results: Results, figures: list[Figure]) -> str:
 def _costs(results: Results) -> str:
     what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
     of = f"of {budget(results.budget.text)}{', by work' * bool(results.budget.work_seconds_per_step)}"
-    note = f'<p class="note">{what}; budget spent is {of}.</p>'
+    note = f'<p class="note">{what}; budget spent is {escape(of)}.</p>'
     return f"<h2>What each recipe cost</h2>{note}{tables.costs(results)}"
 
 
