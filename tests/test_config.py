@@ -20,7 +20,9 @@ def every_config():
     while new:
         found |= new
         new = {each for config in new for each in config.__subclasses__()} - found
-    return sorted((each for each in found if each.__module__.startswith("bakeoff.")), key=lambda each: each.__qualname__)
+    return sorted(
+        (each for each in found if each.__module__.startswith("bakeoff.")), key=lambda each: each.__qualname__
+    )
 
 
 CONFIGS = every_config()

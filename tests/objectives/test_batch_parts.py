@@ -114,3 +114,11 @@ def test_sources_of_unequal_lengths_are_padded_with_the_padding(parallel_corpus)
 
 def replace_source(source, length):
     return source._replace(ids=source.ids[:, :length], real=None)
+
+
+def test_a_step_of_a_mixture_has_as_many_tokens_as_it_says(mixture):
+    text = open_corpus(mixture)
+    recipe = shrink("roberta-tiny")
+    batches = make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
+    tokens = [sum(part.tokens for part in batches.step(step)) for step in range(60)]
+    assert batches.tokens_per_step == pytest.approx(sum(tokens) / len(tokens), rel=0.05)

@@ -327,3 +327,10 @@ def test_a_ends_at_the_nearest_end_of_a_sentence(backwards, corpus):
 def test_a_text_without_room_for_a_row_has_none(corpus):
     with pytest.raises(UserError):
         rows(corpus, **{"input.length": 10**6, "input.reuse": 12})
+
+
+def test_two_segments_have_a_token_each(corpus):
+    """Beside what is reused and three special tokens."""
+    assert rows(corpus, 5, **{"input.length": 20, "input.reuse": 15})[1].own == 2
+    with pytest.raises(UserError, match=r"input.*reuse: 16 of 20 tokens leave none for two segments; give fewer"):
+        rows(corpus, 5, **{"input.length": 20, "input.reuse": 16})

@@ -135,3 +135,15 @@ def test_other_rows_of_unequal_lengths(corpus, rows):
 def test_what_cannot_be_counted_is_one_line(name, changes, message):
     with pytest.raises(UserError, match=message):
         load_recipe(name, changes)
+
+
+def test_the_rows_that_never_change_are_spread_evenly_over_many_parts(parallel_corpus):
+    found = batches(parallel_corpus)
+    made = list(found.fixed_rows(60))
+    assert len(made) > 3
+    indices = np.concatenate([rows for rows, _, _ in made])
+    for rows, epochs, parts in made:
+        assert epochs.tolist() == [0] * len(rows)
+        assert parts == [(0, len(rows))]
+    assert len(set(indices.tolist())) == 60
+    assert np.diff(np.sort(indices)).max() <= -(-found.format.size // 60)
