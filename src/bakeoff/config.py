@@ -3,18 +3,22 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from types import UnionType
+from typing import Annotated, Any, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from bakeoff.errors import UserError, nearest
 
+LARGEST = 2**63 - 1
+"""The largest whole number of a field; tensors and generators count no further."""
+
 
 class Config(BaseModel):
     """A frozen config whose fields are documented by the docstring below each of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
@@ -24,6 +28,22 @@ class Config(BaseModel):
                 if key not in cls.model_fields:
                     hint = nearest(str(key), cls.model_fields)
                     raise PydanticCustomError("unknown_key", "unknown key '{key}'{hint}", {"key": key, "hint": hint})
+        return values
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_odd_numbers(cls, values: Any) -> Any:
+        """Pydantic takes true for 1, and whole numbers of any length, which no tensor has as a size."""
+        if isinstance(values, Mapping):
+            for key, value in values.items():
+                types = _plain_types(cls.model_fields[key].annotation) if key in cls.model_fields else set()
+                odd = None
+                if isinstance(value, bool) and types & {int, float} and bool not in types:
+                    odd = f"a number is wanted, not {str(value).lower()}"
+                elif isinstance(value, int) and int in types and abs(value) > LARGEST:
+                    odd = f"{value} is beyond the whole numbers of 64 bits"
+                if odd:
+                    raise PydanticCustomError("odd_number", "{key}: {odd}", {"key": key, "odd": odd})
         return values
 
     @classmethod
@@ -41,6 +61,15 @@ class Config(BaseModel):
             return cls.model_validate(values)
         except ValidationError as error:
             raise UserError(f"{where}: {'; '.join(_describe(item, values) for item in _relevant(error))}") from None
+
+
+def _plain_types(annotation: Any) -> set[Any]:
+    """The types that a field's annotation allows at its top, those of unions among them."""
+    if get_origin(annotation) is Annotated:
+        return _plain_types(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        return {each for part in get_args(annotation) for each in _plain_types(part)}
+    return {annotation}
 
 
 def _relevant(error: ValidationError) -> list[Any]:
@@ -73,7 +102,7 @@ def _describe(item: Any, values: Any) -> str:
     elif item["type"] == "too_short":
         given, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
         message = f"{given or 'nothing'} given; give at least {least}"
-    elif item["type"] not in ("unknown_key", "value_error", "union_tag_not_found"):
+    elif item["type"] not in ("unknown_key", "odd_number", "value_error", "union_tag_not_found"):
         message = f"{message[0].lower()}{message[1:]}, not {node!r}"
     return f"{'.'.join(path)}: {message}" if path else message
 

@@ -1,7 +1,7 @@
 """A recipe: the tree of all parts' configs, read from one YAML file."""
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -80,6 +80,21 @@ class Published(Config):
     """Why this model has another number of them, where it differs by more than 1.5 %."""
 
 
+LARGEST_SIZE = 2**24
+"""Of a width, a length, a window and whatever else a model has a number of."""
+MOST = {"layers": 10_000, "repeat": 10_000, "groups": 10_000}
+"""Of what is made one by one."""
+
+
+def _whole_numbers(values: Any, key: str) -> Iterator[tuple[str, int]]:
+    """Every whole number of a tree of plain data, with its dotted key."""
+    if isinstance(values, Mapping | list):
+        for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+            yield from _whole_numbers(value, f"{key}.{name}")
+    elif isinstance(values, int):
+        yield key, values
+
+
 class Recipe(Config):
     """Everything that defines a pre-training but the text and the seed."""
 
@@ -99,6 +114,17 @@ class Recipe(Config):
     """What is learnt; losses are added with their weights."""
     training: TrainingConfig
     """Batch, optimizer, schedule, budget."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_bounds(cls, values: Any) -> Any:
+        """Refuse sizes that no machine has, before anything is made of them."""
+        if isinstance(values, Mapping):
+            for part in ("model", "input"):
+                for key, size in _whole_numbers(values.get(part), part):
+                    if size > MOST.get(key.rpartition(".")[2], LARGEST_SIZE):
+                        raise ValueError(f"{key}: {size} is too large")
+        return values
 
     @model_validator(mode="after")
     def _legal(self) -> Self:

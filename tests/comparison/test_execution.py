@@ -43,7 +43,7 @@ class FakeEngine:
         if task.finetune.length == 7:
             raise UserError("length: 7 is too short")
 
-    def corpus(self, path, recipes):
+    def corpus(self, path, recipes, device):
         return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens")
 
     def task(self, task):

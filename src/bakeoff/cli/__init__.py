@@ -1,5 +1,6 @@
 """The command line: each verb parses its arguments and calls one function of the API."""
 
+import re
 import signal
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,9 @@ from bakeoff.training.signals import STOPPING
 
 # The base of all errors in the use of the command line; some releases of typer bring a click of their own.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+_OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE)
+"""What torch says of it, on a CPU and on a GPU."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -51,6 +55,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(str(error), 128 + error.signal_number)
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 128 + signal.SIGINT)
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and not _OUT_OF_MEMORY.search(str(error)):
+            raise
+        return _fail("out of memory; a smaller training.micro_batch takes less, and `bakeoff show` counts how much", 2)
     except OSError as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
             sys.stderr.close()

@@ -26,7 +26,7 @@ class Engine(Protocol):
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
 
-    def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
+    def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
         """What the corpus is; refused where one of the recipes cannot be trained on it."""
 
     def task(self, task: TaskPlan) -> TaskData:
@@ -87,14 +87,15 @@ class Bakeoff:
 
         settle(task.finetune, recipe)
 
-    def corpus(self, path: Path, recipes: Sequence[Any]) -> CorpusFacts:
+    def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
         """From the corpus's manifest, and a batch of each recipe."""
+        from bakeoff.training.device import resolve_device
         from bakeoff.training.stages import require_rows
 
         corpus = open_corpus(path)
         for recipe in recipes:
             try:
-                require_rows(recipe, corpus)
+                require_rows(recipe, corpus, resolve_device(device))
             except UserError as error:
                 raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
         facts = [part.summary() for part in (corpus.parts if isinstance(corpus, Mixture) else [corpus])]

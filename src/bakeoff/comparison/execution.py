@@ -104,7 +104,7 @@ class _Comparison:
                     self.engine.check(recipe, task)
                 except UserError as error:
                     raise UserError(f"task {task.name}, recipe {name}: {error}") from None
-        self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()))
+        self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
         self.out.mkdir(parents=True, exist_ok=True)
         with held(self.out):
             try:

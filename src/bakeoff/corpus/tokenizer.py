@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import tokenizers
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from bakeoff.config import Config
 from bakeoff.corpus import tokenizer_file
@@ -54,7 +54,7 @@ class TokenizerConfig(Config):
     """wordpiece (BERT), byte_bpe (GPT-2, RoBERTa; round-trips any text), char_bpe (GPT), unigram (ALBERT, XLNet), word
     (whole words and single marks of punctuation, the rest unknown), whitespace (what white space separates, for text
     that is cut into words already, where the unknown token is spelt <unk>) or character."""
-    size: int = 8192
+    size: int = Field(default=8192, gt=0, le=tokenizer_file.MOST_IDS)
     """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
     lowercase: bool = False
     """Lower-case the text and strip its accents, as uncased BERT does."""

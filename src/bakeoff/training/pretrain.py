@@ -18,6 +18,7 @@ from bakeoff.training.checkpoint import list_checkpoints
 from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
+from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
 from bakeoff.training.resumption import begun_recipe, changes_budget, require_same_request, with_budget
@@ -47,6 +48,7 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
         A recipe whose training is the same whenever it is run on such a machine.
     """
     budget = budget or recipe.training.budget
+    require_memory(recipe, corpus.tokenizer.size, resolve_device(device))
     module = build_on_meta(recipe, corpus.tokenizer.size)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
     seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds

@@ -5,6 +5,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor, nn
 
+from bakeoff.errors import UserError
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import Objective, Prefixed, TwoStream, row_lengths
@@ -96,6 +97,15 @@ class PretrainingModel(nn.Module):
 
 
 def build_on_meta(recipe: Recipe, vocabulary: int) -> PretrainingModel:
-    """The model without memory for its weights, to count and check shapes."""
-    with torch.device("meta"):
-        return PretrainingModel(recipe, vocabulary)
+    """The model without memory for its weights, to count and check shapes.
+
+    Raises:
+        UserError: it has tensors of more than 2^63 bytes.
+    """
+    try:
+        with torch.device("meta"):
+            return PretrainingModel(recipe, vocabulary)
+    except RuntimeError as error:
+        if "overflow" in str(error):
+            raise UserError(f"{recipe.name}: the model is too large for any machine; give it smaller sizes") from None
+        raise

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+import torch
+
 from bakeoff.corpus.draws import key_of
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
@@ -11,6 +13,7 @@ from bakeoff.objectives.batches import Batches
 from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.recipe import Recipe
+from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 AnyBatches = Batches | MixedBatches
@@ -72,12 +75,18 @@ def _batches(
     )
 
 
-def require_rows(recipe: Recipe, corpus: AnyCorpus) -> None:
+def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> None:
     """Refuse a corpus that a recipe cannot be trained on, or whose held-out text has no rows for it.
+
+    Args:
+        recipe: the recipe.
+        corpus: the text.
+        device: where it would be trained, whose memory must hold it.
 
     Raises:
         UserError: the reason.
     """
+    require_memory(recipe, corpus.tokenizer.size, device)
     module = build_on_meta(recipe, corpus.tokenizer.size)
     Stages(recipe, module, corpus, seed=0).first_rows()
     make_batches(recipe, module, corpus, seed=0, split="validation").fixed(recipe.training.validation_examples)
