@@ -133,6 +133,8 @@ class Recipe(Config):
             reasons.append(reason)
         kinds = [part.kind for part in self.objective]
         reasons += [f"objective: {kind} is listed twice" for kind in sorted({k for k in kinds if kinds.count(k) > 1})]
+        if self.input.pairs and self.model.embedding.segments == 1:
+            reasons.append("model.embedding.segments: 1, but the rows have two; set it to 2, or to 0 for none")
         related = [part.kind for part in self.objective if part.relates_segments]
         if len(related) > 1:
             reasons.append(f"objective: {' and '.join(related)} both arrange the segments; keep one of them")

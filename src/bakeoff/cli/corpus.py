@@ -147,6 +147,8 @@ def prepare(
     pairs = bool(source or target)
     if pairs == bool(texts):
         raise UserError("give either texts, or --source and --target")
+    if any(not str(text) for text in texts or []):
+        raise UserError("one of the texts has an empty name; name files or folders")
     for name in OF_TEXTS if pairs else OF_PAIRS:
         given = context.get_parameter_source(name)
         if given is not None and given.name != "DEFAULT":
@@ -315,7 +317,7 @@ def parse_size(text: str) -> int:
     unit = next(unit for unit in factors if upper.endswith(unit))
     try:
         size = int(float(upper.removesuffix(unit)) * factors[unit])
-    except ValueError:
+    except (ValueError, OverflowError):
         size = 0
     if size < 1:
         raise UserError(f"--tokenizer-sample {text}: expected a size such as 50MB")

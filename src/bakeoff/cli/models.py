@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Set, losses_text, print_json, print_table
+from bakeoff.cli.output import LARGEST_SEED, Device, Json, Set, losses_text, print_json, print_table
 from bakeoff.display.terminal import tell, write
 from bakeoff.errors import Interrupted, UserError
 
@@ -32,8 +32,12 @@ def recipes(json: Json = False) -> None:
 def show(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
     set: Set = [],  # noqa: B006
-    vocabulary: Annotated[int | None, typer.Option(min=1, help="Size of the vocabulary; the recipe's.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Rows at once, for the memory; the recipe's.")] = None,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=1, max=2**32, help="Size of the vocabulary; the recipe's.")
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option(min=1, max=2**32, help="Rows at once, for the memory; the recipe's.")
+    ] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
@@ -114,7 +118,9 @@ def pretrain(
         str | None, typer.Option(help="tokens=5M, flops=1e15, minutes=10 or steps=1000. Default: the recipe's.")
     ] = None,
     set: Set = [],  # noqa: B006
-    seed: Annotated[int | None, typer.Option(help="Seed of everything that is random. Default: 0.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random. Default: 0.")
+    ] = None,
     device: Device = "auto",
     from_run: Annotated[Path | None, typer.Option("--from", metavar="RUN", help="Start from a run's weights.")] = None,
     grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,

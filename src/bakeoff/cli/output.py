@@ -12,7 +12,10 @@ from bakeoff.display.terminal import show, tell, write_json
 Errors = Annotated[Literal["strict", "replace"], typer.Option(help="Refuse invalid UTF-8, or read it as U+FFFD.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything that is random.")]
+LARGEST_SEED = 2**63 - 1
+"""As far as generators of random numbers count."""
+
+Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")
 ]

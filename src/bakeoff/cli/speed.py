@@ -13,12 +13,18 @@ def speed(
     recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names of recipes, or files.")],
     lengths: Annotated[str, typer.Option(help="Tokens of a row: 64,256,1024, or 64..4096 for doublings.")] = "64..4096",
     batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Tokens of a step; it has this divided by the length rows, one at least.")
+        int,
+        typer.Option(min=1, max=2**24, help="Tokens of a step; it has this divided by the length rows, one at least."),
     ] = 4096,
-    vocabulary: Annotated[int | None, typer.Option(min=6, help="Size of the vocabulary; each recipe's own.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.0, help="Time for each measurement of a recipe at a length.")] = 1.0,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=6, max=2**22, help="Size of the vocabulary; each recipe's own.")
+    ] = None,
+    seconds: Annotated[
+        float, typer.Option(min=0.0, max=3600.0, help="Time for each measurement of a recipe at a length.")
+    ] = 1.0,
     most_seconds: Annotated[
-        float, typer.Option(min=0.0, help="A recipe whose step takes longer is measured at no greater length.")
+        float,
+        typer.Option(min=0.0, max=86400.0, help="A recipe whose step takes longer is measured at no greater length."),
     ] = 60.0,
     out: Annotated[Path | None, typer.Option(help="Folder for speed.json, speed.csv and speed.html.")] = None,
     set: Set = [],  # noqa: B006

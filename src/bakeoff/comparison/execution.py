@@ -105,6 +105,7 @@ class _Comparison:
                 except UserError as error:
                     raise UserError(f"task {task.name}, recipe {name}: {error}") from None
         self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
+        self._require_own_place()
         self.out.mkdir(parents=True, exist_ok=True)
         with held(self.out):
             try:
@@ -180,6 +181,19 @@ class _Comparison:
                 corpus=self.plan.corpus,
                 **common,
             )
+
+    def _require_own_place(self) -> None:
+        """Refuse to write among files that are none of a comparison's.
+
+        Raises:
+            UserError: there are such.
+        """
+        try:
+            files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
+        except NotADirectoryError:
+            raise UserError(f"{self.out}: a file; choose another --out") from None
+        if files and not files & {"budget.json", "runs", "floors"}:
+            raise UserError(f"{self.out}: holds something else already; choose another --out")
 
     def _known_budget(self) -> BudgetFacts:
         """What an earlier call fixed.

@@ -120,6 +120,8 @@ class Planner:
         cuts = Cuts() if parts > 1 and not files else None
         pieces: Iterator[Piece] = shown.phase("reading", reader)
         found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
+        if (separator := reader.missed_separator) is not None:
+            shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
         if parts > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:

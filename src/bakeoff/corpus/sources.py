@@ -86,6 +86,7 @@ class TextReader:
         self._options = options
         self.lines = lines
         self._separator: re.Pattern[str] | None = None
+        self.separated = False  # whether the separator was found anywhere
         self._done = 0
         self._documents = 0
         self._current: LineReader | ColumnReader | HubFile | None = None
@@ -101,10 +102,17 @@ class TextReader:
             except re.error as error:
                 pattern = options.document_separator
                 raise UserError(f"document_separator: '{pattern}' is not a regular expression ({error})") from None
+            if not options.document_separator:
+                raise UserError("document_separator: an empty one ends no document; leave it out")
 
     def like(self, files: Sequence[Path | HubFile]) -> "TextReader":
         """A reader that reads other files in the same way."""
         return TextReader(files, self._options, self.lines)
+
+    @property
+    def missed_separator(self) -> str | None:
+        """The separator of documents, where what has been read does not hold it."""
+        return None if self.separated else self._options.document_separator
 
     def bytes_read(self) -> int:
         """Bytes on disk that have been read, of `sum(sizes)`."""
@@ -268,6 +276,7 @@ class TextReader:
             if boundary or match.start() > start:
                 yield boundary, body[start : match.start()]
             boundary, start = True, match.end()
+            self.separated = True
         rest = line.text[start:]
         yield boundary, rest if rest.strip() or not boundary else ""
 

@@ -39,8 +39,14 @@ def check_target(out: Path, overwrite: bool) -> None:
 
 
 def work_folder(out: str | Path) -> Path:
-    """Where a corpus grows until it is complete."""
+    """Where a corpus grows until it is complete.
+
+    Raises:
+        UserError: `out` is the root of the file system.
+    """
     path = Path(os.path.abspath(out))
+    if not path.name:
+        raise UserError(f"{out}: no folder that a corpus can replace; choose another --out")
     return path.with_name(f".{path.name}.unfinished")
 
 

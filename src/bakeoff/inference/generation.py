@@ -30,7 +30,7 @@ class GenerationConfig(Config):
     """Sample from the so many most likely tokens."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Sample from the fewest most likely tokens that have this share together."""
-    beams: int | None = Field(default=None, gt=0)
+    beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
     token."""
     length_penalty: float = Field(default=0.6, ge=0)

@@ -18,6 +18,9 @@ from bakeoff.training.device import environment, resolve_device, resolve_precisi
 from bakeoff.training.speed import medians_in_turns
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
+LONGEST = 2**24
+"""Tokens of a row."""
+
 SHORTEST = 8
 
 
@@ -123,8 +126,10 @@ def parse_lengths(text: str) -> list[int]:
     """
     if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
         first, last = int(match[1]), int(match[2])
-        if 0 < first <= last:
+        if 0 < first <= last <= LONGEST:
             return [first << i for i in range((last // first).bit_length())]
-    elif re.fullmatch(r"\d+(,\d+)*", text):
+    elif re.fullmatch(r"\d+(,\d+)*", text) and max(map(int, text.split(","))) <= LONGEST:
         return [int(part) for part in text.split(",")]
-    raise UserError(f"--lengths {text}: expected lengths such as 64,128,256, or 64..4096 for doublings")
+    raise UserError(
+        f"--lengths {text}: expected lengths such as 64,128,256, or 64..4096 for doublings, of {LONGEST:,} at most"
+    )

@@ -1,6 +1,6 @@
 """What optimizers' configs have in common."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from pydantic import Field
@@ -43,12 +43,16 @@ class DecayConfig(OptimizerBaseConfig):
         ]
 
 
+DecayRate = Annotated[float, Field(ge=0, lt=1)]
+"""What is left of a moment after a step."""
+
+
 class MomentsConfig(DecayConfig):
     """What AdamW and LAMB have in common."""
 
     weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay; norms and biases have none."""
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[DecayRate, DecayRate] = (0.9, 0.999)
     """Decay rates of the two moments."""
     epsilon: float = Field(default=1e-6, gt=0)
     """Added to the root of the second moment."""
