@@ -21,7 +21,7 @@ class Budget(Config):
     """Tokens seen, padding not counted."""
     flops: float | None = Field(default=None, gt=0)
     """Floating-point operations, forward and backward."""
-    minutes: float | None = Field(default=None, gt=0)
+    minutes: float | None = Field(default=None, gt=0, le=1e7)
     """Training time, turned into steps once, by a speed measured before."""
 
     @model_validator(mode="after")
