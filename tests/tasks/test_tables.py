@@ -27,9 +27,9 @@ def test_csv_has_quoting_and_lines_in_cells(tmp_path):
 
 def test_jsonl_labels_may_be_numbers_and_truth_values(tmp_path):
     path = tmp_path / "a.jsonl"
-    path.write_text('{"text": "a", "label": 1}\n\n{"label": true, "text": "b"}\n{"text": null, "label": "x "}\n')
+    path.write_text('{"text": "a", "label": 1}\n\n{"label": 1.0, "text": "b"}\n{"text": null, "label": "x "}\n')
     table = read_table(path, "text", None, "label")
-    assert table.labels == ["1", "true", "x"]
+    assert table.labels == ["1", "1", "x"]
     assert table.texts == ["a", "b", ""]
 
 
@@ -94,3 +94,33 @@ def test_columns_that_are_not_asked_for_are_not_there(tmp_path):
     path.write_text("text\tlabel\nhello\t1\n")
     table = read_table(path, "text", None, None)
     assert (table.texts, table.pairs, table.labels) == (["hello"], None, None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["1", "true"], ":2: the label is true or false, and that of line 1 a number; write labels in one way"),
+        (["false", '"a"', "0"], ":3: the label is a number, and that of line 1 true or false"),
+        (["1", "NaN"], ":2: the label is nan, which is no class"),
+        (["-Infinity"], ":1: the label is -inf, which is no class"),
+    ],
+)
+def test_labels_that_are_no_classes(labels, message, tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(f'{{"text": "a", "label": {label}}}\n' for label in labels))
+    with pytest.raises(UserError, match=message):
+        read_table(path, "text", None, "label")
+
+
+def test_truth_values_are_labels(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a", "label": true}\n{"text": "b", "label": false}\n')
+    assert read_table(path, "text", None, "label").labels == ["true", "false"]
+
+
+def test_two_columns_of_one_name_are_refused(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text("text\tlabel\ttext\na\tb\tc\n")
+    assert read_table(path, "label", None, None).texts == ["b"]
+    with pytest.raises(UserError, match="a.tsv:1: 2 columns are called 'text'; rename all but one"):
+        read_table(path, "text", None, "label")

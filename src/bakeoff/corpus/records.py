@@ -40,6 +40,10 @@ def read_records(
         if places is None:
             header = [name.strip() for name in row]
             places = [header.index(existing(name, header, f"{path}:{number}", "column", advice)) for name in names]
+            if twice := next((name for name in names if header.count(name) > 1), None):
+                raise UserError(
+                    f"{path}:{number}: {header.count(twice)} columns are called '{twice}'; rename all but one"
+                )
         elif len(row) < len(header) or any(row[len(header) :]):
             # A row that is too long or too short has probably moved a value to another column.
             raise UserError(f"{path}:{number}: the row has {len(row)} columns, the first line {len(header)}; mend it")

@@ -1,5 +1,6 @@
 """Tables of texts and labels: .csv, .tsv and .jsonl files, each plain, .gz or .zst, with named columns."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -53,6 +54,7 @@ def read_table(
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
+    kinds: dict[str, int] = {}  # of labels, each with the line where it stands first
     table = Table([], [] if pair_column else None, [] if label_column else None, [])
     for line, cells in read_records(path, LineReader(path, errors), columns):
         values = dict(zip(columns, cells, strict=True))
@@ -61,15 +63,33 @@ def read_table(
         if pair_column is not None and table.pairs is not None:
             table.pairs.append(text_value(values[pair_column], f"{path}:{line}", pair_column, errors))
         if label_column is not None and table.labels is not None:
-            table.labels.append(_label(values[label_column], f"{path}:{line}", label_column))
+            value = values[label_column]
+            table.labels.append(_label(value, f"{path}:{line}", label_column))
+            kinds.setdefault(_kind(value), line)
+            if {"a number", "true or false"} <= kinds.keys():
+                other = next(kind for kind in kinds if kind != _kind(value))
+                raise UserError(
+                    f"{path}:{line}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write labels in "
+                    "one way"
+                )
     if not table.texts:
         raise UserError(f"{path}: the file holds no rows")
     return table
 
 
+def _kind(label: Any) -> str:
+    """What JSON has for a label."""
+    return "true or false" if isinstance(label, bool) else "a number" if isinstance(label, int | float) else "text"
+
+
 def _label(value: Any, where: str, column: str) -> str:
+    """A label as text; 1.0 is 1."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if value is not None and not isinstance(value, str | int | float):
         raise UserError(f"{where}: column '{column}' holds {type(value).__name__} instead of a label")
     label = "" if value is None else str(value).strip()
