@@ -122,5 +122,5 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
     path = tmp_path / "a.tsv"
     path.write_text("text\tlabel\ttext\na\tb\tc\n")
     assert read_table(path, "label", None, None).texts == ["b"]
-    with pytest.raises(UserError, match="a.tsv:1: 2 columns are called 'text'; rename all but one"):
+    with pytest.raises(UserError, match=r"a\.tsv:1: 2 columns are called 'text'; rename all but one"):
         read_table(path, "text", None, "label")
