@@ -21,12 +21,55 @@ def test_a_complete_recipe_reads_back_as_itself(name, tmp_path):
     assert recipe.paper
 
 
-def test_a_recipe_extends_another_one_level_deep(tmp_path):
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_can_be_extended(name, tmp_path):
+    """Whatever it extends itself; what nothing is changed in is the same recipe under another name."""
+    base = load_recipe(name)
+    assert load_recipe(write(tmp_path, extends=name)) == base.model_copy(update={"name": "mine"})
+    changed = load_recipe(write(tmp_path, extends=name, training={"clip": 0.25}))
+    assert changed == base.changed({"name": "mine", "training.clip": 0.25})
+
+
+def test_a_recipe_extends_others_to_any_depth(tmp_path):
     recipe = load_recipe(write(tmp_path, model={"encoder": {"layers": 7}}))
     assert recipe.name == "mine"
     assert (recipe.model.encoder.layers, recipe.model.encoder.width) == (7, 768)
-    with pytest.raises(UserError, match="bert-tiny, which itself extends another recipe; only one level"):
-        load_recipe(write(tmp_path, extends="bert-tiny"))
+    write(tmp_path, "0.yaml", model={"dropout": 0.25}, training={"clip": 2.0, "budget": {"steps": 500_000}})
+    for i in range(1, 50):
+        write(tmp_path, f"{i}.yaml", extends=f"{i - 1}.yaml", training={"batch": i})
+    recipe = load_recipe(write(tmp_path, extends="49.yaml", training={"budget": {"minutes": 3}}))
+    assert (recipe.name, recipe.model.dropout, recipe.training.clip, recipe.training.batch) == ("mine", 0.25, 2.0, 49)
+    assert recipe.training.schedule.warmup == 0.01  # bert-base's share, through another budget
+    assert recipe.published is None
+
+
+def test_recipes_that_extend_each_other_are_refused_with_their_chain(tmp_path):
+    own = write(tmp_path, "own.yaml", extends="own.yaml")
+    with pytest.raises(UserError, match=f"^{own}: extends goes in a circle: {own} -> {own}$"):
+        load_recipe(own)
+    a, b, c = (tmp_path / name for name in ("a.yaml", "b.yaml", "c.yaml"))
+    write(tmp_path, "a.yaml", extends="b.yaml")
+    write(tmp_path, "b.yaml", extends="c.yaml")
+    write(tmp_path, "c.yaml", extends="../" + tmp_path.name + "/b.yaml")  # another spelling of the same file
+    with pytest.raises(UserError, match="extends goes in a circle") as caught:
+        load_recipe(a)
+    circle = str(caught.value).partition("circle: ")[2].split(" -> ")
+    assert circle == [str(b), str(c), str(tmp_path / ".." / tmp_path.name / "b.yaml")]
+    assert str(caught.value).startswith(f"{c}: ")
+
+
+@pytest.mark.parametrize("base", ["", ["bert-base"], {"name": "bert-base"}, 3, True])
+def test_what_is_extended_is_a_name(base, tmp_path):
+    with pytest.raises(UserError, match=r"mine\.yaml: extends: give the name of a recipe, or a \.yaml file") as caught:
+        load_recipe(write(tmp_path, extends=base))
+    assert "\n" not in str(caught.value)
+
+
+def test_what_is_extended_does_not_exist(tmp_path):
+    with pytest.raises(UserError, match=r"mine\.yaml: extends: no recipe 'bert-mni'; did you mean 'bert-mini'"):
+        load_recipe(write(tmp_path, extends="bert-mni"))
+    with pytest.raises(UserError, match=f"mine.yaml: extends: {tmp_path / 'no.yaml'}: no such recipe file"):
+        load_recipe(write(tmp_path, extends="no.yaml"))
 
 
 def test_what_has_another_kind_replaces_what_it_extends(tmp_path):
@@ -52,6 +95,14 @@ def test_overrides_from_the_command_line():
         ("bert-base", ["model.encoder.layer=6"], "model.encoder: unknown key 'layer'; did you mean 'layers'?"),
         ("bert-base", ["model.encoder.block.mixer.head=6"], "unknown key 'head'; did you mean 'heads'?"),
         ("bert-base", ["trainin.batch=6"], "unknown key 'trainin'; did you mean 'training'?"),
+        ("bert-base", ["training.lr=1e-3"], "training: unknown key 'lr'; did you mean 'training.optimizer.lr'[?]$"),
+        ("bert-base", ["model.layers=2"], "model: unknown key 'layers'; did you mean 'model.encoder.layers'[?]$"),
+        ("t5-base", ["model.layers=2"], "did you mean 'model.encoder.layers' or 'model.decoder.layers'[?]$"),
+        ("bert-base", ["rate=0.3"], "unknown key 'rate'; did you mean 'objective.0.rate'[?]$"),
+        ("bert-base", ["model.encoder.heads=2"], "did you mean 'model.encoder.block.mixer.heads'[?]$"),
+        ("gpt-base", ["model.decoder.block.mixer.head=6"], "unknown key 'head'; did you mean 'heads'[?]$"),
+        ("bert-base", ["zzz=1"], "unknown key 'zzz'; choose from extends, input, model, name, objective"),
+        ("bert-base", ["extends=bert-large"], "--set extends: only a recipe's file can extend another; name"),
         ("bert-base", ["model.encoder.layers=many"], "model.encoder.layers: .*not 'many'"),
         ("bert-base", ["objective.7.rate=1"], "'objective.7' is not a place in a list of 2"),
         ("bert-base", ["model.dropout.rate=1"], "'model.dropout.rate' does not exist"),

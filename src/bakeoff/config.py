@@ -3,13 +3,20 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from types import UnionType
-from typing import Annotated, Any, Self, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from bakeoff.errors import UserError, nearest
+from bakeoff.errors import UserError, nearest, similar
+
+_DEEPEST = 12
+"""Levels of a config below each other, at most."""
+
+_PLACES = 3
+"""Places that are named at most where a misplaced key stands in several."""
 
 LARGEST = 2**63 - 1
 """The largest whole number of a field; tensors and generators count no further."""
@@ -20,14 +27,17 @@ class Config(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False)
 
+    read_before: ClassVar[tuple[str, ...]] = ()
+    """Keys that a file may have, but that are dealt with before its values are checked."""
+
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, values: Any) -> Any:
         if isinstance(values, Mapping):
             for key in values:
                 if key not in cls.model_fields:
-                    hint = nearest(str(key), cls.model_fields)
-                    raise PydanticCustomError("unknown_key", "unknown key '{key}'{hint}", {"key": key, "hint": hint})
+                    context = {"key": str(key), "known": [*cls.model_fields, *cls.read_before]}
+                    raise PydanticCustomError("unknown_key", "unknown key '{key}'", context)
         return values
 
     @model_validator(mode="before")
@@ -55,12 +65,13 @@ class Config(BaseModel):
             where: the file, recipe or option that the values come from, named in the error.
 
         Raises:
-            UserError: one line with every key that is wrong and the nearest valid one.
+            UserError: one line with every key that is wrong, and the nearest valid one, or where that key belongs.
         """
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise UserError(f"{where}: {'; '.join(_describe(item, values) for item in _relevant(error))}") from None
+            problems = "; ".join(_describe(item, values, cls) for item in _relevant(error))
+            raise UserError(f"{where}: {problems}") from None
 
 
 def _plain_types(annotation: Any) -> set[Any]:
@@ -80,7 +91,7 @@ def _relevant(error: ValidationError) -> list[Any]:
     return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
 
 
-def _describe(item: Any, values: Any) -> str:
+def _describe(item: Any, values: Any, model: type[Config]) -> str:
     """One pydantic error as `path: message`; the tags of unions, which no file contains, are left out of the path."""
     path: list[str] = []
     node = values
@@ -92,7 +103,9 @@ def _describe(item: Any, values: Any) -> str:
             continue
         path.append(str(part))
     message = item["msg"].removeprefix("Value error, ")
-    if item["type"] == "missing":
+    if item["type"] == "unknown_key":
+        message += _hint(item["ctx"]["key"], item["ctx"]["known"], path, list(_places(model, values)))
+    elif item["type"] == "missing":
         message = "this key is required"
     elif item["type"] == "union_tag_invalid":
         context = item["ctx"]
@@ -105,6 +118,62 @@ def _describe(item: Any, values: Any) -> str:
     elif item["type"] not in ("unknown_key", "odd_number", "value_error", "union_tag_not_found"):
         message = f"{message[0].lower()}{message[1:]}, not {node!r}"
     return f"{'.'.join(path)}: {message}" if path else message
+
+
+def _hint(key: str, known: list[str], path: list[str], places: list[tuple[str, ...]]) -> str:
+    """What was probably meant by a key that a part of a config does not know.
+
+    Args:
+        key: the key.
+        known: the part's own keys.
+        path: where the part stands.
+        places: all keys of the whole config.
+    """
+    if close := similar(key, known, cutoff=0.75):
+        return close
+    same = [place for place in places if place[-1] == key]
+
+    def near(place: tuple[str, ...]) -> tuple[int, int]:
+        common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(place, path, strict=False)))
+        return -common, len(place)
+
+    names = list(dict.fromkeys(f"'{'.'.join(place)}'" for place in sorted(same, key=near)))[:_PLACES]
+    return f"; did you mean {' or '.join(names)}?" if names else nearest(key, known)
+
+
+def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The paths of all keys that a config has, with the kinds of parts that its values choose."""
+    for name, field in model.model_fields.items():
+        here = (*path, name)
+        yield here
+        value = values.get(name) if isinstance(values, Mapping) else None
+        parts = _configs(field.annotation)
+        absent = value is None and field.default is None
+        if not parts or absent or len(here) > _DEEPEST:
+            continue
+        for i, each in enumerate(value if isinstance(value, list) else [value]):
+            below = (*here, str(i)) if isinstance(value, list) else here
+            for part in parts:
+                if (len(parts) == 1 and not isinstance(each, int | str)) or _chosen(part, each):
+                    yield from _places(part, each, below)
+
+
+def _configs(annotation: Any) -> list[type[Config]]:
+    """The configs that a field may hold, alone or in a list."""
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return [annotation]
+    return [found for argument in get_args(annotation) for found in _configs(argument)]
+
+
+def _chosen(part: type[Config], values: Any) -> bool:
+    """Whether values are those of this config among several: they name its kind, or none where it is the default."""
+    if not isinstance(values, Mapping):
+        return False
+    for tag in ("kind", "format"):
+        field = part.model_fields.get(tag)
+        if field is not None and get_origin(field.annotation) is Literal:
+            return values.get(tag, field.default) in get_args(field.annotation)
+    return set(values) <= set(part.model_fields)
 
 
 def differing(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -18,9 +18,9 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     return similar(name, candidates) or (f"; choose from {', '.join(candidates)}" if candidates else "")
 
 
-def similar(name: str, candidates: Iterable[str]) -> str:
-    """The same, but nothing where no candidate is close: for names that are too many for one line."""
-    close = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=0.5)
+def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
+    """The same, but nothing where no candidate is close (1: the same): for names that are too many for one line."""
+    close = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=cutoff)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 

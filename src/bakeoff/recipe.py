@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import yaml
 from pydantic import Field, PositiveInt, model_validator
@@ -97,6 +97,8 @@ def _whole_numbers(values: Any, key: str) -> Iterator[tuple[str, int]]:
 
 class Recipe(Config):
     """Everything that defines a pre-training but the text and the seed."""
+
+    read_before: ClassVar[tuple[str, ...]] = ("extends",)
 
     name: str
     """The recipe's name: that of its file, where the file gives none."""
@@ -253,22 +255,11 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     Raises:
         UserError: no such recipe, or an error in it, naming file, key and the nearest valid key.
     """
-    where, values = _read(str(name_or_path))
-    if (base := values.pop("extends", None)) is not None:
-        beside = Path(where).parent / str(base)
-        _, base_values = _read(str(beside if beside.suffix in (".yaml", ".yml") else base))
-        if "extends" in base_values:
-            raise UserError(
-                f"{where}: it extends {base}, which itself extends another recipe; only one level is allowed"
-            )
-        base_values.pop("name", None)
-        if _change_the_model(values):
-            base_values.pop("published", None)
-        written, values = values, _merge(base_values, values)
-        if "budget" in written.get("training", {}) and "warmup" not in written["training"].get("schedule", {}):
-            _share_of_budget(values, base_values)
+    where, values = _extended(str(name_or_path))
     values.setdefault("name", Path(where).stem)
     pairs = dict(overrides if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides])
+    if any(key.partition(".")[0] == "extends" for key in pairs):
+        raise UserError(f"{where}: --set extends: only a recipe's file can extend another; name that one instead")
     before = copy.deepcopy(values)
     if any(key.startswith("training.budget.") for key in pairs):
         set_key(values, "training.budget", {}, where)  # it has one unit: another one replaces the recipe's
@@ -280,6 +271,52 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     if values.get("training", {}) != before.get("training", {}) and not given:
         _share_of_budget(values, before)
     return Recipe.parse(values, where)
+
+
+def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Where a recipe stands, and what it says with all that it extends, to any depth, merged in.
+
+    Raises:
+        UserError: one of them does not exist, or extends itself through others.
+    """
+    chain: list[tuple[str, dict[str, Any]]] = []
+    names: dict[str, str] = {}  # by what tells two files apart, the names in the chain
+    following: str | None = name_or_path
+    while following is not None:
+        try:
+            where, values = _read(following)
+        except UserError as error:
+            raise error if not chain else UserError(f"{chain[-1][0]}: extends: {error}") from None
+        identity = str(Path(where).resolve()) if _is_file(following) else following
+        if identity in names:
+            circle = [*list(names.values())[list(names).index(identity) :], where]
+            raise UserError(f"{circle[-2]}: extends goes in a circle: {' -> '.join(circle)}")
+        names[identity] = where
+        base = values.pop("extends", None)
+        if base is not None and (not isinstance(base, str) or not base):
+            raise UserError(f"{where}: extends: give the name of a recipe, or a .yaml file, not {base!r}")
+        chain.append((where, values))
+        following = base if base is None or not _is_file(base) else str(Path(where).parent / base)
+    _, values = chain.pop()
+    for _, written in reversed(chain):
+        values.pop("name", None)
+        if _change_the_model(written):
+            values.pop("published", None)
+        merged = _merge(values, written)
+        training = written.get("training")
+        if isinstance(training, dict) and "budget" in training and not _has(training.get("schedule"), "warmup"):
+            _share_of_budget(merged, values)
+        values = merged
+    return next(iter(names.values())), values
+
+
+def _is_file(name_or_path: str) -> bool:
+    """It names a file, and not one of the recipes that come with the package."""
+    return Path(name_or_path).suffix in (".yaml", ".yml")
+
+
+def _has(values: Any, key: str) -> bool:
+    return isinstance(values, dict) and key in values
 
 
 def _change_the_model(changes: Mapping[str, Any]) -> bool:
@@ -301,7 +338,7 @@ def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
 def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
     """Where a recipe stands, and what its file says."""
     path = Path(name_or_path)
-    if path.suffix not in (".yaml", ".yml"):
+    if not _is_file(name_or_path):
         resource = resources.files("bakeoff.recipes").joinpath(f"{name_or_path}.yaml")
         if not resource.is_file():
             if (path / "recipe.yaml").is_file():

@@ -10,8 +10,12 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+from bakeoff import training
 from bakeoff.cli import run
+from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.training.memory_need import memory_need
 
 
 def call(capsys, *arguments):
@@ -179,11 +183,27 @@ def test_recipes_and_show(capsys):
     assert shown["published"]["counted"] == pytest.approx(shown["published"]["parameters"], rel=0.015)
     memory = shown["memory"]
     assert memory["total"] == sum(memory[name] for name in ("weights", "gradients", "optimizer", "activations"))
-    status, out, _ = call(capsys, "show", "bert-tiny", "--set", "model.encoder.layers=3")
+    status, out, err = call(capsys, "show", "bert-tiny", "--set", "model.encoder.layers=3")
     assert "layers: 3" in out
-    assert "3, with 6 distinct parts applied 6 times" in out
-    assert "with that vocabulary" not in out
-    assert "parameters" in out
+    assert "3, with 6 distinct parts applied 6 times" in err
+    assert "with that vocabulary" not in err
+    assert "parameters" in err
+    assert "distinct parts" not in out
+
+
+def test_what_show_prints_is_the_recipe_that_it_shows(capsys, tmp_path, monkeypatch):
+    """Of every recipe; costs, which take long to count, are those of one of them."""
+    costs, memory = (
+        function(load_recipe("bert-tiny"), 100, *rest)
+        for function, rest in ((training.costs.costs_of, ()), (memory_need, (torch.device("cpu"),)))
+    )
+    monkeypatch.setattr(training.costs, "costs_of", lambda *_: costs)
+    monkeypatch.setattr(training.memory_need, "memory_need", lambda *_: memory)
+    for name in recipe_names():
+        status, out, _ = call(capsys, "show", name, "--set", "training.checkpoint_minutes=7")
+        assert status == 0
+        (tmp_path / "mine.yaml").write_text(out, encoding="utf-8")
+        assert load_recipe(tmp_path / "mine.yaml") == load_recipe(name, {"training.checkpoint_minutes": 7})
 
 
 def test_what_is_no_recipe_is_told_in_a_short_line(capsys, tmp_path, text_folder, pretrained):

@@ -41,9 +41,11 @@ def show(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Print a complete recipe, its parameters and what it costs.
+    """Print a complete recipe, a file of your own to be, and on standard error its parameters and what it costs.
 
     Example: bakeoff show albert-base --set model.encoder.layers=6 --batch 32
+
+    Example: bakeoff show bert-mini > mine.yaml
     """
     from bakeoff.recipe import load_recipe
     from bakeoff.training.costs import costs_of
@@ -65,7 +67,8 @@ def show(
             }
         )
         return
-    write(loaded.to_yaml())
+    write(loaded.to_yaml().rstrip())  # a recipe's file: all else goes to standard error
+    sys.stdout.flush()
     parts = ", ".join(f"{name} {count:,}" for name, count in costs.parts.items())
     rows = {
         "layers": _by_stack(
@@ -97,7 +100,8 @@ def show(
         f"{memory.total / 1e9:,.2f} GB: {', '.join(f'{name} {size / 1e9:,.2f}' for name, size in needs.items())} "
         f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once"
     )
-    print_table(rows)
+    tell("")
+    print_table(rows, tell)
 
 
 def _by_stack(texts: dict[str, str]) -> str:

@@ -1,7 +1,7 @@
 """What verbs have in common: options, and results as text or JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,11 +26,11 @@ def print_json(values: Any) -> None:
     write_json(json.dumps(values, indent=2, ensure_ascii=False, default=str))
 
 
-def print_table(rows: Mapping[str, Any]) -> None:
-    """Print names and values as two columns."""
+def print_table(rows: Mapping[str, Any], say: Callable[[str], None] = show) -> None:
+    """Print names and values as two columns, on standard output, or by `tell` on standard error."""
     width = max(map(len, rows), default=0)
     for name, value in rows.items():
-        show(f"{name:<{width}}  {value}")
+        say(f"{name:<{width}}  {value}")
 
 
 def remark_unfinished(path: Path) -> None:
