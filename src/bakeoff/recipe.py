@@ -107,7 +107,7 @@ class Recipe(Config):
     published: Published | None = None
     """The paper's size, to compare with; recipes that change the model do not take it over."""
     tokenizer: TokenizerConfig = TokenizerConfig()
-    """The tokenizer that `prepare --recipe` trains; a run takes that of its corpus."""
+    """The tokenizer that `prepare --recipe` trains; a run takes that of its corpus, which its own recipe then names."""
     model: ModelConfig
     """Embedding, encoder or decoder."""
     input: InputConfig
@@ -230,6 +230,10 @@ class Recipe(Config):
         if _change_the_model(changes):
             values["published"] = None
         return Recipe.parse(values, self.name)
+
+    def with_tokenizer(self, tokenizer: TokenizerConfig) -> "Recipe":
+        """The recipe as it is trained on a corpus with that tokenizer."""
+        return self.changed({"tokenizer": tokenizer.model_dump()})
 
     def fitted(self, steps: int) -> "Recipe":
         """The recipe for a training of so many steps, its schedule's warm-up scaled with it."""

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+from bakeoff.comparison.engine import Bakeoff
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
@@ -133,6 +134,19 @@ def go(folder, engine, reports=None, **changes):
     return compare(
         plan(folder, **changes), folder / "out", engine=engine, report=lambda results, path: reports.append(results)
     )
+
+
+def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
+    facts = Bakeoff().corpus(corpus.path, [])
+    used = corpus.tokenizer.config
+    assert (facts.tokenizer, facts.tokenizer_config) == (str(used), used.model_dump())
+
+    class Engine(FakeEngine):
+        def corpus(self, path, recipes):
+            return facts
+
+    for entry in go(folder, Engine()).recipes:
+        assert entry.recipe == {**FakeRecipe(name=entry.label).model_dump(), "tokenizer": used.model_dump()}
 
 
 def test_everything_runs_interleaved_by_seed(folder):

@@ -7,7 +7,7 @@ import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
 from bakeoff.errors import UserError
 
 KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]
@@ -141,6 +141,33 @@ def test_loading_a_foreign_tokenizer(tmp_path):
     assert tokenizer.encode(["cat cat cat"])[0][0].tolist() == [4, 4, 4]
     # The model itself finds `<s>` between spaces; it is text all the same.
     assert not np.isin(tokenizer.encode(["cat <s> cat <mask>"])[0][0], [0, 1, 2, 6]).any()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_a_tokenizer_knows_the_settings_that_made_it(kind, lowercase, tmp_path):
+    end_of_line = lowercase and kind in ("whitespace", "character")
+    config = TokenizerConfig(kind=kind, size=400, lowercase=lowercase, end_of_line=end_of_line)
+    tokenizer = Tokenizer.train(config, iter(TEXTS))
+    tokenizer.save(tmp_path / "tokenizer.json")
+    for each in (tokenizer, Tokenizer.load(tmp_path)):
+        assert each.config == config.model_copy(update={"size": tokenizer.size})
+
+
+def test_tokenizers_of_others_are_of_the_nearest_kind(trained):
+    inner = _foreign(tokenizers.models.WordLevel({"<unk>": 0, "cat": 1, "\n": 2}, unk_token="<unk>"))
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    found = Tokenizer(inner).config  # the line end is a token, which a kind must have that is read back
+    assert (found.kind, found.end_of_line) == ("whitespace", True)
+    inner = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1}, []))
+    assert Tokenizer(inner).config == TokenizerConfig(kind="char_bpe", size=7 - 1)  # four special tokens are added
+    steps = [tokenizers.pre_tokenizers.Digits(), tokenizers.pre_tokenizers.ByteLevel()]
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Sequence(steps)
+    inner.normalizer = tokenizers.normalizers.Sequence([tokenizers.normalizers.Lowercase()])
+    found = Tokenizer(inner).config
+    assert (found.kind, found.lowercase) == ("byte_bpe", True)
+    two = TwoVocabularies(trained["unigram"], trained["word"])
+    assert two.config == trained["unigram"].config.model_copy(update={"size": two.size})
 
 
 def test_byte_bpe_of_others_has_no_unknown(trained, tmp_path):

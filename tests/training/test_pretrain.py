@@ -17,7 +17,9 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import load_recipe
 from bakeoff.training import loop
+from bakeoff.training.costs import costs_of
 from bakeoff.training.device import resolve_precision
 from bakeoff.training.pretrain import pretrain, settle
 from bakeoff.training.run import Run
@@ -333,6 +335,42 @@ def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
     state = json.loads((checkpoint / "state.json").read_text())
     assert state["step"] > 0
+
+
+def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):
+    """And remarks on it where the recipe would have made another one."""
+    recipe = shrink("bert-tiny", tokenizer={"kind": "unigram", "size": 30522, "lowercase": True})
+    run = pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(steps=2))
+    used = TokenizerConfig(kind="wordpiece", size=corpus.tokenizer.size)
+    assert Run.open(run.path).recipe.tokenizer == used
+    assert run.environment["recipe"]["tokenizer"] == used.model_dump()
+    lines = [line for line in capsys.readouterr().err.splitlines() if "tokenizer" in line]
+    assert lines == [
+        f"bert-tiny: the corpus's tokenizer is wordpiece of {used.size}, cased; the recipe's, which `prepare --recipe` "
+        "trains, would be unigram of 30,522, lower-cased"
+    ]
+    assert costs_of(load_recipe(run.path / "recipe.yaml"), used.size).parameters == run.summary["parameters"]
+    # What the corpus was asked for, what it has, and another run's recipe are no other tokenizers.
+    for number, same in enumerate((TokenizerConfig(size=160), used)):
+        pretrain(recipe.with_tokenizer(same), corpus.path, tmp_path / str(number), budget=Budget(steps=2))
+    assert "tokenizer" not in capsys.readouterr().err
+
+
+def test_a_run_from_before_the_corpuss_tokenizer_was_recorded_resumes(corpus, tmp_path, monkeypatch):
+    recipe = shrink("gpt-tiny")
+    whole = train(recipe, corpus, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, 5)
+        with pytest.raises(Interrupted):
+            train(recipe, corpus, tmp_path / "parts")
+    environment = json.loads((tmp_path / "parts" / "environment.json").read_text())
+    environment["recipe"]["tokenizer"] = recipe.tokenizer.model_dump()
+    (tmp_path / "parts" / "environment.json").write_text(json.dumps(environment))
+    begun = Run.open(tmp_path / "parts").recipe.with_tokenizer(recipe.tokenizer)
+    (tmp_path / "parts" / "recipe.yaml").write_text(begun.to_yaml())
+    parts = train(recipe, corpus, tmp_path / "parts", resume=True)
+    for name, tensor in weights(whole).items():
+        assert torch.equal(weights(parts)[name], tensor)
 
 
 def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, capsys):

@@ -39,7 +39,7 @@ def collect(
     """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
     plan = jobs.plan
     failed = {failure.recipe for failure in failures}
-    entries = [_entry(jobs, recipe, seeds) for recipe in plan.recipes if recipe.name not in failed]
+    entries = [_entry(jobs, recipe, seeds, corpus) for recipe in plan.recipes if recipe.name not in failed]
     machine, versions = environment
     return Results(
         title=plan.title,
@@ -88,7 +88,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis
     )
 
 
-def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int]) -> RecipeEntry:
+def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts) -> RecipeEntry:
     """One recipe with its runs and scores."""
     runs, scores, summary = [], [], {}
     for seed in seeds:
@@ -98,13 +98,18 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int]) -> RecipeEntry:
         scores += [_score(job, jobs.out) for job in jobs.finetunings(recipe, seed)]
     return RecipeEntry(
         label=recipe.name,
-        recipe=jobs.recipes[recipe.name],
+        recipe=_trained(jobs.recipes[recipe.name], corpus),
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
         steps=summary["steps"],
         runs=runs,
         scores=scores,
     )
+
+
+def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
+    """The recipe with the tokenizer that was used, which is the corpus's."""
+    return recipe if corpus.tokenizer_config is None else {**recipe, "tokenizer": corpus.tokenizer_config}
 
 
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:

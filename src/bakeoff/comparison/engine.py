@@ -102,7 +102,8 @@ class Bakeoff:
         return CorpusFacts(
             path=str(path),
             fingerprint=corpus.fingerprint,
-            tokenizer=f"{facts[0]['vocabulary']:,} tokens",
+            tokenizer=str(corpus.tokenizer.config),
+            tokenizer_config=corpus.tokenizer.config.model_dump(),
             tokens=sum(part["tokens"] for part in facts),
             documents=sum(part["documents"] for part in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),

@@ -161,6 +161,8 @@ class CorpusFacts(Config):
     """A checksum of its content."""
     tokenizer: str
     """Its tokenizer in words."""
+    tokenizer_config: dict[str, Any] | None = None
+    """The tokenizer as recipes name it; None in results of older versions."""
     tokens: int | None = None
     """Tokens to train on."""
     documents: int | None = None

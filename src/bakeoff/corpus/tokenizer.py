@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -15,6 +16,7 @@ from bakeoff.config import Config
 from bakeoff.corpus import tokenizer_file
 from bakeoff.corpus.encoding import Encoder, unpack
 from bakeoff.corpus.tokenizer_file import guarded
+from bakeoff.corpus.tokenizer_kind import kind_of, lowercases
 from bakeoff.corpus.tokenizer_training import train, train_whitespace
 from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
@@ -67,6 +69,11 @@ class TokenizerConfig(Config):
             raise ValueError(f"end_of_line: {self.kind} has no token for it; use kind whitespace or character")
         return self
 
+    def __str__(self) -> str:
+        """In words: `wordpiece of 8,192, cased`."""
+        lines = ", with ends of lines" if self.end_of_line else ""
+        return f"{self.kind} of {self.size:,}, {'lower-cased' if self.lowercase else 'cased'}{lines}"
+
 
 class Tokenizer:
     """Text to ids and back.
@@ -118,6 +125,15 @@ class Tokenizer:
         self._encoder = Encoder(inner, forbidden, self.unknown)
         self.target_ids = range(self.size)
         self.end_of_line = inner.token_to_id("\n") if isinstance(inner.model, tokenizers.models.WordLevel) else None
+
+    @cached_property
+    def config(self) -> TokenizerConfig:
+        """The settings that describe it: of one that was trained its kind, and the size that it has got."""
+        state, end_of_line = json.loads(self._inner.to_str()), self.end_of_line is not None
+        values = {"kind": kind_of(state, end_of_line), "size": self.size}
+        return TokenizerConfig.parse(
+            {**values, "lowercase": lowercases(state), "end_of_line": end_of_line}, "tokenizer"
+        )
 
     def _find(self, names: Iterable[str]) -> str | None:
         return next((name for name in names if self._inner.token_to_id(name) is not None), None)
@@ -231,6 +247,11 @@ class TwoVocabularies(Tokenizer):
         self.end_of_line = None
         self.special_ids = np.concatenate([source.special_ids, source.size + target.special_ids])
         self.target_ids = range(source.size, self.size)
+
+    @cached_property
+    def config(self) -> TokenizerConfig:
+        """That of the sources, with the size of both."""
+        return self.source.config.model_copy(update={"size": self.size})
 
     def to_string(self) -> str:
         """The text of the file."""

@@ -14,6 +14,7 @@ from bakeoff.errors import UserError
 
 WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known are words; other punctuation stands alone
 LINE_PATTERN = r"\n|\S+"  # what white space separates, and the ends of lines
+CHARACTER_PATTERN = r"[\s\S]"
 _BYTES = 256
 _STEP = 0.0001
 _NOTHING = "tokenizer: the text is empty, there is nothing to train on"
@@ -256,7 +257,7 @@ def _character(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, 
     normalizer = _lowercased(lowercase)
     if normalizer is not None:
         inner.normalizer = normalizer
-    inner.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    inner.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTER_PATTERN), behavior="isolated")
     inner.decoder = decoders.Fuse()
     return inner, trainers.WordLevelTrainer(vocab_size=size, special_tokens=specials, show_progress=False)
 

@@ -148,7 +148,8 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     if isinstance(source, Recipe):
         if tokenizer is None:
             raise UserError(f"{source.name}: from scratch, the tokenizer is needed; give --corpus or --tokenizer")
-        return Source(source, Tokenizer.load(tokenizer), None)
+        loaded = Tokenizer.load(tokenizer)
+        return Source(source.with_tokenizer(loaded.config), loaded, None)
     path = source.path if isinstance(source, Run) else Path(source)
     if tokenizer is not None:
         raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")

@@ -20,6 +20,7 @@ from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.training.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.training.run import Run
 from bakeoff.yaml_files import read_yaml
 
@@ -154,7 +155,15 @@ class FinetunedRun:
         return InputFormat(self.tokenizer, self.recipe, self.config.length)
 
     def load(self, device: torch.device | None = None) -> Classifier:
-        """The fine-tuned classifier, in evaluation mode."""
+        """The fine-tuned classifier, in evaluation mode.
+
+        Raises:
+            UserError: it was fine-tuned on other rows than are read now.
+        """
+        for change in changes_since(read_yaml(self.path / "recipe.yaml"), self.environment, OF_FINETUNED_RUNS):
+            raise UserError(
+                f"{self.path}: from before {change}, and does not read what it learnt from; fine-tune it anew"
+            )
         pooling = self.config.pooling
         assert pooling != "auto"
         classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)

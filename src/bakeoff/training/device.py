@@ -14,6 +14,7 @@ import torch
 
 from bakeoff.errors import UserError
 from bakeoff.memory import keep_memory, return_memory
+from bakeoff.training.rules import RULES
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
@@ -101,7 +102,7 @@ def work_clock(device: torch.device) -> float:
 
 
 def environment(device: torch.device, precision: str) -> dict[str, Any]:
-    """The machine and the versions, as far as they decide results and speed."""
+    """The machine, the rules and the versions, as far as they decide results and speed."""
     packages = ("bakeoff", "torch", "numpy", "tokenizers", "safetensors")
     return {
         "device": str(device),
@@ -110,6 +111,7 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "platform": platform.platform(),
         "python": platform.python_version(),
+        "rules": RULES,
         "versions": {package: metadata.version(package) for package in packages},
     }
 

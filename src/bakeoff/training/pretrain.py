@@ -1,14 +1,15 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bakeoff.config import differing
-from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
+from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -21,7 +22,7 @@ from bakeoff.training.loop import Position, Training
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
-from bakeoff.training.resumption import begun_recipe, changes_budget, require_same_request, with_budget
+from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.run import Run
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages, make_batches
@@ -36,7 +37,9 @@ made alike."""
 
 
 def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
-    """The recipe with everything that depends on this machine decided: steps, warm-up, precision, compilation.
+    """The recipe with everything that depends on machine and corpus decided.
+
+    That is the steps, the warm-up, the precision, the compilation, and the tokenizer.
 
     Args:
         recipe: as written.
@@ -57,7 +60,8 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
     precision = resolve_precision(recipe.training.precision, on)
-    return recipe.fitted(steps).changed({"training.compile": compiled, "training.precision": precision})
+    changes = {"training.compile": compiled, "training.precision": precision}
+    return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)
 
 
 def pretrain(
@@ -121,6 +125,8 @@ def pretrain(
         recipe = recipe.changed({"training.average_last": average_last})
     if seed is None:
         seed = run.environment["seed"] if run else 0
+    wanted = recipe.tokenizer
+    recipe = recipe.with_tokenizer(opened.tokenizer.config)
     request = {
         "recipe": recipe.model_dump(mode="json"),
         "budget": None if budget is None else str(budget),
@@ -129,9 +135,11 @@ def pretrain(
         "origin": origin,
     }
     changed: list[str] = []
+    older: list[str] = []
     if run:
         without_links(run.path)
         require_same_request(run, request)
+        older = older_rules(run)
         if budget is not None and changes_budget(run, budget):
             changed = with_budget(run, budget, settle(recipe, opened, budget, device).training.budget.steps or 0)
         if run.finished and not run.snapshots.exists():
@@ -170,6 +178,11 @@ def pretrain(
                 shown.line(f"{settled.name}: {line}")
             if resumed:
                 shown.line(f"{settled.name}: resumed at step {training.position.step}")
+                for change in older:
+                    shown.line(
+                        f"{settled.name}: ATTENTION: begun before {change}; the rest is trained by that rule, so "
+                        "begin the run anew where its result counts"
+                    )
                 for key in ("device", "device_name", "threads", "versions"):
                     for name, old, new in differing(run.environment[key], here[key], key):
                         shown.line(
@@ -180,6 +193,9 @@ def pretrain(
             if taken is not None and not resumed:
                 shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
                 training.save()  # so that a resumed training does not need the runs that it started from
+            if start is None and not resumed:
+                for line in _other_tokenizer(wanted, opened):
+                    shown.line(f"{settled.name}: {line}")
             for line in _unread(settled, batches):
                 shown.line(f"{settled.name}: {line}")
             if finish_now:
@@ -195,6 +211,16 @@ def pretrain(
             loss = averaged.summary["validation"]["loss"]
             shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
+
+
+def _other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
+    """A line where the recipe would have made another tokenizer than the corpus has."""
+    parts = corpus.parts if isinstance(corpus, Mixture) else [corpus]
+    asked = [part.manifest.options["tokenizer"] for part in parts]  # settings, or the path of a file
+    made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
+    used = corpus.tokenizer.config
+    if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
+        yield f"the corpus's tokenizer is {used}; the recipe's, which `prepare --recipe` trains, would be {wanted}"
 
 
 def _unread(recipe: Recipe, batches: Stages) -> Iterator[str]:

@@ -8,7 +8,9 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training.averaging import snapshot_file, snapshot_steps
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.training.rules import OF_TRAINING, changes_since
 from bakeoff.training.run import Run
+from bakeoff.yaml_files import read_yaml
 
 
 def require_same_request(run: Run, request: dict[str, Any]) -> None:
@@ -29,10 +31,25 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
         raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    # Keys that recipes have learnt since count as at their defaults.
+    # Keys that recipes have learnt since count as at their defaults. Of an older run it may not be the corpus's
+    # tokenizer that stands there, but the corpus is the same.
     recipe = Recipe.parse(begun["recipe"], str(run.path)).model_dump(mode="json")
+    recipe["tokenizer"] = request["recipe"]["tokenizer"]
     for key, old, new in differing(recipe, request["recipe"]):
         raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")
+
+
+def older_rules(run: Run) -> list[str]:
+    """Rules that have changed since an unfinished run was begun, as they stand behind `begun before`.
+
+    They are noted in the run, whose recipe, once it is written anew, does not tell any more.
+    """
+    known: list[str] = run.environment.get("begun_before", [])
+    found = changes_since(read_yaml(run.path / "recipe.yaml"), run.environment, OF_TRAINING)
+    if not run.finished and (new := [change for change in found if change not in known]):
+        known = [*known, *new]
+        run.replace_environment({**run.environment, "begun_before": known})
+    return known
 
 
 def changes_budget(run: Run, budget: Budget) -> bool:

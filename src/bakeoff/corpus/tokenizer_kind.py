@@ -1,0 +1,45 @@
+"""Which kind of tokenizer the text of a `tokenizer.json` is, however it came about."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bakeoff.corpus.tokenizer_training import CHARACTER_PATTERN, LINE_PATTERN
+
+
+def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
+    """The kind that `prepare` would train to get such a tokenizer; of a file from elsewhere, the nearest one.
+
+    Args:
+        state: the tokenizer as JSON.
+        end_of_line: the end of a line is a token.
+    """
+    model = state["model"]["type"]
+    if model == "WordPiece":
+        return "wordpiece"
+    if model == "Unigram":
+        return "unigram"
+    cuts = list(_steps(state["pre_tokenizer"]))
+    types = {step["type"] for step in cuts}
+    if model == "BPE":
+        return "byte_bpe" if "ByteLevel" in types else "char_bpe"
+    patterns = [step["pattern"].get("Regex") for step in cuts if step["type"] == "Split"]
+    if CHARACTER_PATTERN in patterns:
+        return "character"
+    return "whitespace" if end_of_line or "WhitespaceSplit" in types or LINE_PATTERN in patterns else "word"
+
+
+def lowercases(state: Mapping[str, Any]) -> bool:
+    """Whether it lower-cases the text."""
+    steps = _steps(state["normalizer"])
+    return any(step["type"] == "Lowercase" or bool(step.get("lowercase")) for step in steps)
+
+
+def _steps(step: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:
+    """A step, or the steps of a sequence."""
+    if step is None:
+        return
+    parts = step.get("normalizers", step.get("pretokenizers"))
+    if parts is None:
+        yield step
+    for part in parts or ():
+        yield from _steps(part)
