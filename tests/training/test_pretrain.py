@@ -11,11 +11,12 @@ import time
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.conftest import shrink
+from tests.conftest import sentences, shrink
 
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.inspection.peek import peek
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import load_recipe
 from bakeoff.training import loop
@@ -380,8 +381,24 @@ def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, 
     pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(steps=4))
     lines = [line for line in capsys.readouterr().err.splitlines() if "of the text" in line]
     assert len(lines) == 1
-    assert "rows of 20 tokens hold" in lines[0]
+    assert "rows of 20 tokens read" in lines[0]
     assert "raise training.curriculum.0.length" in lines[0]
+
+
+def test_pairs_of_documents_of_one_sentence_are_remarked_on_with_what_peek_says(tmp_path, capsys):
+    texts = sentences(2000, seed=5)
+    lines = [" ".join(texts[i : i + 2]) if i % 10 == 0 else texts[i] for i in range(1500)]
+    (tmp_path / "short.txt").write_text("\n".join(lines), encoding="utf-8")
+    config = TokenizerConfig(size=160)
+    short = prepare(tmp_path / "short.txt", tmp_path / "c", tokenizer=config, document_per_line=True, workers=0)
+    recipe = shrink("bert-tiny")
+    pretrain(recipe, short.path, tmp_path / "run", budget=Budget(steps=2))
+    lines = [line for line in capsys.readouterr().err.splitlines() if "of the text" in line]
+    assert len(lines) == 1
+    read = peek(recipe, short.path).packing.read
+    assert read < 0.2
+    assert f"rows of 32 tokens read {100 * read:.1f} % of the text: 8" in lines[0]
+    assert "documents of one sentence, which make no pair; use input.format=blocks" in lines[0]
 
 
 def test_a_run_that_was_begun_before_recipes_had_a_key_resumes(corpus, tmp_path, monkeypatch):

@@ -4,10 +4,10 @@ from rich.text import Text
 
 from bakeoff.comparison.wording import counted, percent, quantity
 from bakeoff.display.console import Console
-from bakeoff.inspection.packing import Packing
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.pieces import Piece
 from bakeoff.inspection.rows import Line, Row
+from bakeoff.training.packing import Packing
 
 STYLES = {
     "special": "dim",

@@ -35,8 +35,6 @@ FIXED_LANES = 16
 FEWEST_IN_TURN = 4
 """Held-out rows that follow each other, so that what is remembered counts."""
 
-MEASURED = 1024
-"""Rows from which it is estimated how much of the text is read."""
 
 EXAMPLES_AT_ONCE = 256
 """Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
@@ -119,15 +117,6 @@ class Batches:
         """Mean number of tokens of a batch, padding not counted."""
         rows = self.batch if self.by_tokens is None else self.format.size / self.by_tokens.batches
         return self.tokens_per_example * rows
-
-    def share_read(self) -> float:
-        """About which share of the text stands in the rows of an epoch: sentences that do not fit are left out."""
-        if self.parallel:
-            return 1.0
-        indices = spread(MEASURED, self.format.size)
-        examples = self.format.examples(indices, Draws(self.seed, np.zeros_like(indices), indices))
-        tokens = (examples.sources >= 0).sum() / len(indices) * self.format.size
-        return float(min(1.0, tokens / len(self.split.tokens)))
 
     def step(self, step: int) -> list[Batch]:
         """The batch of one step, in parts of `micro_batch` rows or tokens."""

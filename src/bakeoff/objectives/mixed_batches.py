@@ -44,10 +44,6 @@ class MixedBatches:
         shares = zip(self.mixture.shares, self.parts, strict=True)
         return self.batch * sum(share * part.tokens_per_example for share, part in shares)
 
-    def share_read(self) -> float:
-        """Of the corpus of which the smallest share stands in rows, about that share."""
-        return min(part.share_read() for part in self.parts)
-
     def step(self, step: int) -> list[Batch]:
         """The batch of one step, in parts of `micro_batch` rows."""
         chunk, place = divmod(step, self._steps_a_chunk)

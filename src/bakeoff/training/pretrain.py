@@ -1,15 +1,14 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from bakeoff.config import differing
-from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -22,13 +21,11 @@ from bakeoff.training.loop import Position, Training
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Progress
+from bakeoff.training.remarks import other_tokenizer, unread
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.run import Run
 from bakeoff.training.speed import step_times
 from bakeoff.training.stages import Stages, make_batches
-
-LEAST_READ = 0.5
-"""Rows that hold a smaller share of the text are remarked on."""
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
@@ -193,11 +190,12 @@ def pretrain(
             if taken is not None and not resumed:
                 shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
                 training.save()  # so that a resumed training does not need the runs that it started from
-            if start is None and not resumed:
-                for line in _other_tokenizer(wanted, opened):
+            if progress and start is None and not resumed:
+                for line in other_tokenizer(wanted, opened):
                     shown.line(f"{settled.name}: {line}")
-            for line in _unread(settled, batches):
-                shown.line(f"{settled.name}: {line}")
+            if progress and not finish_now:
+                for line in unread(settled, opened, seed):
+                    shown.line(f"{settled.name}: {line}")
             if finish_now:
                 training.end_here()
             else:
@@ -211,28 +209,6 @@ def pretrain(
             loss = averaged.summary["validation"]["loss"]
             shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
-
-
-def _other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
-    """A line where the recipe would have made another tokenizer than the corpus has."""
-    parts = corpus.parts if isinstance(corpus, Mixture) else [corpus]
-    asked = [part.manifest.options["tokenizer"] for part in parts]  # settings, or the path of a file
-    made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
-    used = corpus.tokenizer.config
-    if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
-        yield f"the corpus's tokenizer is {used}; the recipe's, which `prepare --recipe` trains, would be {wanted}"
-
-
-def _unread(recipe: Recipe, batches: Stages) -> Iterator[str]:
-    """A line for each stage whose rows leave out most of the text."""
-    for number, (stage, own) in enumerate(zip(recipe.stages(), batches.batches, strict=True)):
-        share, last = own.share_read(), number == len(batches.batches) - 1
-        if share < LEAST_READ:
-            key = "input.length" if last else f"training.curriculum.{number}.length"
-            yield (
-                f"rows of {stage.input.length} tokens hold {100 * share:.1f} % of the text: longer sentences do not "
-                f"fit; raise {key}, or use input.format=blocks where no pairs are needed"
-            )
 
 
 def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:

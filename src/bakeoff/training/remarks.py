@@ -1,0 +1,63 @@
+"""What a user should know of a training that begins: all is allowed, but may not be what was meant."""
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from bakeoff.corpus.mixture import AnyCorpus, Mixture
+from bakeoff.corpus.store import Corpus, Split
+from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.recipe import Recipe
+from bakeoff.training.packing import packing_of
+from bakeoff.training.pretraining_model import build_on_meta
+
+LEAST_READ = 0.5
+"""Rows that hold a smaller share of the text are remarked on."""
+
+_DOCUMENTS = 100_000
+"""Documents that are looked at for those of a single sentence."""
+
+
+def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
+    """A line where the recipe would have made another tokenizer than the corpus has."""
+    asked = [part.manifest.options["tokenizer"] for part in _parts(corpus)]  # settings, or the path of a file
+    made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
+    used = corpus.tokenizer.config
+    if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
+        yield f"the corpus's tokenizer is {used}; the recipe's, which `prepare --recipe` trains, would be {wanted}"
+
+
+def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
+    """A line for each stage, and each corpus, whose rows leave out most of the text."""
+    stages = recipe.stages()
+    for number, (stage, idle) in enumerate(zip(stages, recipe.idle(), strict=True)):
+        module = build_on_meta(stage, corpus.tokenizer.size)
+        for part in _parts(corpus):
+            packing = packing_of(stage, module, part, seed, held_out=False, idle=idle)
+            if packing is None or packing.read is None or packing.read >= LEAST_READ:
+                continue
+            key = "input.length" if number == len(stages) - 1 else f"training.curriculum.{number}.length"
+            of = "the text" if isinstance(corpus, Corpus) else f"the text of {part.path}"
+            text = f"rows of {stage.input.length} tokens read {100 * packing.read:.1f} % of {of}: "
+            alone = _alone(part.train)
+            if stage.input.pairs and alone > (1 - packing.read) / 2:
+                yield text + (
+                    f"{100 * alone:.0f} % of it are documents of one sentence, which make no pair; use "
+                    "input.format=blocks with objectives that need none, or a text of longer documents"
+                )
+            else:
+                yield text + (
+                    f"longer sentences do not fit; raise {key}, or use input.format=blocks where no pairs are needed"
+                )
+
+
+def _parts(corpus: AnyCorpus) -> tuple[Corpus, ...]:
+    return corpus.parts if isinstance(corpus, Mixture) else (corpus,)
+
+
+def _alone(split: Split) -> float:
+    """The share of the tokens that stands in documents of one sentence."""
+    bounds = np.asarray(split.documents[: _DOCUMENTS + 1])
+    ends = np.searchsorted(split.sentences, bounds)
+    lengths = np.diff(bounds)
+    return float(lengths[np.diff(ends) == 1].sum() / max(lengths.sum(), 1))
