@@ -142,7 +142,14 @@ def test_a_broken_file_is_named_with_its_line(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "unit", "value"),
-    [("steps=1000", "steps", 1000), ("tokens=5M", "tokens", 5_000_000), ("flops=1e15", "flops", 1e15)],
+    [
+        ("steps=1000", "steps", 1000),
+        ("tokens=5M", "tokens", 5_000_000),
+        ("epochs=2.5", "epochs", 2.5),
+        ("flops=1e15", "flops", 1e15),
+        ("minutes=10", "minutes", 10),
+        ("hours=2", "minutes", 120),
+    ],
 )
 def test_budgets_are_read(text, unit, value):
     budget = Budget.parse_text(text)
@@ -161,6 +168,23 @@ def test_bad_budgets_are_refused(text):
         Budget.parse_text(text)
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"hours": "two"}, "hours: 'two' is not a number above 0"),
+        ({"hours": True}, "hours: True is not a number"),
+        ({"hours": -1}, "hours: -1 is not a number above 0"),
+        ({"hours": 1, "minutes": 60}, "give exactly one of .* and hours, not hours, minutes"),
+        ({"days": 1}, "unknown key 'days'; choose from epochs, flops, hours, minutes, steps, tokens"),
+        ({"hour": 1}, "unknown key 'hour'; did you mean 'hours'"),
+        ({"epochs": 0}, "epochs: input should be greater than 0"),
+    ],
+)
+def test_budgets_of_a_recipe_are_checked(values, message):
+    with pytest.raises(UserError, match=f"training.budget: {message}|training.budget.{message}"):
+        load_recipe("bert-tiny", {"training.budget": values})
+
+
 def test_a_budget_without_a_unit_is_told_what_one_is():
     with pytest.raises(UserError, match="--budget 10: give a unit and how many, such as tokens=5M"):
         Budget.parse_text("10")
@@ -171,7 +195,7 @@ def test_an_override_replaces_the_budgets_unit():
     assert load_recipe("bert-tiny", ["training.budget.steps=3"]).training.budget == Budget(steps=3)
     assert load_recipe("bert-tiny", ["training.budget.tokens=3"]).training.budget == Budget(tokens=3)
     assert load_recipe("bert-base", ["training.budget.tokens=5"]).training.schedule.warmup == 0.01
-    with pytest.raises(UserError, match="exactly one of steps, tokens, flops and minutes, not steps, tokens"):
+    with pytest.raises(UserError, match="exactly one of steps, .* minutes and hours, not steps, tokens"):
         load_recipe("bert-tiny", ["training.budget.steps=3", "training.budget.tokens=3"])
 
 
@@ -180,6 +204,8 @@ def test_budgets_become_steps():
     assert Budget(steps=7).steps_for(**costs) == 7
     assert Budget(tokens=40_000).steps_for(**costs) == 10
     assert Budget(flops=5e9).steps_for(**costs) == 5
+    assert Budget(epochs=2.5).steps_for(**costs, text_tokens=80_000) == 50
+    assert Budget.parse({"hours": 0.5}, "here") == Budget(minutes=30)
     assert Budget(minutes=1).steps_for(**costs, seconds_per_step=0.5) == 120
 
 

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 from tests.conftest import sentences, shrink
 
+from bakeoff.corpus.mixture import open_corpus
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
@@ -336,6 +337,17 @@ def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
     state = json.loads((checkpoint / "state.json").read_text())
     assert state["step"] > 0
+
+
+def test_epochs_are_passes_over_the_corpus(corpus, mixture, tmp_path):
+    """Of rows that hold all of the text once; special tokens and the marks between documents are seen, too."""
+    recipe = shrink("gpt-tiny")
+    run = pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(epochs=1.5), progress=False)
+    assert run.summary["tokens"] == pytest.approx(1.5 * len(corpus.train.tokens), rel=0.05)
+    opened = open_corpus(mixture)
+    assert opened.train_tokens == sum(len(part.train.tokens) for part in opened.parts)
+    steps = settle(recipe, opened, Budget(epochs=3), "cpu").training.budget.steps
+    assert steps == settle(recipe, opened, Budget(tokens=3 * opened.train_tokens), "cpu").training.budget.steps
 
 
 def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):

@@ -119,7 +119,8 @@ def pretrain(
         typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3. With --resume: that run's."),
     ] = None,
     budget: Annotated[
-        str | None, typer.Option(help="tokens=5M, flops=1e15, minutes=10 or steps=1000. Default: the recipe's.")
+        str | None,
+        typer.Option(help="tokens=5M, epochs=2, flops=1e15, minutes=10, hours=2 or steps=1000. Default: the recipe's."),
     ] = None,
     set: Set = [],  # noqa: B006
     seed: Annotated[

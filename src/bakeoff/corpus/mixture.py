@@ -74,6 +74,11 @@ class Mixture:
         return self.parts[0].tokenizer
 
     @property
+    def train_tokens(self) -> int:
+        """Tokens of all of them to train on."""
+        return sum(part.train_tokens for part in self.parts)
+
+    @property
     def pairs(self) -> bool:
         """They hold pairs of a source and a target."""
         return self.parts[0].pairs

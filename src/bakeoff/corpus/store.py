@@ -212,6 +212,11 @@ class Corpus:
         return hashlib.sha256(parts.encode()).hexdigest()[:16]
 
     @property
+    def train_tokens(self) -> int:
+        """Tokens of the part to train on; of pairs those of both sides."""
+        return len(self.train.tokens)
+
+    @property
     def pairs(self) -> bool:
         """It holds pairs of a source and a target, for translation, and no text."""
         return self.train.pairs

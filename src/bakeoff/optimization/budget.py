@@ -1,8 +1,9 @@
-"""How long a training lasts: in steps, tokens, floating-point operations or minutes."""
+"""How long a training lasts: in steps, tokens, passes over the text, floating-point operations, minutes or hours."""
 
 import math
 import re
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -11,29 +12,48 @@ from bakeoff.errors import UserError, nearest
 
 _SUFFIXES = {"": 1, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12}
 
+_UNITS = "steps, tokens, epochs, flops, minutes and hours"
+
 
 class Budget(Config):
-    """Exactly one of the four."""
+    """Exactly one of these; `hours` are read as 60 minutes each."""
+
+    read_before: ClassVar[tuple[str, ...]] = ("hours",)
 
     steps: int | None = Field(default=None, gt=0)
     """Optimizer steps."""
     tokens: int | None = Field(default=None, gt=0)
     """Tokens seen, padding not counted."""
+    epochs: float | None = Field(default=None, gt=0)
+    """So many times as many tokens as the corpus has to train on. Rows that overlap, or leave some of the text out, see
+    some of it more often, or less."""
     flops: float | None = Field(default=None, gt=0)
     """Floating-point operations, forward and backward."""
     minutes: float | None = Field(default=None, gt=0, le=1e7)
     """Training time, turned into steps once, by a speed measured before."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _hours(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or values.get("hours") is None:
+            return values
+        hours, others = values["hours"], {key: value for key, value in values.items() if key != "hours"}
+        if given := [name for name in cls.model_fields if others.get(name) is not None]:
+            raise ValueError(f"give exactly one of {_UNITS}, not hours, {', '.join(given)}")
+        if isinstance(hours, bool) or not isinstance(hours, int | float) or not hours > 0:
+            raise ValueError(f"hours: {hours!r} is not a number above 0")
+        return {**others, "minutes": 60 * hours}
+
     @model_validator(mode="after")
     def _exactly_one(self) -> Self:
         given = [name for name in type(self).model_fields if getattr(self, name) is not None]
         if len(given) != 1:
-            raise ValueError(f"give exactly one of steps, tokens, flops and minutes, not {', '.join(given) or 'none'}")
+            raise ValueError(f"give exactly one of {_UNITS}, not {', '.join(given) or 'none'}")
         return self
 
     @classmethod
     def parse_text(cls, text: str) -> Self:
-        """Read `tokens=5M`, `flops=1e15`, `minutes=10` or `steps=1000`.
+        """Read `tokens=5M`, `epochs=2`, `flops=1e15`, `minutes=10`, `hours=2` or `steps=1000`.
 
         Raises:
             UserError: anything else.
@@ -41,8 +61,9 @@ class Budget(Config):
         name, separator, amount = text.partition("=")
         if not separator:
             raise UserError(f"--budget {text}: give a unit and how many, such as tokens=5M, minutes=10 or steps=1000")
-        if name not in cls.model_fields:
-            raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, cls.model_fields)}")
+        units = [*cls.model_fields, *cls.read_before]
+        if name not in units:
+            raise UserError(f"--budget {text}: unknown unit '{name}'{nearest(name, units)}")
         match = re.fullmatch(r"([0-9.]+(?:e[+-]?[0-9]+)?)([kmbgt]?)", amount.strip().lower().replace("_", ""))
         try:
             number = float(match[1]) * _SUFFIXES[match[2]] if match else math.nan
@@ -56,18 +77,28 @@ class Budget(Config):
         """The text that `parse_text` reads."""
         return next(f"{name}={value}" for name in type(self).model_fields if (value := getattr(self, name)) is not None)
 
-    def steps_for(self, tokens_per_step: float, flops_per_step: float, seconds_per_step: float | None = None) -> int:
+    def steps_for(
+        self,
+        tokens_per_step: float,
+        flops_per_step: float,
+        seconds_per_step: float | None = None,
+        text_tokens: int | None = None,
+    ) -> int:
         """The number of optimizer steps that the budget pays for, at least one.
 
         Args:
             tokens_per_step: mean number of tokens in a batch.
             flops_per_step: floating-point operations of a step.
             seconds_per_step: the speed measured; needed for a budget in minutes only.
+            text_tokens: tokens of the corpus to train on; needed for a budget in epochs only.
         """
         if self.steps is not None:
             return self.steps
         if self.tokens is not None:
             return max(1, round(self.tokens / tokens_per_step))
+        if self.epochs is not None:
+            assert text_tokens is not None
+            return max(1, round(self.epochs * text_tokens / tokens_per_step))
         if self.flops is not None:
             return max(1, round(self.flops / flops_per_step))
         assert self.minutes is not None

@@ -52,7 +52,7 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
     module = build_on_meta(recipe, corpus.tokenizer.size)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
     seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
-    steps = budget.steps_for(tokens, flops, seconds)
+    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens)
     on, compiled = resolve_device(device), recipe.training.compile
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
