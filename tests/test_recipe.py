@@ -195,7 +195,7 @@ def test_an_override_replaces_the_budgets_unit():
     assert load_recipe("bert-tiny", ["training.budget.steps=3"]).training.budget == Budget(steps=3)
     assert load_recipe("bert-tiny", ["training.budget.tokens=3"]).training.budget == Budget(tokens=3)
     assert load_recipe("bert-base", ["training.budget.tokens=5"]).training.schedule.warmup == 0.01
-    with pytest.raises(UserError, match="exactly one of steps, .* minutes and hours, not steps, tokens"):
+    with pytest.raises(UserError, match=r"exactly one of steps, .* minutes and hours, not steps, tokens"):
         load_recipe("bert-tiny", ["training.budget.steps=3", "training.budget.tokens=3"])
 
 
