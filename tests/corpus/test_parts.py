@@ -92,13 +92,30 @@ def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, par
         whole = prepare(texts, folder / "whole", **options)
     except UserError:
         return
-    if whole.manifest.validation_unit == "runs of paragraphs":
+    if whole.manifest.validation_unit != "documents" and whole.manifest.originals < 200:
         with pytest.raises(UserError, match="fewer than the 200 that are needed"):
             in_parts(texts, folder / "parts", parts + 1, **options)
     else:
         corpus = in_parts(texts, folder / "parts", parts + 1, randomness, **options)
         assert contents(corpus.path) == contents(whole.path)
     assert not (folder / ".parts.unfinished").exists()
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_parts_of_long_documents_that_are_cut_give_the_same_bytes(tmp_path, tokenizer_file, trained):
+    """Two documents are twice the share: runs of sentences are held out, in whichever part they lie."""
+    texts = []
+    for number in range(210):
+        text = " ".join(f"Document {number} has sentence {i}. 房间 {i}。" for i in range(80))
+        texts.append(jsonl(tmp_path / f"{number:03}.jsonl", [text]))
+    options = {"tokenizer": BYTES if trained else tokenizer_file, "validation": 0.004, "workers": 0}
+    for own in ({}, {"shuffle_ngrams": 1}):
+        whole = prepare(texts, tmp_path / "whole", overwrite=True, **options, **own)
+        assert whole.manifest.validation_unit == "runs of sentences"
+        assert whole.validation.bytes / (whole.train.bytes + whole.validation.bytes) == pytest.approx(0.004, rel=0.2)
+        with patch.object(jobs, "_JOB", 1_000), patch.object(parts_module, "_SENTENCES", 7):
+            corpus = in_parts(texts, tmp_path / f"parts{len(own)}", 3, **options, **own)
+        assert contents(corpus.path) == contents(whole.path)
 
 
 @pytest.fixture(scope="module")

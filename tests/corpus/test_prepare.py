@@ -1,7 +1,9 @@
 import json
 import random
+import re
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -236,6 +238,72 @@ def test_the_share_that_is_held_out_is_the_one_asked_for(tmp_path, seed):
     # Less than two documents hold.
     corpus = prepare(file, tmp_path / "two", tokenizer=BYTES, validation=0.0001, seed=seed)
     assert len(corpus.validation.documents) - 1 == 2
+
+
+NOVELS = {
+    "novels": (8, 150, 6),  # documents, paragraphs of each, sentences of each of these
+    "many novels": (205, 30, 6),
+    "novels of one paragraph": (8, 1, 3_000),
+    "one long line": (1, 1, 6_000),
+}
+
+
+@pytest.mark.parametrize("shape", NOVELS)
+@pytest.mark.parametrize("share", [0.01, 0.002, 0.5, 0.999])
+def test_long_documents_and_paragraphs_are_cut_where_whole_ones_cannot_give_the_share(shape, share, tmp_path):
+    """Each sentence is in one part, whole and once, in its order; and no part is far from what was asked for."""
+    documents, paragraphs, sentences = NOVELS[shape]
+    generator, number, files = np.random.default_rng(3), 0, []
+    for document in range(documents):
+        text = []
+        for _ in range(max(1, round(paragraphs * generator.uniform(0.3, 1.7)))):
+            row = []
+            for _ in range(max(1, round(sentences * generator.uniform(0.3, 1.7)))):
+                row.append(f"Sentence {number} " + "of a story " * int(generator.integers(1, 8)) + "ends.")
+                number += 1
+            text.append(" ".join(row))
+        files.append(tmp_path / f"{document:03}.txt")
+        files[-1].write_text("\n\n".join(text))
+    options = {"tokenizer": BYTES, "tokenizer_sample": 50_000, "workers": 0}
+    corpus = prepare(files, tmp_path / "corpus", validation=share, **options)
+    held_out = corpus.validation.bytes / (corpus.train.bytes + corpus.validation.bytes)
+    assert 1 / 1.6 < held_out / share < 1.6
+    assert 1 / 1.6 < (1 - held_out) / (1 - share) < 1.6
+    assert corpus.manifest.originals == documents
+    if corpus.manifest.validation_unit != "runs of sentences":
+        return
+    found = []
+    for split in (corpus.train, corpus.validation):
+        texts = _decoded(split, corpus.tokenizer)
+        assert all(text.startswith("Sentence ") and text.endswith("ends.") for text in texts)
+        numbers = [int(each) for text in texts for each in re.findall(r"Sentence (\d+) ", text)]
+        assert numbers == sorted(numbers)
+        found += numbers
+        assert len(split.originals) == len(texts)  # stretches of one document share its number
+        assert len(np.unique(split.originals)) <= documents
+    assert sorted(found) == list(range(number))
+    assert len(np.unique(corpus.validation.originals)) >= min(documents, 2)
+
+
+def test_documents_and_paragraphs_that_give_the_share_are_not_cut(tmp_path):
+    """So that corpora from before there were runs of sentences have the same held-out text."""
+    (tmp_path / "a.txt").write_text("\n\n".join(f"Paragraph {i}. Its text." for i in range(500)))
+    _jsonl(tmp_path / "b.jsonl", [f"{i} " + "word " * (i % 50) for i in range(300)])
+    for name, unit, expected in (
+        ("a.txt", "runs of paragraphs", "b34bc33bee219c90"),
+        ("b.jsonl", "documents", "1d5f92c0e2e927cf"),
+    ):
+        corpus = prepare(tmp_path / name, tmp_path / f"{name}-corpus", tokenizer=BYTES, validation=0.05, workers=0)
+        assert corpus.manifest.validation_unit == unit
+        text = "\0".join(_decoded(corpus.validation, corpus.tokenizer))
+        assert sha256(text.encode()).hexdigest()[:16] == expected
+
+
+def test_a_share_that_leaves_nothing_to_train_on_is_told_as_what_it_is(tmp_path):
+    (tmp_path / "a.txt").write_text("One sentence. Another one.")
+    with pytest.raises(UserError, match=r"--validation 99\.9%: all of the text is held out.*; give a smaller share"):
+        prepare(tmp_path / "a.txt", tmp_path / "c", tokenizer=BYTES, validation=0.999)
+    assert not (tmp_path / "c").exists()
 
 
 def test_of_very_many_documents_each_is_held_out_by_itself(tmp_path, monkeypatch):

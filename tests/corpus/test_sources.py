@@ -57,6 +57,19 @@ def test_records(tmp_path, suffix):
     assert read(table) == ([['"an open quotation mark'], ["e"]], {})
 
 
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_json_lines_are_read_whatever_they_are_called(tmp_path, suffix):
+    lines = '\n{"text": "One.\\nTwo.", "other": [1]}\n{"text": "Three."}\n'
+    file = write(tmp_path / f"a.json{suffix}", lines)
+    assert read(file) == ([["One.", "Two."], ["Three."]], {})
+    with pytest.raises(UserError, match=r"a folder without text"):  # where settings may lie beside the text
+        find_files(tmp_path, Counter())
+    assert find_files(str(tmp_path / "*.json*"), Counter()) == [file]
+    for content in ('[{"text": "One."}]', '{\n"text": "One."\n}\n', '"text"\n', "", "{" * 100_000):
+        with pytest.raises(UserError, match=r"a\.json.*: no object stands in its first line; write one object a line"):
+            read(write(file, content))
+
+
 def test_document_per_line_and_separator(tmp_path):
     file = write(tmp_path / "a.txt", "one\n\ntwo\nthree<sep>four\n<sep>\nfive\n")
     assert read(file, document_per_line=True)[0] == [["one"], ["two"], ["three<sep>four"], ["<sep>"], ["five"]]

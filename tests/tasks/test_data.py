@@ -104,3 +104,22 @@ def test_the_class_with_the_largest_remainder_is_rounded_up(tmp_path):
     write_tsv(tmp_path / "train.tsv", rows)
     data = load_task(config(tmp_path, dev=tmp_path / "train.tsv", test_share=0.25))
     assert [data.test.labels.count(place) for place in range(3)] == [1, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("labels", "remarked"),
+    [
+        ([str(i) for i in range(1, 13)], "the 12 labels are numbers from 1 to 12"),
+        (["0", "1", "2", "3"], None),
+        (["1", "1.5", "2"], "the 3 labels are numbers from 1 to 2"),
+        (["-2", "0", "2", "4", "6"], "the 5 labels are numbers from -2 to 6"),
+        (["1", "2", "3", "4", "5", "none"], None),
+        (["1", "2", "3", "4", "inf"], None),
+    ],
+)
+def test_scores_on_a_scale_are_remarked_on(labels, remarked, tmp_path):
+    rows = [{"text": f"text {i}", "label": labels[i % len(labels)]} for i in range(40 * len(labels))]
+    write_tsv(tmp_path / "train.tsv", rows)
+    notes = [note for note in load_task(config(tmp_path)).notes if "labels are numbers" in note]
+    assert len(notes) == (remarked is not None)
+    assert all(note.startswith(remarked) for note in notes)

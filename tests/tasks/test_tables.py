@@ -25,6 +25,14 @@ def test_csv_has_quoting_and_lines_in_cells(tmp_path):
     assert table.lines == [2, 4]
 
 
+def test_json_lines_are_read_whatever_they_are_called(tmp_path):
+    (tmp_path / "a.json").write_text('{"t": "One.", "l": 1}\n{"t": "Two.", "l": 2}\n')
+    assert read_table(tmp_path / "a.json", "t", label_column="l").labels == ["1", "2"]
+    (tmp_path / "b.json").write_text('[{"t": "One.", "l": 1}]')
+    with pytest.raises(UserError, match=r"b\.json: labelled data is read from .*; write one object a line \(jq"):
+        read_table(tmp_path / "b.json", "t", label_column="l")
+
+
 def test_jsonl_labels_may_be_numbers_and_truth_values(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "a", "label": 1}\n\n{"label": 1.0, "text": "b"}\n{"text": null, "label": "x "}\n')

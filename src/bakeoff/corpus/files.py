@@ -3,6 +3,7 @@
 import glob
 import gzip
 import io
+import json
 import os
 import zlib
 from collections import Counter
@@ -17,6 +18,7 @@ from bakeoff.errors import UserError
 
 KINDS = (".txt", ".jsonl", ".csv", ".tsv")
 COLUMNAR = (".parquet", ".arrow")
+_JSON = ".json"
 _COMPRESSIONS = (".gz", ".zst")
 _SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
 _PIECE = 1 << 16  # bytes of a line that are held at once
@@ -24,16 +26,38 @@ LONGEST_RECORD = 1 << 27
 """Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
 
 
+JSON_LINES = "write one object a line (jq -c '.[]' FILE makes them of an array)"
+"""What to do with another JSON file than that."""
+
+
 def kind_of(path: Path | HubFile) -> str | None:
-    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files."""
+    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files.
+
+    A .json is a .jsonl if it has an object in its first line.
+    """
     if isinstance(path, HubFile):
         return None
+    suffix = _suffix(path)
+    if suffix == _JSON:
+        return ".jsonl" if _begins_with_object(path) else None
+    return suffix if suffix in (*KINDS, *COLUMNAR) else None
+
+
+def _suffix(path: Path) -> str:
+    """How the name ends, without a compression's ending."""
     suffix = path.suffix.lower()
-    if suffix in COLUMNAR:
-        return suffix
-    if suffix in _COMPRESSIONS:
-        suffix = Path(path.stem).suffix.lower()
-    return suffix if suffix in KINDS else None
+    return Path(path.stem).suffix.lower() if suffix in _COMPRESSIONS else suffix
+
+
+def _begins_with_object(path: Path) -> bool:
+    """The first line that is not blank is a JSON object by itself: so is every line, as far as one can tell."""
+    try:
+        for _, data in LineReader(path, "replace").raw_lines(LONGEST_RECORD):
+            if data.strip():
+                return isinstance(json.loads(data), dict)
+    except (UserError, ValueError, RecursionError):  # what cannot be read is told by who reads it
+        pass
+    return False
 
 
 def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path | HubFile]:
@@ -61,6 +85,8 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
             found = _in_folder(path, skips)
         elif path.exists():
             if kind_of(path) is None:
+                if _suffix(path) == _JSON:
+                    raise UserError(f"{path}: no object stands in its first line; {JSON_LINES}")
                 raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}")
             found = [path]
         elif glob.has_magic(str(path)):
@@ -85,7 +111,8 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
             # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
             if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
                 continue
-            if kind_of(Path(name)):
+            # Of a .json one would have to ask each whether it is text, or settings that lie beside it.
+            if _suffix(Path(name)) in (*KINDS, *COLUMNAR):
                 found.append(Path(parent, name))
             else:
                 skips["files of another kind"] += 1
@@ -124,7 +151,7 @@ class LineReader:
         Raises:
             UserError: unreadable or damaged file, invalid UTF-8, or a line longer than `LONGEST_RECORD`.
         """
-        for number, data in self._read(LONGEST_RECORD + 1):
+        for number, data in self.raw_lines(LONGEST_RECORD + 1):
             if len(data) > LONGEST_RECORD:
                 raise UserError(
                     f"{self._path}:{number}: the line is longer than {LONGEST_RECORD >> 20} MB; store one record a line"
@@ -139,7 +166,7 @@ class LineReader:
         """
         rest = b""
         continues = False
-        for number, data in self._read(_PIECE, pieces=True):
+        for number, data in self.raw_lines(_PIECE, pieces=True):
             goes_on = len(data) == _PIECE and not data.endswith(b"\n")  # a last line may have no line end
             data = rest + data
             rest = b""
@@ -155,7 +182,12 @@ class LineReader:
         if rest:
             yield Line(last, self._decode(rest, last), continues)
 
-    def _read(self, limit: int, pieces: bool = False) -> Iterator[tuple[int, bytes]]:
+    def raw_lines(self, limit: int, pieces: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Line numbers, and lines in bytes; of longer ones than `limit` only so much, or in `pieces` of that size.
+
+        Raises:
+            UserError: unreadable or damaged file.
+        """
         number = 0
         ended = True
         try:

@@ -5,17 +5,18 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
 
 from bakeoff.config import Config
 from bakeoff.corpus.given_parts import encode_given
+from bakeoff.corpus.held_out import Assigned, assign
 from bakeoff.corpus.jobs import Ends, jobs_of
 from bakeoff.corpus.plan import Plan, part_folder
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import Mark, assign
+from bakeoff.corpus.sampling import Mark
 from bakeoff.corpus.sources import BEGINNING, Piece, TextReader
 from bakeoff.corpus.split_writer import SplitState, SplitWriter, id_type
 from bakeoff.corpus.store import Corpus
@@ -173,8 +174,10 @@ def _encode(
     pieces: Iterator[Piece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
     if selection is not None:
         pieces = selection.keep(pieces, first.document)
-    assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"])
-    if runs:  # which runs are held out depends on all that stands before them
+    assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"], plan.lines)
+    if runs and mark == start and part > 1:  # whose pieces were counted before any was cut
+        mark, assigned = _from_document(assigned, mark)
+    elif runs:  # which runs are held out depends on all that stands before them
         assigned = islice(assigned, mark.pieces, None)
     folder = part_folder(work, part, plan.parts)
     ends: Ends = deque()
@@ -193,6 +196,14 @@ def _encode(
             journal = journal.model_copy(update={"opened": opened})
     empty = reader.skips["empty documents"] - start.place.empty if stop != first else journal.empty
     return journal.model_copy(update={"empty": empty})
+
+
+def _from_document(assigned: Assigned, mark: Mark) -> tuple[Mark, Assigned]:
+    """What follows a mark at the start of a document, and the mark with the pieces before it counted as they come."""
+    for number, (part, piece) in enumerate(assigned):
+        if piece.place is not None and piece.place.document >= mark.place.document:
+            return mark._replace(pieces=number), chain([(part, piece)], assigned)
+    return mark, iter(())
 
 
 class _Clock:
@@ -248,6 +259,7 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
     """Append what a part has of a split, which starts with a document."""
     itemsize = np.dtype(dtype).itemsize
     documents = _mapped(folder / f"{name}.documents", state.documents)
+    originals = _mapped(folder / f"{name}.originals", state.documents)
     with (
         (folder / f"{name}.tokens").open("rb") as tokens,
         (folder / f"{name}.sentences").open("rb") as sentences,
@@ -266,13 +278,16 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
             if high > state.tokens - len(state.bits):
                 packed = np.append(packed[: state.tokens // 8 - low // 8], np.packbits(state.bits, bitorder="little"))
             starts = np.unpackbits(packed, bitorder="little")[low % 8 : low % 8 + high - low].astype(bool)
-            opened = documents[slice(*np.searchsorted(documents, [low, high]))]
+            opens, behind = np.searchsorted(documents, [low, high])
+            owners = originals[max(opens - 1, 0) : behind]
+            stretches = np.diff(owners, prepend=owners[:1] - 1)[int(opens > 0) :] == 0
             split.append(
                 np.fromfile(tokens, dtype, high - low),
                 starts,
                 np.diff(offsets),
-                np.searchsorted(offsets, opened),
+                np.searchsorted(offsets, documents[opens:behind]),
                 size,
+                stretches,
             )
             size = 0
         nothing = np.zeros(0, dtype=np.int64)

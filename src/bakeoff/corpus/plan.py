@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from bakeoff.config import Config
-from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Mark, Survey
+from bakeoff.corpus.held_out import Survey
+from bakeoff.corpus.sampling import Mark
 from bakeoff.corpus.selection import Selection
+from bakeoff.corpus.sentences import LINES
 from bakeoff.corpus.store import SPLITS, TEST, Source
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.corpus.word_order import NgramShuffle
@@ -59,8 +61,19 @@ class Plan(Config):
 
     @property
     def runs(self) -> bool:
-        """Whether it is runs of paragraphs that are held out of the text, because there are too few documents."""
-        return self.share is not None and self.survey.documents < FEWEST_DOCUMENTS
+        """Whether it is runs within documents that are held out of the text: whole ones cannot give the share."""
+        return self.share is not None and self.survey.runs
+
+    @property
+    def _unit(self) -> str:
+        if not self.runs:
+            return "documents"
+        return "runs of sentences" if self.survey.sentences else "runs of paragraphs"
+
+    @property
+    def lines(self) -> bool:
+        """Whether each line is a sentence."""
+        return self.sentence_rule == LINES
 
     @property
     def shuffle(self) -> NgramShuffle | None:
@@ -130,7 +143,7 @@ class Plan(Config):
             "sentence_rule": self.sentence_rule,
             "tokenizer_sample": self.tokenizer_sample,
             "originals": self.survey.documents + given if self.runs else recorded,
-            "validation_unit": "runs of paragraphs" if self.runs else "documents",
+            "validation_unit": self._unit,
             "skips": {reason: count for reason, count in sorted(skips.items()) if count},
             "versions": self.versions,
         }

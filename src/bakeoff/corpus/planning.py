@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 from bakeoff.corpus.files import find_files
 from bakeoff.corpus.given_parts import Texts, read_given, require_text
+from bakeoff.corpus.held_out import FEWEST_DOCUMENTS
 from bakeoff.corpus.plan import Plan
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import FEWEST_DOCUMENTS, Cuts, Mark, survey
+from bakeoff.corpus.sampling import Cuts, Mark, survey
 from bakeoff.corpus.selection import SelectionOptions, select
 from bakeoff.corpus.sentences import LINES, RULE
 from bakeoff.corpus.sources import Piece, Place, SourceOptions, TextReader
@@ -122,6 +123,9 @@ class Planner:
         found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if (separator := reader.missed_separator) is not None:
             shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
+        if files and found.sentences:  # whose places depend on the text before a part
+            files, cuts = False, Cuts()
+            found = survey(shown.phase("reading", reader), share, seed, None, cuts)
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
         if parts > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:

@@ -40,8 +40,8 @@ def prepare(
         out: folder of the corpus; it appears only when it is complete.
         tokenizer: what to train (default: a `TokenizerConfig` as it is), or the path of a `tokenizer.json`.
         tokenizer_sample: UTF-8 bytes of text to train the tokenizer on at most.
-        validation: share of the text to hold out: whole documents, or runs of paragraphs below 200 documents; or files
-            like those of `texts`, which are held out whole, in their order, and `texts` are all trained on.
+        validation: share of the text to hold out: whole documents, or runs within them where they cannot give it; or
+            files like those of `texts`, which are held out whole, in their order, and `texts` are all trained on.
         test: such files for a third part, which `evaluate` can be asked for.
         document_per_line: in .txt files each line is a document.
         document_separator: in .txt files a regular expression; each match within a line ends a document.

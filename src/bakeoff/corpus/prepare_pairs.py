@@ -11,9 +11,10 @@ import numpy as np
 
 from bakeoff.corpus.aligned import Pair, PairOptions, PairReader
 from bakeoff.corpus.given_parts import require_apart
+from bakeoff.corpus.held_out import TRAIN, VALIDATION
 from bakeoff.corpus.pair_encoding import LengthFilter, encode_pairs
 from bakeoff.corpus.progress import Progress
-from bakeoff.corpus.sampling import TRAIN, VALIDATION, Sample
+from bakeoff.corpus.sampling import Sample
 from bakeoff.corpus.split_writer import SplitWriter
 from bakeoff.corpus.store import SPLITS, TEST, Corpus, Source
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies

@@ -1,30 +1,26 @@
-"""A first look at the text: a sample for the tokenizer, and what decides which text is held out."""
+"""A first look at the text: a sample for the tokenizer, places for cuts, and what decides which text is held out."""
 
 import heapq
 import random
-from bisect import bisect_left, bisect_right
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from bakeoff.corpus.sources import BEGINNING, DOCUMENT, STRETCH, Piece, Place
+import numpy as np
+
+from bakeoff.corpus.held_out import FEWEST_DOCUMENTS, IDENTITY, Survey, close, identity, runs_hold, threshold
+from bakeoff.corpus.sources import BEGINNING, DOCUMENT, Piece, Place
 from bakeoff.corpus.word_counts import WordCounts
 
-TRAIN, VALIDATION = 0, 1
-FEWEST_DOCUMENTS = 200
-"""With fewer documents, runs of paragraphs are held out instead of whole documents."""
 SURVEYED_DOCUMENTS = 10_000
 """Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Of
 more, each is held out or not by itself, and chance evens out."""
-FEWEST_HELD_OUT = 2
-"""Documents that are held out at least: pairs of text from two documents are measured on them too."""
-_IDENTITY = 1 << 16  # characters from the beginning of a document that stand for it
-_MOST_RUNS = 64
+LEAST_TO_CUT = 2_000
+"""Characters to hold out, or to leave, below which whole documents are held out however far from that they are."""
 _MOST_MARKS = 1 << 14
-_HASHES = 1 << 64
-
-Assigned = Iterator[tuple[int, Piece]]
+_MOST_LENGTHS = 1 << 24
 
 
 class Sample:
@@ -68,15 +64,6 @@ class Sample:
         """The sampled pieces in the order of the text."""
         for _, _, data in sorted(self._heap, key=lambda item: item[1]):
             yield data.decode()
-
-
-class Survey(NamedTuple):
-    """What the first look has found. Complete where there are no more than `SURVEYED_DOCUMENTS` documents."""
-
-    documents: int
-    pieces: int
-    characters: int
-    threshold: int  # documents whose hash is smaller are held out
 
 
 class Mark(NamedTuple):
@@ -133,13 +120,14 @@ def survey(
         cuts: takes all places of documents.
     """
     documents = characters = count = 0
+    lengths: array[int] | None = array("I")
     known = Counter[int]()  # by the hashes of the first documents their characters, those of copies together
     opening: list[str] = []
     length = 0
     for piece in pieces:
         if piece.opens == DOCUMENT:
             if opening:
-                known[_identity(opening, seed)] += length
+                known[identity(opening, seed)] += length
                 opening, length = [], 0
             documents += 1
             if cuts is not None and piece.place is not None:
@@ -147,114 +135,27 @@ def survey(
             elif documents > SURVEYED_DOCUMENTS and sample is None:
                 break
         if documents <= SURVEYED_DOCUMENTS:
-            if length < _IDENTITY:
+            if length < IDENTITY:
                 opening.append(piece.text)
             length += len(piece.text)
+        if lengths is not None:
+            lengths.append(len(piece.text))
+            if documents >= FEWEST_DOCUMENTS or len(lengths) > _MOST_LENGTHS:
+                lengths = None  # of so many pieces a single one changes nothing
         count += 1
         characters += len(piece.text)
         if sample is not None:
             sample.add(piece.text)
     if opening:
-        known[_identity(opening, seed)] += length
-    complete = documents <= SURVEYED_DOCUMENTS
-    threshold = 0 if validation is None else _threshold(sorted(known.items()), validation, complete)
-    return Survey(documents, count, characters, threshold)
-
-
-def _threshold(known: list[tuple[int, int]], validation: float, complete: bool) -> int:
-    """The hash below which documents are held out.
-
-    Args:
-        known: the first documents, smallest hash first: hashes, and their characters.
-        validation: share of the text to hold out.
-        complete: there are no others.
-    """
-    if not complete:
-        return max(int(validation * _HASHES), known[:FEWEST_HELD_OUT][-1][0] + 1)
-    wanted = validation * sum(size for _, size in known)
-    held = 0
-    for count, (identity, size) in enumerate(known):
-        nearer_without = held + size - wanted > wanted - held
-        if count >= FEWEST_HELD_OUT and (held >= wanted or nearer_without):
-            return identity
-        held += size
-    return _HASHES
-
-
-def assign(pieces: Iterable[Piece], found: Survey, validation: float | None, seed: int) -> Assigned:
-    """Decide for each piece whether it is trained on or held out; behind each cut a document or a stretch of one opens.
-
-    Args:
-        pieces: the text, as it was surveyed.
-        found: the survey.
-        validation: share of the text to hold out, between 0 and 1; None: nothing.
-        seed: the same as in the survey.
-
-    Yields:
-        TRAIN or VALIDATION, and the piece.
-    """
+        known[identity(opening, seed)] += length
     if validation is None:
-        return ((TRAIN, piece) for piece in pieces)
-    if found.documents < FEWEST_DOCUMENTS:
-        return _by_run(pieces, _windows(found, validation, seed))
-    return _by_document(pieces, lambda opening: _identity(opening, seed) < found.threshold)
-
-
-def _identity(opening: list[str], seed: int) -> int:
-    """Keyed hash of a document's text; of very long ones the beginning counts. Copies of a document share it."""
-    key = (seed % _HASHES).to_bytes(8, "little")
-    return int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8, key=key).digest(), "little")
-
-
-def _by_document(pieces: Iterable[Piece], held_out: Callable[[list[str]], bool]) -> Assigned:
-    waiting: list[Piece] = []
-    length = 0
-    part: int | None = None
-    for piece in pieces:
-        if piece.opens == DOCUMENT:
-            if waiting:
-                part = int(held_out([one.text for one in waiting]))
-                yield from ((part, one) for one in waiting)
-            waiting, length, part = [], 0, None
-        if part is not None:
-            yield part, piece
-            continue
-        waiting.append(piece)
-        length += len(piece.text)
-        if length >= _IDENTITY:
-            part = int(held_out([one.text for one in waiting]))
-            yield from ((part, one) for one in waiting)
-            waiting = []
-    if waiting:
-        part = int(held_out([one.text for one in waiting]))
-        yield from ((part, one) for one in waiting)
-
-
-def _windows(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
-    """Stretches of the text, by characters, to hold out: one at a random place of each of several equal parts."""
-    average = found.characters / max(found.pieces, 1)
-    runs = max(1, min(_MOST_RUNS, int(validation * found.characters / (4 * average)) if average else 1))
-    part = found.characters / runs
-    generator = random.Random(seed)
-    starts = [part * (i + generator.random() * (1 - validation)) for i in range(runs)]
-    return [(start, start + part * validation) for start in starts]
-
-
-def _by_run(pieces: Iterable[Piece], windows: list[tuple[float, float]]) -> Assigned:
-    starts = [start for start, _ in windows]
-    first = 0
-    before: int | None = None
-    document = 0
-    latest = [0, 0]  # the document that each part saw last
-    for piece in pieces:
-        document += piece.opens == DOCUMENT
-        last = first + len(piece.text)
-        touched = bisect_left(starts, last) > bisect_left(starts, first)  # a window begins in this piece
-        i = bisect_right(starts, first) - 1
-        inside = i >= 0 and (first + last) / 2 < windows[i][1]
-        part = VALIDATION if touched or inside else TRAIN
-        if part != before:
-            piece = piece._replace(opens=DOCUMENT if latest[part] != document else STRETCH)
-        yield part, piece
-        before, latest[part] = part, document
-        first = last
+        return Survey(documents, count, characters, 0)
+    complete = documents <= SURVEYED_DOCUMENTS
+    below, held = threshold(sorted(known.items()), validation, complete)
+    found = Survey(documents, count, characters, below)
+    wanted = validation * characters
+    if documents < FEWEST_DOCUMENTS:
+        within = lengths is None or close(runs_hold(found, np.array(lengths), validation, seed), wanted, characters)
+    else:
+        within = not complete or min(wanted, characters - wanted) < LEAST_TO_CUT or close(held, wanted, characters)
+    return found._replace(sentences=not within)

@@ -33,7 +33,7 @@ class SplitCounts(Config):
     sentences: int
     """Sentences (S)."""
     documents: int
-    """Documents (D); where runs of paragraphs are held out, each stretch between two cuts counts as one."""
+    """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
     words: int
     """Tokens that start a word; the end of a line is one."""
     lines: int | None = None
@@ -84,9 +84,10 @@ class Manifest(Config):
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
     originals: int
-    """Documents of the input; fewer than the splits have where runs of paragraphs are held out."""
+    """Documents of the input; fewer than the splits have where runs within them are held out."""
     validation_unit: str
-    """`documents`, or `runs of paragraphs` where there are too few documents."""
+    """`documents`; or `runs of paragraphs` where there are too few of them, or `runs of sentences` where paragraphs or
+    documents are too long for the share."""
     skips: dict[str, int]
     """What was left out, by reason."""
     versions: dict[str, str]

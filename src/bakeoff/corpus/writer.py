@@ -137,6 +137,12 @@ class CorpusWriter:
             hashes |= digests
         for name, own in counts.items():
             if own.tokens == 0:
+                share = provenance["options"].get("validation")
+                if name == "train" and isinstance(share, float) and share > 0.5:
+                    raise UserError(
+                        f"--validation {100 * share:.10g}%: all of the text is held out, as nothing smaller than a "
+                        "sentence can be trained on, and nothing is left; give a smaller share, or more text"
+                    )
                 kind = "to train on" if name == "train" else "to hold out"
                 raise UserError(
                     f"the text is too small: nothing is left {kind}; give more text or another --validation"

@@ -1,5 +1,6 @@
 """A task's data: labelled texts to learn from (train), to choose by (dev) and to report (test)."""
 
+import math
 from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -12,6 +13,9 @@ from bakeoff.corpus.draws import key_of
 from bakeoff.corpus.order import permute
 from bakeoff.errors import UserError
 from bakeoff.tasks.tables import Table, read_table
+
+FEWEST_SCORES = 5
+"""So many labels or more that are all numbers are remarked on."""
 
 
 class TaskConfig(Config):
@@ -110,6 +114,12 @@ def load_task(task: TaskConfig) -> TaskData:
     origin = f"{task.train}" if task.train_rows is None else f"the first {task.train_rows} rows of {task.train}"
     if len(classes) < 2:
         raise UserError(f"{origin}: the only label is '{classes[0]}'; at least two classes are needed")
+    if _on_a_scale(classes):
+        numbers = sorted(map(float, classes))
+        notes.append(
+            f"the {len(classes)} labels are numbers from {numbers[0]:g} to {numbers[-1]:g}, and each is a class of its "
+            "own: a guess beside the right one counts like any other; if they are a scale, group them into few classes"
+        )
     labelled = {name: _number(table, classes, path, origin) for name, (path, table) in parts.items()}
     learned = _number(train, classes, task.train, origin)
     for name, part in labelled.items():
@@ -166,6 +176,17 @@ def _number(table: Table, classes: list[str], path: Path, origin: str) -> Labell
         if label not in places:
             raise UserError(f"{path}:{line}: the label '{label}' does not occur in {origin}{_shown(classes)}")
     return Labelled(table.texts, table.pairs, [places[label] for label in table.labels])
+
+
+def _on_a_scale(classes: list[str]) -> bool:
+    """Whether the names of classes look like values of a scale: more numbers than categories are numbered, or parts."""
+    try:
+        numbers = [float(name) for name in classes]
+    except ValueError:
+        return False
+    return all(map(math.isfinite, numbers)) and (
+        len(numbers) >= FEWEST_SCORES or any(not number.is_integer() for number in numbers)
+    )
 
 
 def _shown(classes: list[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bakeoff.corpus.files import LineReader, kind_of
+from bakeoff.corpus.files import JSON_LINES, LineReader, kind_of
 from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
 
@@ -50,7 +50,8 @@ def read_table(
     if not path.is_file():
         raise UserError(f"{path}: no such file")
     if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
-        raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst")
+        advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""
+        raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst{advice}")
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
