@@ -73,6 +73,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """The public names, imported yet or not."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 def __getattr__(name: str) -> Any:
     """Import a part of the public API when it is first used: `bakeoff --help` shall not wait for torch."""
     if name in _HOMES:

@@ -237,13 +237,45 @@ def test_the_path_from_text_to_predictions(capsys, text_folder, tmp_path, pretra
 
 def test_the_model_card_says_how_to_use_the_run(capsys, tmp_path, pretrained, labelled):
     """Its command works as it stands, with files and columns put in."""
-    (line,) = re.findall("^bakeoff (.*)$", (pretrained / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
-    given = {"FILE": labelled, "--text-column COLUMN": "--text-column text", "COLUMN": "label"}
-    for word, value in {**given, "DIRECTORY": tmp_path / "task"}.items():
-        line = line.replace(word, str(value))
-    status, out, err = call(capsys, *shlex.split(line), "--option", "epochs=1", "--option", "least_steps=1", "--json")
-    assert status == 0, err
-    assert json.loads(out)["source"] == str(pretrained)
+    ran = run_all_of_the_card(capsys, pretrained, tmp_path, labelled)
+    assert list(ran) == ["evaluate --corpus", "evaluate --texts", "inspect", "finetune --train", "pretrain --from"]
+    assert ran["finetune --train"]["source"] == str(pretrained)
+    ran = run_all_of_the_card(capsys, tmp_path / "finetune", tmp_path / "more", labelled)
+    assert list(ran) == ["predict", "evaluate --data"]
+
+
+def test_the_card_of_a_model_that_writes_suggests_to_generate(capsys, tmp_path, corpus, labelled):
+    small = [each.replace("encoder", "decoder") for each in SMALL]
+    begin = [
+        "pretrain",
+        "gpt-tiny",
+        "--corpus",
+        corpus.path,
+        "--out",
+        tmp_path / "a run",
+        "--budget",
+        "steps=2",
+        *small,
+    ]
+    assert call(capsys, *begin)[0] == 0
+    assert "generate" in run_all_of_the_card(capsys, tmp_path / "a run", tmp_path / "out", labelled)
+
+
+def run_all_of_the_card(capsys, run, folder, labelled):
+    """Run the commands that a run's README.md suggests, as they stand, with what is in capitals put in."""
+    ran = {}
+    for line in re.findall("^bakeoff (.*)$", (run / "README.md").read_text(encoding="utf-8"), re.MULTILINE):
+        verb, *words = shlex.split(line)
+        given = {"FILE": labelled, "DIRECTORY": folder / verb, "TEXT": "The river is old.", "COLUMN": "label"}
+        option = next((word for word in words if word.startswith("--")), "")
+        words = [str(given.get(word, word)) for word in words]
+        if "--text-column" in words:
+            words[words.index("--text-column") + 1] = "text"
+        more = {"finetune": ["--option", "epochs=1", "--option", "least_steps=1"], "pretrain": ["--budget", "steps=2"]}
+        status, out, err = call(capsys, verb, *words, *more.get(verb, []), "--json")
+        assert status == 0, err
+        ran[f"{verb} {option}".strip()] = json.loads(out)
+    return ran
 
 
 def test_both_texts_of_a_pair_are_printed(capsys, tmp_path, monkeypatch, pretrained):
@@ -363,7 +395,7 @@ def test_pretrain_refuses(capsys, tmp_path, corpus, pretrained):
     assert "did you mean 'layers'" in refused(
         capsys, "pretrain", "bert-mini", *on_corpus, "--set", "model.encoder.layrs=2"
     )
-    assert "--budget" in refused(capsys, "pretrain", "bert-mini", *on_corpus, "--budget", "hours=2")
+    assert "--budget" in refused(capsys, "pretrain", "bert-mini", *on_corpus, "--budget", "days=2")
     assert "--device" in refused(capsys, "pretrain", "bert-mini", *on_corpus, "--device", "tpu")
     assert "holds a run already" in refused(
         capsys, "pretrain", "bert-mini", "--corpus", corpus.path, "--out", pretrained

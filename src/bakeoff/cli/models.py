@@ -193,9 +193,8 @@ def pretrain(
             raise
         run = pretrain_model(None, None, out, device=device, finish_now=True)
     summary, count = run.summary, run.recipe.training.average_last
-    average = Run(average_path(run.path, count)) if count else None
-    if average is not None and not average.finished:  # removed since
-        average = None
+    beside = average_path(run.path, count) if count else None
+    average = Run(beside) if beside is not None and (beside / "summary.json").is_file() else None  # not removed since
     if json:
         averaged = average and {"run": str(average.path), "validation": average.summary["validation"]}
         print_json({**summary, **({"average": averaged} if averaged else {})})

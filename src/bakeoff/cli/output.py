@@ -39,8 +39,7 @@ def remark_unfinished(path: Path) -> None:
 
     run = Run.open_trained(path)
     if not run.finished:
-        steps = run.recipe.training.budget.steps
-        tell(f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {steps:,}")
+        tell(f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {run.planned_steps:,}")
 
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:

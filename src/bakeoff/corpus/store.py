@@ -168,6 +168,11 @@ class Corpus:
         self._splits = {name: Split(path, name, counts, manifest.dtype) for name, counts in manifest.splits.items()}
         self.train, self.validation = (self._splits[name] for name in SPLITS)
 
+    def __repr__(self) -> str:
+        """What it is."""
+        tokens = ", ".join(f"{counts.tokens:,} tokens of {name}" for name, counts in self.manifest.splits.items())
+        return f"Corpus.open({str(self.path)!r}): {tokens}, a vocabulary of {self.manifest.vocabulary:,}"
+
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
         """Open a corpus; only its small manifest is read.

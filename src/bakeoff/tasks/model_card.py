@@ -1,5 +1,6 @@
 """The README.md of a fine-tuned run."""
 
+import shlex
 from typing import Any
 
 from bakeoff.display import markdown
@@ -22,6 +23,8 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
     columns = markdown.text(f"{task.text_column} and {task.pair_column}" if task.pair_column else task.text_column)
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
+    run, second = shlex.quote(str(result.path)), ' --pair "TEXT"' if task.pair_column else ""
+    commands = f'bakeoff predict {run} "TEXT"{second}\nbakeoff evaluate {run} --data FILE'
     return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
@@ -44,4 +47,7 @@ naming the most frequent class has an accuracy of {result.majority:.4f}.
 
 {notes}
 `task.yaml` has all settings, `metrics.jsonl` every look at dev, `predictions.jsonl` every row of test.
+What it can be used for:
+
+{markdown.block(commands)}
 """

@@ -11,12 +11,12 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.display import markdown
 from bakeoff.durable import beside, remove, sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.training.model_card import model_card
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.yaml_files import read_yaml
 
@@ -28,23 +28,44 @@ class Run:
     model.safetensors, summary.json and README.md.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.checkpoints = path / "checkpoints"
-        self.snapshots = path / "snapshots"  # weights that are to be averaged
-
-    @classmethod
-    def open(cls, path: str | Path) -> Self:
+    def __init__(self, path: str | Path) -> None:
         """A run that has begun.
 
         Raises:
             UserError: there is no run at that path.
         """
-        path = Path(path)
+        self.path = path = Path(path)
         if not path.exists():
             raise UserError(f"{path}: no such run")
         if not (path / "recipe.yaml").is_file():
             raise UserError(f"{path}: this is not a run: it has no recipe.yaml")
+        self.checkpoints = path / "checkpoints"
+        self.snapshots = path / "snapshots"  # weights that are to be averaged
+
+    def __repr__(self) -> str:
+        """What it is, from what its directory holds, as far as that can be read."""
+        try:
+            name = self.recipe.name
+            if (self.path / "results.json").is_file():
+                return f"Run({str(self.path)!r}): {name}, fine-tuned"
+            if not self.finished:
+                checkpoints = list_checkpoints(self.checkpoints)
+                step = checkpoint_step(checkpoints[-1]) if checkpoints else 0
+                return f"Run({str(self.path)!r}): {name}, unfinished, step {step:,} of {self.planned_steps:,}"
+            summary = self.summary
+            loss = f"held-out loss {summary['validation']['loss']:.4f}"
+            size = f"{summary['parameters']:,} parameters, {summary['steps']:,} steps"
+        except (UserError, OSError, ValueError, KeyError, TypeError):
+            return f"Run({str(self.path)!r})"
+        return f"Run({str(self.path)!r}): {name}, {size}, {loss}"
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """The same as `Run(path)`.
+
+        Raises:
+            UserError: there is no run at that path.
+        """
         return cls(path)
 
     @classmethod
@@ -86,15 +107,19 @@ class Run:
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from None
         tokenizer.save(path / "tokenizer.json")
-        run = cls(path)
-        run.replace_environment(environment)
-        run.replace_recipe(recipe)
-        return run
+        write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
+        write_atomically(path / "recipe.yaml", recipe.to_yaml())  # last: it makes the directory a run
+        return cls(path)
 
     @property
     def finished(self) -> bool:
         """The training reached its end."""
         return (self.path / "summary.json").is_file()
+
+    @property
+    def planned_steps(self) -> int:
+        """The steps of the whole training."""
+        return self.recipe.training.budget.steps or 0
 
     @property
     def how_to_go_on(self) -> str:
@@ -220,42 +245,3 @@ class Run:
             problem = str(error).splitlines()[0]
             raise UserError(f"{file}: cannot be loaded: {problem}") from None
         return module.to(device or torch.device("cpu")).eval()
-
-
-def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
-    """The README.md of a run at a path."""
-    start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
-    if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
-        start += (
-            f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
-        )
-    for change in environment.get("budgets", []):
-        start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
-    validation, place = summary["validation"], shlex.quote(str(path))
-    losses = "\n".join(
-        f"| {markdown.text(name)} | {loss:.4f} | {validation['accuracy'][name]:.4f} |"
-        for name, loss in validation["losses"].items()
-    )
-    return f"""# {markdown.text(recipe.name)}
-
-Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(recipe.paper)}
-
-| | |
-|---|---|
-| parameters | {summary["parameters"]:,} |
-| tokens seen | {summary["tokens"]:,} in {summary["steps"]:,} steps |
-| training time | {summary["seconds"] / 60:.1f} minutes on {markdown.text(environment["device_name"])} |
-| corpus | {markdown.text(environment["corpus"]["path"])}, fingerprint {environment["corpus"]["fingerprint"]} |
-| seed | {summary["seed"]} |
-{start}
-Held-out text:
-
-| objective | loss (nats) | accuracy |
-|---|---|---|
-{losses}
-
-`recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
-Use it on labelled texts, in a .csv, .tsv or .jsonl file:
-
-{markdown.block(f"bakeoff finetune {place} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY")}
-"""

@@ -1,0 +1,61 @@
+"""The README.md of a pre-trained run."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bakeoff.display import markdown
+from bakeoff.recipe import Recipe
+
+
+def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
+    """The README.md of a run at a path."""
+    start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
+    if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
+        start += (
+            f"| cut short | at step {summary['steps']:,} of {planned:,}: its learning rate did not fall to the end |\n"
+        )
+    for change in environment.get("budgets", []):
+        start += f"| budget changed | at step {change['from_step']:,}, to {change['steps']:,} steps |\n"
+    validation = summary["validation"]
+    losses = "\n".join(
+        f"| {markdown.text(name)} | {loss:.4f} | {validation['accuracy'][name]:.4f} |"
+        for name, loss in validation["losses"].items()
+    )
+    return f"""# {markdown.text(recipe.name)}
+
+Pre-trained with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(recipe.paper)}
+
+| | |
+|---|---|
+| parameters | {summary["parameters"]:,} |
+| tokens seen | {summary["tokens"]:,} in {summary["steps"]:,} steps |
+| training time | {summary["seconds"] / 60:.1f} minutes on {markdown.text(environment["device_name"])} |
+| corpus | {markdown.text(environment["corpus"]["path"])}, fingerprint {environment["corpus"]["fingerprint"]} |
+| seed | {summary["seed"]} |
+{start}
+Held-out text:
+
+| objective | loss (nats) | accuracy |
+|---|---|---|
+{losses}
+
+`recipe.yaml` is the complete recipe, `metrics.jsonl` the course of the training, `environment.json` the machine.
+What it can be used for:
+
+{markdown.block(chr(10).join(_commands(path, recipe, environment["corpus"]["path"])))}
+"""
+
+
+def _commands(path: Path, recipe: Recipe, corpus: str) -> Iterator[str]:
+    """What to type with such a run, with words in capitals to be put in."""
+    run, text = shlex.quote(str(path)), shlex.quote(corpus)
+    yield f"bakeoff evaluate {run} --corpus {text}"
+    if any(part.scoring is not None for part in recipe.objective):
+        yield f"bakeoff evaluate {run} --texts FILE"
+    if any(part.writes for part in recipe.objective):
+        yield f'bakeoff generate {run} "TEXT"'
+    yield f"bakeoff inspect {run}"
+    yield f"bakeoff finetune {run} --train FILE --text-column COLUMN --label-column COLUMN --out DIRECTORY"
+    yield f"bakeoff pretrain --from {run} --corpus {text} --out DIRECTORY"
