@@ -15,6 +15,7 @@ import torch
 from bakeoff import training
 from bakeoff.cli import run
 from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.training.costs import costs_of
 from bakeoff.training.memory_need import memory_need
 
 
@@ -173,7 +174,11 @@ def test_version(capsys):
 def test_recipes_and_show(capsys):
     status, out, _ = call(capsys, "recipes")
     assert status == 0
-    assert "albert-xxlarge-v2" in out
+    assert re.search(r"^bert-base +110 M  Devlin et al. 2019", out, re.MULTILINE)
+    status, out, _ = call(capsys, "recipes", "--json")
+    found = json.loads(out)
+    assert list(found) == recipe_names()
+    assert found["bert-base"]["parameters"] == costs_of(load_recipe("bert-base"), 30522).parameters
     status, out, _ = call(capsys, "show", "albert-base", "--json")
     shown = json.loads(out)
     assert shown["parameters"] == sum(shown["parts"].values())

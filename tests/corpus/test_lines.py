@@ -91,30 +91,36 @@ some_lines = st.lists(
 )
 
 
-@given(lines=some_lines, ended=st.booleans())
-@settings(max_examples=60, deadline=None)
-def test_every_line_of_a_file_is_kept_in_its_order(tmp_path_factory, lines, ended):
+some_files = st.lists(
+    st.tuples(some_lines, st.booleans(), st.sampled_from([("", ""), ("\n \n", "\n\n")])), min_size=1, max_size=24
+)
+
+
+@given(files=some_files)
+@settings(max_examples=10, deadline=None)
+def test_every_line_of_a_file_is_kept_in_its_order(tmp_path_factory, files):
+    """Of many files at once: a corpus takes longer to be made than to be checked."""
     folder = tmp_path_factory.mktemp("lines")
-    lines = [*["the first lines of a text"] * 9, *lines, "some last words of it . No more"]
-    text = "\n".join(lines) + "\n" * ended
-    for number, (before, behind) in enumerate([("", ""), ("\n \n", "\n\n")]):
-        content = before + text + ("\n" + behind if behind else "")
-        (folder / "a.txt").write_bytes(content.encode())
-        corpus = prepare(
-            folder / "a.txt", folder / str(number), tokenizer=LINES, validation=0.3, workers=0, overwrite=True
-        )
-        read = content.removesuffix("\n").split("\n") if content.endswith("\n") else content.split("\n")
-        expected = _tokens(read)
-        splits = [corpus.train, corpus.validation]
-        assert sorted(_spelt(corpus.tokenizer, _all(corpus))) == sorted(expected)
-        assert sum(split.counts.lines for split in splits) == len(read)
-        assert sum(split.bytes for split in splits) == sum(
-            len(" ".join(unicodedata.normalize("NFC", line).split())) + 1 for line in read
-        )
-        for split in splits:  # each sentence is a line
-            ends = split.tokens[np.asarray(split.sentences[1:]) - 1]
-            assert (ends == corpus.tokenizer.end_of_line).all()
-            assert len(ends) == np.count_nonzero(split.tokens == corpus.tokenizer.end_of_line)
+    read = []
+    for number, (lines, ended, (before, behind)) in enumerate(files):
+        text = "\n".join([*["the first lines of a text"] * 9, *lines, f"some last words of {number} . No more"])
+        content = before + text + "\n" * ended + ("\n" + behind if behind else "")
+        (folder / f"{number:02}.txt").write_bytes(content.encode())
+        read += content.removesuffix("\n").split("\n")
+    corpus = prepare(folder, folder.with_name(f"{folder.name}-corpus"), tokenizer=LINES, validation=0.3, workers=0)
+    splits = [corpus.train, corpus.validation]
+    assert sorted(_spelt(corpus.tokenizer, _all(corpus))) == sorted(_tokens(read))
+    assert sum(split.counts.lines for split in splits) == len(read)
+    assert sum(split.bytes for split in splits) == sum(
+        len(" ".join(unicodedata.normalize("NFC", line).split())) + 1 for line in read
+    )
+    for split in splits:  # each sentence is a line
+        ends = split.tokens[np.asarray(split.sentences[1:]) - 1]
+        assert (ends == corpus.tokenizer.end_of_line).all()
+        assert len(ends) == np.count_nonzero(split.tokens == corpus.tokenizer.end_of_line)
+        # And the lines of each part stand in the order of the text.
+        rest = iter(_tokens([" ".join(unicodedata.normalize("NFC", line).split()) for line in read]))
+        assert all(token in rest for token in _spelt(corpus.tokenizer, split.tokens))
 
 
 def test_lines_of_each_format_and_of_documents(tmp_path):

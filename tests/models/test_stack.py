@@ -103,5 +103,7 @@ def test_a_place_that_cannot_be_is_refused(changes, reason):
 
 @pytest.mark.parametrize("heads", [3, 5])
 def test_heads_must_divide_the_width(heads):
-    with pytest.raises(UserError, match=f"{heads} heads do not divide the width 32"):
+    with pytest.raises(UserError, match=f"mixer.heads: {heads} heads do not divide the width 32"):
         build_on_meta(shrink("bert-tiny", **{"model.encoder.block.mixer.heads": heads}), 100)
+    with pytest.raises(UserError, match=f"cross.heads: {heads} heads do not divide the width 32"):
+        build_on_meta(shrink("bart-tiny", **{"model.decoder.block.cross.heads": heads}), 100)

@@ -1,7 +1,12 @@
+import weakref
+
 import pytest
 import torch
 from tests.conftest import shrink
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
+from bakeoff.recipe import load_recipe
 from bakeoff.training.memory import Memory
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -74,7 +79,57 @@ def test_weights_and_optimizer_are_float32_and_only_activations_grow_with_the_ro
     assert few.optimizer == 2 * few.weights
     assert (many.weights, many.optimizer) == (few.weights, few.optimizer)
     assert many.activations == pytest.approx(3 * few.activations, rel=0.01)
-    assert few.total == 4 * few.weights + few.activations
+    assert many.total == 4 * many.weights + many.activations
+
+
+def test_batches_that_are_not_divided_count_as_many_rows_as_go_through_at_once():
+    assert memory_need(load_recipe("albert-base"), 1000, CPU).rows == 32  # of the paper's 4,096
+    assert memory_need(load_recipe("albert-base", {"training.micro_batch": 64}), 1000, CPU).rows == 64
+    assert memory_need(shrink("bert-tiny", **{"training.batch": 4}), 160, CPU).rows == 4
+    by_tokens = {"training.batch": {"tokens": 3200}, "training.micro_batch": {"tokens": 1600}}
+    assert memory_need(shrink("transformer-translation-tiny", **by_tokens), 160, CPU).rows == 50
+
+
+class Held(TorchDispatchMode):
+    """The most bytes that tensors made in it held at once."""
+
+    def __init__(self):
+        super().__init__()
+        self.alive, self.most = {}, 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        given = {t.untyped_storage().data_ptr() for t in tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)}
+        for tensor in tree_leaves(result):
+            if isinstance(tensor, torch.Tensor) and tensor.untyped_storage().data_ptr() not in given:
+                self.alive[tensor.untyped_storage().data_ptr()] = weakref.ref(tensor), tensor.untyped_storage().nbytes()
+        self.alive = {key: pair for key, pair in self.alive.items() if pair[0]() is not None}
+        self.most = max(self.most, sum(size for _, size in self.alive.values()))
+        return result
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "temporaries"),
+    [
+        ({"kind": "lamb", "lr": 1e-3}, 2),
+        ({"kind": "adamw", "lr": 1e-3, "bias_correction": False}, 2),
+        ({"kind": "adamw", "lr": 1e-3}, 0),
+        ({"kind": "sgd", "lr": 1e-3, "momentum": 0.9}, 0),
+    ],
+)
+def test_what_a_step_of_the_optimizer_needs_for_a_moment_is_counted(optimizer, temporaries):
+    recipe = shrink("bert-tiny", **{"training.optimizer": optimizer, "training.precision": "float32"})
+    module = PretrainingModel(recipe, 160)
+    for parameter in module.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    made = recipe.training.optimizer.build(module)
+    made.step()  # which makes what it keeps
+    with Held() as held:
+        made.step()
+    few = memory_need(recipe, 160, CPU, 1)
+    assert few.update == temporaries * few.weights
+    assert held.most == pytest.approx(few.update, rel=0.05, abs=0.02 * few.weights)
+    assert few.total == (2 + recipe.training.optimizer.moments) * few.weights + max(few.activations, few.update)
 
 
 def test_what_all_rows_of_a_batch_remember_counts_whatever_the_micro_batch(corpus):

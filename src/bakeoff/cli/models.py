@@ -16,17 +16,20 @@ if TYPE_CHECKING:
 
 
 def recipes(json: Json = False) -> None:
-    """List the recipes that come with Bakeoff.
+    """List the recipes that come with Bakeoff, with their parameters.
 
     Example: bakeoff recipes
     """
+    from bakeoff.comparison.wording import quantity
     from bakeoff.recipe import load_recipe, recipe_names
+    from bakeoff.training.pretraining_model import build_on_meta
 
-    papers = {name: load_recipe(name).paper for name in recipe_names()}
+    found = {name: load_recipe(name) for name in recipe_names()}
+    sizes = {name: build_on_meta(each, each.tokenizer.size).parameter_count() for name, each in found.items()}
     if json:
-        print_json(papers)
+        print_json({name: {"parameters": sizes[name], "paper": each.paper} for name, each in found.items()})
     else:
-        print_table(papers)
+        print_table({name: f"{quantity(sizes[name]):>6}  {each.paper}" for name, each in found.items()})
 
 
 def show(
@@ -93,12 +96,15 @@ def show(
         }
     )
     needs = {"weights": memory.weights, "gradients": memory.gradients, "optimizer": memory.optimizer}
-    needs[f"activations of {memory.rows:,} rows"] = memory.activations
+    needs[f"activations of {memory.rows:,} row{'s' if memory.rows > 1 else ''}"] = memory.activations
     if memory.remembered:
         needs["remembered rows"] = memory.remembered
+    if memory.update > memory.activations:
+        needs["in place of the activations the optimizer's step"] = memory.update
     rows["memory"] = (
         f"{memory.total / 1e9:,.2f} GB: {', '.join(f'{name} {size / 1e9:,.2f}' for name, size in needs.items())} "
-        f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once"
+        f"({memory.precision} on {memory.device}, not compiled); --batch N for other rows at once, "
+        "training.micro_batch to train so"
     )
     tell("")
     print_table(rows, tell)

@@ -22,9 +22,12 @@ from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 BYTES_PER_NUMBER = 4
 """Weights, gradients and the optimizer's moments are float32."""
 
+MOST_ROWS = 32
+"""Rows at once that are counted where nothing is said of them: batches of thousands are the sum of many."""
+
 
 class MemoryNeed(Config):
-    """Bytes that a training holds at its fullest, between a forward pass and its backward pass."""
+    """Bytes that a training holds at its fullest: between a forward pass and its backward pass, or in the update."""
 
     rows: int
     """Rows that go through the model at once."""
@@ -47,15 +50,23 @@ class MemoryNeed(Config):
     remembered: int
     """What all rows of a batch remember of the rows that they continue, those of other micro-batches too."""
 
+    update: int = 0
+    """What the optimizer's step needs for a moment, when the activations are gone."""
+
     @property
     def total(self) -> int:
         """All of it; what single operations need for a moment comes on top."""
-        return self.weights + self.gradients + self.optimizer + self.activations + self.remembered
+        lasting = self.weights + self.gradients + self.optimizer + self.remembered
+        return lasting + max(self.activations, self.update)
 
 
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
-    """Count the memory of a training with that many rows at once; absent: as many as the recipe has."""
-    rows = rows or recipe.training.rows_at_once(recipe.input.length)
+    """Count the memory of a training with that many rows at once.
+
+    Absent: as many as the recipe's `micro_batch` has; of a batch that is not said to be divided, `MOST_ROWS` at most.
+    """
+    given = recipe.training.rows_at_once(recipe.input.length)
+    rows = rows or (given if recipe.training.micro_batch else min(given, MOST_ROWS))
     precision = resolve_precision(recipe.training.precision, device)
     module = build_on_meta(recipe, vocabulary).train()
     weights = module.parameter_count() * BYTES_PER_NUMBER
@@ -73,6 +84,7 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
         optimizer=weights * recipe.training.optimizer.moments,
         activations=activations,
         remembered=remembered,
+        update=weights * recipe.training.optimizer.temporaries,
     )
 
 

@@ -37,6 +37,8 @@ class HeadsConfig(Config):
     """Divide the scores by the root of a head's width; T5 does not."""
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the attention weights; the model's dropout where absent."""
+    stands_at: ClassVar[str] = "mixer"
+    """The block's key for it."""
 
     def widths(self, place: Place) -> HeadWidths:
         """Those of one head at that place.
@@ -46,8 +48,8 @@ class HeadsConfig(Config):
         """
         if (self.key_width is None or self.value_width is None) and place.width % self.heads:
             raise UserError(
-                f"mixer.heads: {self.heads} heads do not divide the width {place.width}; give another number, or "
-                "key_width and value_width"
+                f"{self.stands_at}.heads: {self.heads} heads do not divide the width {place.width}; give another "
+                "number, or key_width and value_width"
             )
         share = place.width // self.heads
         return HeadWidths(self.key_width or share, self.value_width or share)
@@ -150,6 +152,8 @@ class Attention(Part):
 
 class CrossAttentionConfig(HeadsConfig):
     """Attention of a decoder's layer to the output of the encoder (Vaswani et al. 2017, section 3.2.3)."""
+
+    stands_at: ClassVar[str] = "cross"
 
     def build(self, place: Place) -> "CrossAttention":
         """The part for one layer."""

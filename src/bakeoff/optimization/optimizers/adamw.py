@@ -19,6 +19,11 @@ class AdamWConfig(MomentsConfig):
     kind: Literal["adamw"] = "adamw"
     """The optimizer's name."""
 
+    @property
+    def temporaries(self) -> int:
+        """None where it is fused."""
+        return 0 if self.bias_correction else Moments.TEMPORARIES
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; with bias correction fused into one pass."""
         if not self.bias_correction:

@@ -20,6 +20,11 @@ class OptimizerBaseConfig(Config):
         """Numbers that the optimizer keeps for each parameter; those of rows and columns do not count."""
         raise NotImplementedError
 
+    @property
+    def temporaries(self) -> int:
+        """Numbers for each parameter that a step needs for a moment, beside those that it keeps."""
+        return 0
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         raise NotImplementedError

@@ -19,6 +19,11 @@ class LambConfig(MomentsConfig):
     kind: Literal["lamb"] = "lamb"
     """The optimizer's name."""
 
+    @property
+    def temporaries(self) -> int:
+        """Those of the moments."""
+        return Moments.TEMPORARIES
+
     def build(self, module: nn.Module) -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         matrices, vectors = self.groups(module)

@@ -1,7 +1,7 @@
 """Adam's update with decoupled weight decay, its moments corrected for their beginning at zero or not."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,6 +14,9 @@ class Moments(torch.optim.Optimizer):
     algorithm 1). Without it the first steps are larger, up to 6.6 times at betas of 0.9 and 0.999; the code of BERT,
     ALBERT and XLNet has none.
     """
+
+    TEMPORARIES: ClassVar[int] = 2
+    """Numbers for each parameter that a step needs for a moment: the denominators and the updates."""
 
     def __init__(
         self,
