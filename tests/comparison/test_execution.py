@@ -137,12 +137,12 @@ def go(folder, engine, reports=None, **changes):
 
 
 def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
-    facts = Bakeoff().corpus(corpus.path, [])
+    facts = Bakeoff().corpus(corpus.path, [], "cpu")
     used = corpus.tokenizer.config
     assert (facts.tokenizer, facts.tokenizer_config) == (str(used), used.model_dump())
 
     class Engine(FakeEngine):
-        def corpus(self, path, recipes):
+        def corpus(self, path, recipes, device):
             return facts
 
     for entry in go(folder, Engine()).recipes:

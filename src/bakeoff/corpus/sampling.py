@@ -19,6 +19,8 @@ SURVEYED_DOCUMENTS = 10_000
 more, each is held out or not by itself, and chance evens out."""
 LEAST_TO_CUT = 2_000
 """Characters to hold out, or to leave, below which whole documents are held out however far from that they are."""
+LEAST_MISSED = 1_000
+"""Characters too many or too few below which paragraphs are held out, however few were asked for."""
 _MOST_MARKS = 1 << 14
 _MOST_LENGTHS = 1 << 24
 
@@ -155,7 +157,12 @@ def survey(
     found = Survey(documents, count, characters, below)
     wanted = validation * characters
     if documents < FEWEST_DOCUMENTS:
-        within = lengths is None or close(runs_hold(found, np.array(lengths), validation, seed), wanted, characters)
+        if lengths is None:
+            return found
+        held = runs_hold(found, np.array(lengths), validation, seed)
+        small = abs(held - wanted) < LEAST_MISSED
+    elif complete:
+        small = min(wanted, characters - wanted) < LEAST_TO_CUT
     else:
-        within = not complete or min(wanted, characters - wanted) < LEAST_TO_CUT or close(held, wanted, characters)
-    return found._replace(sentences=not within)
+        return found
+    return found._replace(sentences=not close(held, wanted, characters) and (not small or held in (0, characters)))
