@@ -70,8 +70,8 @@ def read_table(
             if {"a number", "true or false"} <= kinds.keys():
                 other = next(kind for kind in kinds if kind != _kind(value))
                 raise UserError(
-                    f"{path}:{line}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write labels "
-                    "in one way"
+                    f"{path}:{line}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write "
+                    "labels in one way"
                 )
     if not table.texts:
         raise UserError(f"{path}: the file holds no rows")
