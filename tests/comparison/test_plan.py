@@ -71,7 +71,7 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("budget:", "budgett:", "unknown key 'budgett'; did you mean 'budget'"),
         ("label_column", "lable_column", "tasks.0: unknown key 'lable_column'; did you mean 'label_column'"),
         ("budget: minutes=10\n", "", "budget: this key is required"),
-        ("minutes=10", "hours=10", "budget: unknown unit 'hours'"),
+        ("minutes=10", "years=10", "budget: unknown unit 'years'"),
         ("minutes=10", "10m", "budget: give a unit and how many, such as tokens=5M"),
         (PLAN[PLAN.index("tasks:") :], "tasks: []", "tasks: nothing given; give at least 1"),
         ("minutes=10", "minutes=ten", "budget: 'ten' is not a positive number"),
