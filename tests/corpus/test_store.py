@@ -37,10 +37,10 @@ def _arrays(*values):
 
 def _fill(writer: CorpusWriter) -> None:
     for name in ("train", "validation"):
-        writer.splits[name].append(*_arrays([5, 6, 7], [1, 0, 1], [2, 1], [0]), 9)
-        writer.splits[name].append(*_arrays([8], [1], [1], []), 3)
-        writer.splits[name].append(*_arrays([], [], [], [0]), 0)
-        writer.splits[name].append(*_arrays([5, 5], [0, 1], [1, 1], [1]), 4)
+        writer.splits[name].append(*_arrays([5, 6, 7], [1, 0, 1], [2, 1], [0]), 9, 2)
+        writer.splits[name].append(*_arrays([8], [1], [1], []), 3, 1)
+        writer.splits[name].append(*_arrays([], [], [], [0]), 0, 0)
+        writer.splits[name].append(*_arrays([5, 5], [0, 1], [1, 1], [1]), 4, 1)
 
 
 @pytest.fixture
@@ -57,11 +57,11 @@ def test_stretches_of_one_document_share_its_number(tmp_path, tokenizer):
     with CorpusWriter(tmp_path / "corpus", tokenizer) as writer:
         _fill(writer)
         train = writer.splits["train"]  # documents 0 to 2 are there
-        train.append(*_arrays([5, 6], [1, 1], [1, 1], [0, 1]), 2, flags(True, False))
-        train.append(*_arrays([], [], [], [0]), 0, flags(False))  # a new document without any text,
-        train.append(*_arrays([5], [1], [1], [0]), 1, flags(True))  # whose next stretch is its first
-        train.append(*_arrays([7], [1], [1], [0, 1]), 1, flags(True, True))
-        train.append(*_arrays([8], [1], [1], []), 1, flags())
+        train.append(*_arrays([5, 6], [1, 1], [1, 1], [0, 1]), 2, 2, flags(True, False))
+        train.append(*_arrays([], [], [], [0]), 0, 0, flags(False))  # a new document without any text,
+        train.append(*_arrays([5], [1], [1], [0]), 1, 1, flags(True))  # whose next stretch is its first
+        train.append(*_arrays([7], [1], [1], [0, 1]), 1, 1, flags(True, True))
+        train.append(*_arrays([8], [1], [1], []), 1, 1, flags())
         corpus = writer.finish(PROVENANCE)
     assert corpus.train.documents.tolist() == [0, 4, 5, 6, 7, 8, 9, 10, 11]
     assert corpus.train.originals.tolist() == [0, 1, 2, 2, 3, 4, 4, 4]
@@ -101,10 +101,12 @@ def test_any_appends(tmp_path_factory, tokenizer, batches):
     sentences = [sentence for batch, _ in batches for sentence in batch]
     with CorpusWriter(tmp_path_factory.mktemp("any") / "corpus", tokenizer) as writer:
         for split in writer.splits.values():
-            split.append(*_arrays([5], [1], [1], [0]), 1)
+            split.append(*_arrays([5], [1], [1], [0]), 1, 1)
             for batch, opens in batches:
                 flags = [flag for sentence in batch for flag in sentence]
-                split.append(*_arrays([6] * len(flags), flags, list(map(len, batch)), [0] * opens), len(flags))
+                split.append(
+                    *_arrays([6] * len(flags), flags, list(map(len, batch)), [0] * opens), len(flags), sum(flags)
+                )
         corpus = writer.finish(PROVENANCE)
     expected = [True, *(flag for sentence in sentences for flag in sentence)]
     assert corpus.train.starts_word(np.arange(len(expected))).tolist() == expected
@@ -117,7 +119,7 @@ def test_large_vocabularies_take_32_bits(tmp_path):
     tokenizer = Tokenizer.train(TokenizerConfig(kind="word", size=70_000), [f"w{i}" for i in range(66_000)])
     with CorpusWriter(tmp_path / "corpus", tokenizer) as writer:
         for split in writer.splits.values():
-            split.append(*_arrays([65_990], [1], [1], [0]), 1)
+            split.append(*_arrays([65_990], [1], [1], [0]), 1, 1)
         corpus = writer.finish(PROVENANCE)
     assert corpus.train.tokens.dtype == np.uint32
     assert corpus.train.tokens.tolist() == [65_990]
@@ -128,7 +130,7 @@ def test_fingerprint_follows_the_content(corpus, tmp_path, tokenizer):
     assert Corpus.open(tmp_path / "moved").fingerprint == corpus.fingerprint
     with CorpusWriter(tmp_path / "other", tokenizer) as writer:
         _fill(writer)
-        writer.splits["train"].append(*_arrays([5], [1], [1], []), 1)
+        writer.splits["train"].append(*_arrays([5], [1], [1], []), 1, 1)
         other = writer.finish(PROVENANCE)
     assert other.fingerprint != corpus.fingerprint
 
@@ -208,7 +210,7 @@ def test_existing_folders(tmp_path, corpus, tokenizer):
 
 def test_an_empty_part_is_refused(tmp_path, tokenizer):
     with CorpusWriter(tmp_path / "corpus", tokenizer) as writer:
-        writer.splits["train"].append(*_arrays([5], [1], [1], [0]), 1)
+        writer.splits["train"].append(*_arrays([5], [1], [1], [0]), 1, 1)
         with pytest.raises(UserError, match="too small"):
             writer.finish(PROVENANCE)
     assert list(tmp_path.iterdir()) == []

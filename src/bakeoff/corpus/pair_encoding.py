@@ -30,6 +30,7 @@ class EncodedPairs(NamedTuple):
     starts: np.ndarray  # (n,) bool, whether each token starts a word
     lengths: np.ndarray  # (2 P,) int64, tokens of source, target, source, ...
     size: int  # UTF-8 bytes of all texts
+    words: int  # what white space separates in them
     target_size: int  # UTF-8 bytes of the targets
     skips: Counter[str]  # pairs that are left out, by reason
 
@@ -70,6 +71,7 @@ def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None
         starts=starts[places],
         lengths=lengths,
         size=len("".join(pair.source for pair in kept).encode()) + target_size,
+        words=sum(len(text.split()) for pair in kept for text in pair),
         target_size=target_size,
         skips=skips,
     )

@@ -265,7 +265,7 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
         (folder / f"{name}.sentences").open("rb") as sentences,
         (folder / f"{name}.words").open("rb") as words,
     ):
-        size = state.bytes
+        size, spoken = state.bytes, state.words
         for first in range(0, state.sentences, _SENTENCES):
             sentences.seek(8 * first)
             offsets = np.fromfile(sentences, np.int64, min(_SENTENCES + 1, state.sentences - first))
@@ -287,12 +287,13 @@ def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtyp
                 np.diff(offsets),
                 np.searchsorted(offsets, documents[opens:behind]),
                 size,
+                spoken,
                 stretches,
             )
-            size = 0
+            size = spoken = 0
         nothing = np.zeros(0, dtype=np.int64)
         opens = nothing + 0 if not state.opens_next else np.zeros(1, dtype=np.int64)
-        split.append(nothing, nothing.astype(bool), nothing, opens, size)
+        split.append(nothing, nothing.astype(bool), nothing, opens, size, spoken)
 
 
 def _mapped(file: Path, length: int) -> np.ndarray:

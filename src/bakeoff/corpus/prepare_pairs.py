@@ -173,7 +173,9 @@ def _encode(
     for parts in encode_jobs(tokenizer, jobs, processes, partial(encode_pairs, limits=limits)):
         for split, part in zip(splits, parts, strict=False):
             opens = np.arange(0, len(part.lengths), 2)
-            split.append(part.ids, part.starts, part.lengths, opens, part.size, target_size=part.target_size)
+            split.append(
+                part.ids, part.starts, part.lengths, opens, part.size, part.words, target_size=part.target_size
+            )
             skips += part.skips
     return skips
 

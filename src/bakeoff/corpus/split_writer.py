@@ -67,7 +67,7 @@ class SplitState(Config):
     sentences: int
     """Sentences appended."""
     words: int
-    """Tokens that start a word."""
+    """Words of the text."""
     bytes: int
     """UTF-8 bytes of the text."""
     original: int
@@ -148,6 +148,7 @@ class SplitWriter:
         lengths: np.ndarray,
         documents: np.ndarray,
         size: int,
+        words: int,
         stretches: np.ndarray | None = None,
         target_size: int = 0,
     ) -> None:
@@ -160,11 +161,13 @@ class SplitWriter:
             documents: (d,) increasing sentences of these before which a document opens; s stands for the first
                 sentence of the next call. A document without sentences leaves no trace.
             size: UTF-8 bytes of the text.
+            words: words of the text, which white space separates; an end of a line is one where it is a token.
             stretches: (d,) bool, whether each of these documents is another stretch of the original that the one
                 before it belongs to; left out, none is.
             target_size: of pairs, UTF-8 bytes of the targets.
         """
         self._bytes += size
+        self._words += words
         self._target_bytes += target_size
         new = np.ones(len(documents), dtype=bool) if stretches is None else ~stretches
         if len(lengths) and self._opens_next:
@@ -192,7 +195,6 @@ class SplitWriter:
         self.documents += len(documents)
         self.tokens += len(ids)
         self._sentences += len(lengths)
-        self._words += int(np.count_nonzero(starts))
 
     def finish(
         self, train_frequencies: np.ndarray, end_of_line: int | None = None

@@ -35,7 +35,8 @@ class SplitCounts(Config):
     documents: int
     """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
     words: int
-    """Tokens that start a word; the end of a line is one."""
+    """What white space separates; the end of a line, where it is a token, is one. (Older corpora: tokens that start a
+    word.)"""
     lines: int | None = None
     """Ends of lines, where they are tokens of their own; None: they are not."""
     bytes: int

@@ -56,6 +56,7 @@ class Encoded(NamedTuple):
     lengths: np.ndarray  # (s,) int64, tokens of each sentence, none 0
     documents: np.ndarray  # (d,) int64, sentences before which a document opens; s: before the first of the next job
     size: int  # UTF-8 bytes of the text
+    words: int  # what white space separates, and ends of lines where they are tokens
     stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the part's one before
 
 
@@ -89,10 +90,12 @@ def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = No
 def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> Encoded:
     ids, starts, lengths = tokenizer.encode_joined(sentences)
     size = len("".join(sentences).encode())
+    # Not the tokens that start a word: a token may hold several words.
+    words = sum(len(text.split()) for text, length in zip(sentences, lengths.tolist(), strict=True) if length)
     if tokenizer.end_of_line is not None:
         ends = np.cumsum(lengths)
         ids, starts = np.insert(ids, ends, tokenizer.end_of_line), np.insert(starts, ends, True)
-        lengths, size = lengths + 1, size + len(sentences)
+        lengths, size, words = lengths + 1, size + len(sentences), words + len(sentences)
     documents = np.array(opened, dtype=np.int64)
     kept = lengths > 0  # nothing is left of a sentence of control characters, for instance
     if not kept.all():
@@ -101,7 +104,7 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
     documents, first = np.unique(documents, return_index=True)
     # Of documents that open at one sentence all but the last are empty; any that is new makes the last a new one.
     new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)
-    return Encoded(ids, starts, lengths, documents, size, ~new)
+    return Encoded(ids, starts, lengths, documents, size, words, ~new)
 
 
 def encode_jobs(

@@ -196,7 +196,7 @@ def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
     """The perplexity per word of an objective that predicts all of a text, and the number of words.
 
     exp(sum of -log p / words), the sum over all targets, the marks between documents among them. Words are what white
-    space separates, in scripts without spaces characters, and ends of lines where these are tokens.
+    space separates, whatever tokens hold of them, and ends of lines where these are tokens.
     """
     if "clm" not in figures["losses"] or not text.counts.words:
         return {}
