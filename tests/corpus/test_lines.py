@@ -5,8 +5,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import models, pre_tokenizers
 
 from bakeoff.corpus import word_counts
 from bakeoff.corpus.prepare import prepare
@@ -84,6 +86,28 @@ def test_characters_with_line_ends_are_those_of_the_text():
     assert tokenizer.decode(ids) == "a <unk>\nb\n"
     assert tokenizer.end_of_line is not None
     assert Tokenizer.train(TokenizerConfig(kind="character", size=50), ["ab c"]).end_of_line is None
+
+
+def _words(pre_tokenizer, vocabulary=("[UNK]", "a", "b", "\n")):
+    """A tokenizer.json of others, in whose vocabulary a line break is one of the words."""
+    inner = tokenizers.Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}, unk_token="[UNK]"))
+    inner.pre_tokenizer = pre_tokenizer
+    return Tokenizer.from_string(inner.to_str())
+
+
+def test_a_line_break_in_a_vocabulary_makes_no_lines():
+    for pre_tokenizer in (pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Split(" ", "removed")):
+        assert _words(pre_tokenizer).end_of_line is None
+    paragraphs = Tokenizer.train(TokenizerConfig(kind="character", size=50), ["ab c", "\nd e"])
+    ids, _ = paragraphs.encode(["ab\n d"])[0]
+    assert _spelt(paragraphs, ids) == [*"ab\n d"]
+    assert paragraphs.end_of_line is None
+    assert Tokenizer.from_string(paragraphs.to_string()).end_of_line is None
+
+
+def test_tokenizers_of_characters_from_before_lines_were_recorded_are_of_lines():
+    old = pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
+    assert _words(old).end_of_line == 3
 
 
 some_lines = st.lists(

@@ -17,7 +17,7 @@ from bakeoff.corpus import tokenizer_file
 from bakeoff.corpus.encoding import Encoder, unpack
 from bakeoff.corpus.tokenizer_file import guarded
 from bakeoff.corpus.tokenizer_kind import kind_of, lowercases
-from bakeoff.corpus.tokenizer_training import train, train_whitespace
+from bakeoff.corpus.tokenizer_training import LINE_CHARACTER_PATTERN, LINE_PATTERN, train, train_whitespace
 from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
 
@@ -44,6 +44,9 @@ _PROBE = (
     "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
 )
 """Of many kinds of characters: what a tokenizer cannot encode comes out when it is read."""
+
+_LINES = (LINE_PATTERN, LINE_CHARACTER_PATTERN, r"[\s\S]")
+"""Patterns of tokenizers of lines; the last was that of characters, of lines or not, before these had their own."""
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
@@ -108,7 +111,8 @@ class Tokenizer:
         if isinstance(inner.model, tokenizers.models.BPE):
             inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
         found = {role: self._find(names) for role, names in _NAMES.items()}
-        found["unknown"] = _unknown_token(inner) or found["unknown"]
+        state: dict[str, Any] = json.loads(inner.to_str())
+        found["unknown"] = _unknown_token(inner, state["model"]) or found["unknown"]
         for role, name in zip(_NAMES, SPECIAL_TOKENS, strict=True):
             if found[role] is None and role != "unknown":
                 found[role] = name
@@ -124,7 +128,7 @@ class Tokenizer:
         forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
         self._encoder = Encoder(inner, forbidden, self.unknown)
         self.target_ids = range(self.size)
-        self.end_of_line = inner.token_to_id("\n") if isinstance(inner.model, tokenizers.models.WordLevel) else None
+        self.end_of_line = inner.token_to_id("\n") if _reads_lines(state) else None
 
     @cached_property
     def config(self) -> TokenizerConfig:
@@ -187,6 +191,14 @@ class Tokenizer:
     def save(self, path: str | Path) -> None:
         """Write a `tokenizer.json` that this class and the `tokenizers` and `transformers` libraries read."""
         Path(path).write_text(self.to_string(), encoding="utf-8")
+
+    @property
+    def opening(self) -> int:
+        """Id of the token behind which a text begins for a model that reads forwards.
+
+        `[SEP]`, as a document does; where the ends of lines are tokens, one of these, as a line does.
+        """
+        return self.separator if self.end_of_line is None else self.end_of_line
 
     def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Encode texts without adding special tokens, on all cores.
@@ -296,9 +308,16 @@ def _one(text: Any, where: str) -> Tokenizer:
     return made
 
 
-def _unknown_token(inner: tokenizers.Tokenizer) -> str | None:
+def _reads_lines(state: dict[str, Any]) -> bool:
+    """Whether a tokenizer was made for lines; a line break in the vocabulary of another one is text like any other."""
+    if state["model"]["type"] != "WordLevel":
+        return False
+    pattern = (state["pre_tokenizer"] or {}).get("pattern")
+    return isinstance(pattern, dict) and pattern.get("Regex") in _LINES
+
+
+def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:
     """The unknown token that the model itself declares."""
-    model: dict[str, Any] = json.loads(inner.to_str())["model"]
     if isinstance(model.get("unk_id"), int):
         return inner.id_to_token(model["unk_id"])
     name = model.get("unk_token")

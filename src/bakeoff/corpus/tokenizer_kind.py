@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bakeoff.corpus.tokenizer_training import CHARACTER_PATTERN, LINE_PATTERN
+from bakeoff.corpus.tokenizer_training import CHARACTER_PATTERNS, LINE_PATTERN
 
 
 def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
@@ -23,7 +23,7 @@ def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
     if model == "BPE":
         return "byte_bpe" if "ByteLevel" in types else "char_bpe"
     patterns = [step["pattern"].get("Regex") for step in cuts if step["type"] == "Split"]
-    if CHARACTER_PATTERN in patterns:
+    if set(CHARACTER_PATTERNS) & set(patterns):
         return "character"
     return "whitespace" if end_of_line or "WhitespaceSplit" in types or LINE_PATTERN in patterns else "word"
 

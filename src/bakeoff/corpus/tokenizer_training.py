@@ -13,8 +13,12 @@ from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
 
 WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known are words; other punctuation stands alone
+# A tokenizer's pieces. That of one whose ends of lines are tokens names these first, by which its file records it.
 LINE_PATTERN = r"\n|\S+"  # what white space separates, and the ends of lines
-CHARACTER_PATTERN = r"[\s\S]"
+LINE_CHARACTER_PATTERN = r"\n|[^\n]"
+CHARACTER_PATTERN = r"[^\n]|\n"
+CHARACTER_PATTERNS = (CHARACTER_PATTERN, LINE_CHARACTER_PATTERN, r"[\s\S]")
+"""The last one is that of files from before ends of lines were recorded."""
 _BYTES = 256
 _STEP = 0.0001
 _NOTHING = "tokenizer: the text is empty, there is nothing to train on"
@@ -43,6 +47,8 @@ def train(
     if not any(not chr(code).isspace() for code in np.flatnonzero(counts)):
         raise UserError(_NOTHING)
     inner, trainer = _BUILD[kind](size, lowercase, list(specials))
+    if end_of_line:
+        inner.pre_tokenizer = _characters(LINE_CHARACTER_PATTERN)
     if kind in ("wordpiece", "char_bpe", "unigram"):
         # These put every character of the text into the vocabulary, some in two forms. Rare ones are left out, so a
         # text with many characters (Chinese) leaves half of the vocabulary to longer pieces. (The trainers' own limit
@@ -257,9 +263,13 @@ def _character(size: int, lowercase: bool, specials: list[str]) -> tuple[Inner, 
     normalizer = _lowercased(lowercase)
     if normalizer is not None:
         inner.normalizer = normalizer
-    inner.pre_tokenizer = pre_tokenizers.Split(Regex(CHARACTER_PATTERN), behavior="isolated")
+    inner.pre_tokenizer = _characters(CHARACTER_PATTERN)
     inner.decoder = decoders.Fuse()
     return inner, trainers.WordLevelTrainer(vocab_size=size, special_tokens=specials, show_progress=False)
+
+
+def _characters(pattern: str) -> pre_tokenizers.PreTokenizer:
+    return pre_tokenizers.Split(Regex(pattern), behavior="isolated")
 
 
 _BUILD = {
