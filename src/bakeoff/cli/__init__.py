@@ -1,5 +1,6 @@
 """The command line: each verb parses its arguments and calls one function of the API."""
 
+import os
 import re
 import signal
 import sys
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for each in STOPPING:
         if signal.getsignal(each) == signal.SIG_DFL:  # SIGINT has a handler of Python's own
             signal.signal(each, interrupt)
-    status = run(arguments)
+    status = _flushed(run(arguments))
     sys.exit(128 + received[0] if received and status == 128 + signal.SIGINT else status)
 
 
@@ -53,6 +54,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail(" ".join(error.format_message().split()), 2)
     except Interrupted as error:
         return _fail(str(error), 128 + error.signal_number)
+    except SystemExit as end:  # typer's answer to a closed pipe
+        if isinstance(end.__context__, BrokenPipeError):
+            return 128 + signal.SIGPIPE
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 128 + signal.SIGINT)
     except (MemoryError, RuntimeError) as error:
@@ -61,12 +66,28 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return _fail("out of memory; a smaller training.micro_batch takes less, and `bakeoff show` counts how much", 2)
     except OSError as error:
         if isinstance(error, BrokenPipeError):  # the reader of our output, `head` say, has enough
-            sys.stderr.close()
             return 128 + signal.SIGPIPE
         return _fail(f"{error.filename or 'input or output'}: {error.strerror or error}", 2)
     if status == 128 + signal.SIGINT:  # typer turns Ctrl-C into this status and is silent about it
         return _fail("interrupted", status)
     return status if isinstance(status, int) else 0
+
+
+def _flushed(status: int) -> int:
+    """Write out what is left of the output; returns the exit status, and leaves Python nothing to stumble on."""
+    if sys.stdout is None:
+        return status
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        status = 128 + signal.SIGPIPE
+    except OSError as error:
+        status = _fail(f"standard output: {error.strerror or error}", 2)
+    else:
+        return status
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    return status
 
 
 def _fail(message: str, status: int) -> int:

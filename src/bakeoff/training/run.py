@@ -32,7 +32,7 @@ class Run:
         """A run that has begun.
 
         Raises:
-            UserError: there is no run at that path.
+            UserError: there is no run at that path, or a fine-tuned one.
         """
         self.path = path = Path(path)
         if not path.exists():
@@ -61,11 +61,13 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The same as `Run(path)`.
+        """A pre-training that has begun.
 
         Raises:
-            UserError: there is no run at that path.
+            UserError: there is no run at that path, or a fine-tuned one.
         """
+        if (Path(path) / "labels.json").is_file():
+            raise UserError(f"{path}: a fine-tuned run, which names classes; give the run that it came from")
         return cls(path)
 
     @classmethod
