@@ -292,7 +292,7 @@ def test_both_texts_of_a_pair_are_printed(capsys, tmp_path, monkeypatch, pretrai
     status, out, _ = call(capsys, "predict", tmp_path / "task", "A man walks.", "--pair", "A man moves.")
     assert status == 0
     assert re.fullmatch(r"(yes|no)\t0\.\d{4}\tA man walks\.\tA man moves\.\n", out)
-    monkeypatch.setattr(sys, "stdin", io.StringIO("A man walks.\tA man moves.\n"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"A man walks.\tA man moves.\n")))
     assert call(capsys, "predict", tmp_path / "task")[1] == out
 
 

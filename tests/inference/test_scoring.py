@@ -338,7 +338,7 @@ def test_what_cannot_be_scored_is_refused(runs, tmp_path, corpus):
     refused("--last-word needs", translation, some, last_word=True)
     refused("this run scores single texts; name their column by --text-column", gpt, some, source_column="a")
     refused("this run scores targets of sources", translation, some, text_column="a")
-    refused("texts.txt:1: 0 tabs; a line is a source, a tab and its target", translation, some)
+    refused("texts.txt:1: 0 tabs; a line is a text, a tab and the other text", translation, some)
     refused("different columns", translation, tmp_path / "rows.jsonl", source_column="body", target_column="body")
     refused("give either --corpus or --texts", gpt, some, corpus=corpus.path)
     long = tmp_path / "long.tsv"

@@ -1,19 +1,19 @@
 """`bakeoff generate`."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, print_json, remark_unfinished
-from bakeoff.cli.tasks import lines
-from bakeoff.display.terminal import write
+from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.output import Device, Errors, Json, Seed, remark_unfinished
 
 
 def generate(
     run: Annotated[Path, typer.Argument(help="A run of a causal or a sequence-to-sequence model.")],
-    prompt: Annotated[list[str] | None, typer.Argument(help="Texts; absent: one a line from standard input.")] = None,
+    prompt: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    texts: TextsFile = None,
+    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
     tokens: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 100,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the most likely token always.")] = 1.0,
     top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the so many most likely tokens.")] = None,
@@ -23,16 +23,19 @@ def generate(
     ] = None,
     length_penalty: Annotated[float, typer.Option(min=0.0, help="Of the search: above 0 favours longer texts.")] = 0.6,
     seed: Seed = 0,
+    errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
     """Continue texts, fill in [MASK] with a sequence-to-sequence model, or translate.
 
+    What is printed of a continuation is what stands right behind the text: a space first, where one stands between.
+
     Example: bakeoff generate runs/gpt "The history of the city" --tokens 50 --top-p 0.9
 
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
-    from bakeoff.inference.generate import generate as generate_texts
+    from bakeoff.inference.generate import write
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.training.run import Run
 
@@ -50,11 +53,14 @@ def generate(
     )
     opened = Run.open_trained(run)
     remark_unfinished(run)
-    # A translation has as many lines as its source, blank ones included.
-    prompts = list(prompt or []) or lines(sys.stdin, blank=opened.recipe.input.parallel)
-    written = generate_texts(opened, prompts, config, device=device)
+    arguments = list(prompt or [])
+    prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
+    blank = Blank()
+    parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
     if json:
-        print_json([{"prompt": text, "text": found} for text, found in zip(prompts, written, strict=True)])
-        return
-    for found in written:
-        write(found)
+        print_json_answers([each._asdict() for each in part] for part in parts)
+    else:
+        # Of several texts each has its line.
+        shown = str if arguments else on_one_line
+        print_answers([shown(each.answer) for each in part] for part in parts)
+    blank.tell("nothing" if opened.recipe.model.encoder is not None else "a text of the model's own")

@@ -1,6 +1,7 @@
 """What `bakeoff evaluate --texts` prints: a line for each text as soon as it is scored, and the figures of all."""
 
 import json
+import sys
 from typing import TYPE_CHECKING, Any
 
 from bakeoff.cli.output import print_table
@@ -27,16 +28,20 @@ def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -
     for score in scores:
         totals.add(score)
         if as_json:
-            separator = "" if totals.texts == scores.count else ","
-            write_json(json.dumps(figures_of(score, scores.last_word), ensure_ascii=False) + separator)
+            separator = ",\n" if totals.texts > 1 else ""
+            write_json(separator + json.dumps(figures_of(score, scores.last_word), ensure_ascii=False), end="")
+            sys.stdout.flush()
             continue
         third = f"{score.log_probability / score.tokens:.4f}" if score.tokens else "-"
         if scores.last_word:
             third = "-" if score.likeliest is None else "yes" if score.likeliest else "no"
         shown = score.text if len(score.text) <= SHOWN else score.text[: SHOWN - 3] + "..."
         write(f"{score.log_probability:>15.4f}  {score.tokens:>7}  {third:>9}  {shown}".rstrip())
+        sys.stdout.flush()
     figures = {**totals.figures(), **({"set": changed} if changed else {})}
     if as_json:
+        if totals.texts:
+            write_json("")
         write_json("], " + json.dumps(figures, ensure_ascii=False, default=str).removeprefix("{"))
         return
     show()
@@ -50,6 +55,8 @@ def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
         return "-" if figures[name] is None else f"{figures[name]:,.{digits}f}"
 
     rows = {"texts": f"{figures['texts']:,}  words {figures['words']:,}  tokens {figures['tokens']:,}"}
+    if figures["blank"]:
+        rows["texts"] += f"  blank {figures['blank']:,}"
     if figures["unknown"]:
         rows["texts"] += f"  of them unknown {figures['unknown']:,}"
     rows[measure.replace("_", "-")] = f"{number('log_probability')} nats"

@@ -1,15 +1,17 @@
 """`bakeoff finetune`, `evaluate` and `predict`."""
 
-import sys
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text
-from bakeoff.display.terminal import write
 from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.tasks.predict import Predicted
 
 
 def finetune(
@@ -120,7 +122,8 @@ def evaluate(
     pair_column: Annotated[str | None, typer.Option(help="Of --data: column with the second text of a pair.")] = None,
     label_column: Annotated[str | None, typer.Option(help="Of --data: column with the class.")] = None,
     texts: Annotated[
-        Path | None, typer.Option(help="For a pre-trained run: a file of texts, each to get its log-probability.")
+        Path | None,
+        typer.Option(help="For a pre-trained run: texts, each to get its log-probability; - is standard input."),
     ] = None,
     source_column: Annotated[
         str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
@@ -217,35 +220,51 @@ def _words_text(figures: dict[str, Any]) -> dict[str, str]:
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A fine-tuned run.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: one a line from standard input.")] = None,
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
     pair: Annotated[list[str], typer.Option(help="The second text, once for each text, in the same order.")] = [],  # noqa: B006
+    texts: TextsFile = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Of --texts with columns. Default: as in fine-tuning, as for the next.")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Name the class of texts. Pairs are separated by a tab, in standard input and in what is printed.
+    """Name the class of texts. Pairs are separated by a tab, in lines that are read and in those that are printed.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
+
+    Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
     """
     from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.predict import predict as predict_classes
+    from bakeoff.tasks.predict import classify, require_sides
 
-    texts, pairs = list(text or []), pair or None
-    if not texts:
-        texts = lines(sys.stdin)
-        if FinetunedRun.open(run).task.pair_column is not None:
-            texts, pairs = [line.partition("\t")[0] for line in texts], [line.partition("\t")[2] for line in texts]
-    found = predict_classes(run, texts, pairs, device=device)
+    opened = FinetunedRun.open(run)
+    task = opened.task
+    if pair_column is not None and task.pair_column is None:
+        raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
+    columns = [text_column or task.text_column]
+    options = ["--text-column"]
+    if task.pair_column is not None:
+        columns, options = [*columns, pair_column or task.pair_column], [*options, "--pair-column"]
+    arguments = [list(text or [])]
+    if arguments[0] or pair:
+        require_sides(opened, arguments[0], pair or None)
+        arguments += [pair] if pair else []
+    named = text_column is not None or pair_column is not None
+    blank = Blank()
+    found = classify(opened, texts_of(arguments, texts, columns, named, errors, options), device=device)
+    parts = (blank.counted(part) for part in found)
     if json:
-        print_json([{"label": label, "probability": round(p, 6)} for label, p in found])
-        return
-    both = texts if pairs is None else ["\t".join(pair) for pair in zip(texts, pairs, strict=True)]
-    for (label, probability), shown in zip(found, both, strict=True):
-        write(f"{label}\t{probability:.4f}\t{shown}")
+        print_json_answers(
+            [{"label": each.label, "probability": round(each.probability, 6)} for each in part] for part in parts
+        )
+    else:
+        print_answers([_predicted(each) for each in part] for part in parts)
+    blank.tell("the class that the run gives a text without words")
 
 
-def lines(stream: TextIO, blank: bool = False) -> list[str]:
-    """The lines of a stream that hold something; `blank`: the others too."""
-    try:
-        return [line.rstrip("\r\n") for line in stream if blank or line.strip()]
-    except UnicodeDecodeError:
-        raise UserError("standard input is not valid UTF-8") from None
+def _predicted(found: "Predicted") -> str:
+    shown = "\t".join(on_one_line(text, tabs=len(found.texts) > 1) for text in found.texts)
+    return f"{found.label}\t{found.probability:.4f}\t{shown}"

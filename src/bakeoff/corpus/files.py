@@ -8,6 +8,7 @@ import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -135,10 +136,11 @@ class Line(NamedTuple):
 class LineReader:
     """Decodes the lines of a file."""
 
-    def __init__(self, path: Path, errors: str) -> None:
-        """Read `path`; `errors` is "strict" or "replace" for invalid UTF-8."""
+    def __init__(self, path: Path, errors: str, stream: BinaryIO | None = None) -> None:
+        """Read `path`, or a stream that errors call so; `errors` is "strict" or "replace" for invalid UTF-8."""
         self._path = path
         self._errors = errors
+        self._stream = stream
         self._raw: BinaryIO | None = None
 
     def position(self) -> int:
@@ -191,7 +193,7 @@ class LineReader:
         number = 0
         ended = True
         try:
-            with open(self._path, "rb") as raw:
+            with open(self._path, "rb") if self._stream is None else nullcontext(self._stream) as raw:
                 self._raw = raw
                 with _decompressed(self._path, raw) as stream:
                     while data := stream.readline(limit):

@@ -17,7 +17,7 @@ def read_records(
     """The line on which each record ends, and its values of some fields; blank lines are passed over.
 
     The first line of a .csv or .tsv names the columns; each line of a .jsonl is an object. In a .tsv a quotation mark
-    is text.
+    is text, and in one of a single column a blank line is a record with a blank text.
 
     Args:
         path: the file; its name tells the kind.
@@ -100,9 +100,12 @@ def _objects(path: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, di
 
 
 def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
+    columns = 0
     for line in lines.whole():
-        if body := line.text.rstrip("\r\n"):
-            yield line.number, body.split("\t")
+        row = line.text.rstrip("\r\n").split("\t")
+        if row != [""] or columns == 1:
+            columns = columns or len(row)
+            yield line.number, row
 
 
 def _csv_rows(path: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:

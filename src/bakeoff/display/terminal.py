@@ -18,9 +18,9 @@ def write(text: str) -> None:
     print(visible(text, "\n\t") if sys.stdout.isatty() else text)
 
 
-def write_json(text: str) -> None:
+def write_json(text: str, end: str = "\n") -> None:
     """Print JSON on standard output; it means what it meant."""
-    print(visible_json(text))
+    print(visible_json(text), end=end)
 
 
 def tell(text: str, end: str = "\n") -> None:

@@ -1,19 +1,47 @@
 """Texts in, texts out: generation with a run."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
+from typing import NamedTuple
 
 from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
+from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
 
 MASK = "[MASK]"
 """Stands in a prompt for what a sequence-to-sequence model shall fill in."""
+
+PROMPTS_AT_ONCE = 512
+"""The most that are read ahead, so that those of similar length go on together."""
+
+
+class Written(NamedTuple):
+    """What a run wrote for a prompt."""
+
+    prompt: str
+    """As it was given."""
+    continuation: str | None
+    """What follows the prompt, the space between the two included where there is one; None: a rewritten text, which
+    follows nothing."""
+    text: str
+    """The prompt, as the tokenizer decodes it, and right behind it the continuation; or the rewritten text."""
+
+    @property
+    def texts(self) -> tuple[str]:
+        """What is answered."""
+        return (self.prompt,)
+
+    @property
+    def answer(self) -> str:
+        """What is new: the continuation, or the rewritten text."""
+        return self.text if self.continuation is None else self.continuation
 
 
 def generate(
@@ -25,42 +53,100 @@ def generate(
 ) -> list[str]:
     """Let a run go on with texts, or write the target for them.
 
-    A model trained with clm or prefix_clm continues each prompt. One trained with span_corruption, denoising,
-    deshuffling or prefix_lm reads it as its source, in which [MASK] stands for what is missing: the first then writes
-    what belongs at each mark, as "[1] ... [2] ...", the next two the whole text, the last what follows. One trained
-    with translation reads it as a source, as `prepare` would, and writes its translation; that of an empty text is
-    empty.
+    A model trained with clm, prefix_clm or prefix_lm continues each prompt: the continuation begins with a space where
+    one stands between the two, and with none where it completes the prompt's last word. One trained with
+    span_corruption, denoising, deshuffling or translation reads the prompt as its source, in which, but for
+    translation, [MASK] stands for what is missing: the first then writes what belongs at each mark, as
+    "[1] ... [2] ...", the next two the whole text, the last the translation of the text as `prepare` would read it.
 
     Args:
         run: a run of a causal or a sequence-to-sequence model; of one that was stopped, its newest checkpoint.
-        prompts: the texts; for clm and prefix_clm they may be empty.
+        prompts: the texts. For a blank one a model without an encoder writes a text of its own, any other nothing.
         config: how tokens are chosen.
         device: auto, cpu, cuda or mps.
 
     Raises:
         UserError: no such run, one that cannot write, or a prompt that is too long for it.
     """
+    return [each.answer for part in write(run, in_memory(prompts), config, device=device) for each in part]
+
+
+def write(
+    run: str | Path | Run,
+    prompts: Texts,
+    config: GenerationConfig | None = None,
+    *,
+    device: str = "auto",
+) -> Iterator[list[Written]]:
+    """What `generate` gives for each prompt, in their order, some of them at once; memory does not grow with them.
+
+    Args:
+        run: as for `generate`.
+        prompts: a file of texts, or tuples of one text each.
+        config: as for `generate`.
+        device: as for `generate`.
+
+    Raises:
+        UserError: as of `generate`, or there is a mistake in the file.
+    """
     opened = run if isinstance(run, Run) else Run.open_trained(run)
-    config = config or GenerationConfig()
-    if not prompts:
-        return []
-    module = opened.load(resolve_device(device))
-    tokenizer = opened.tokenizer
-    generator = Generator(module, tokenizer.separator, never_written(tokenizer))
-    translates = opened.recipe.input.parallel
-    if translates:
-        prompts = [clean(text) for text in prompts]
-    rows = [encoded(text, tokenizer, opened) for text in prompts]
-    longest = module.model.config.longest_input
-    for text, row in zip(prompts, rows, strict=True):
-        if longest is not None and len(row) >= longest:
-            raise UserError(f"'{text[:30]}...': {len(row)} tokens are too long for this model, which has {longest}")
-    if module.model.config.sequence_to_sequence:
-        written = generator.write([[tokenizer.start]] * len(rows), config, sources=rows)
-    else:
-        written = generator.write(rows, config)
-    silent = [translates and not text for text in prompts]
-    return ["" if empty else decoded(ids, tokenizer) for ids, empty in zip(written, silent, strict=True)]
+    writer: _Writer | None = None
+    for part in read_ahead(prompts, PROMPTS_AT_ONCE):
+        writer = writer or _Writer(opened, config or GenerationConfig(), device)
+        yield writer.write([text for (text,) in part])
+
+
+class _Writer:
+    """A run that writes for one prompt after the other."""
+
+    def __init__(self, run: Run, config: GenerationConfig, device: str) -> None:
+        self._run, self._config, self._tokenizer = run, config, run.tokenizer
+        self._module = run.load(resolve_device(device))
+        self._generator = Generator(self._module, self._tokenizer.separator, never_written(self._tokenizer))
+        self._has_source = self._module.model.config.sequence_to_sequence
+        (objective, *_) = run.recipe.objective
+        self._continues = not objective.rewrites or isinstance(objective, PrefixLanguageModelConfig)
+        self._done = 0
+
+    def write(self, prompts: Sequence[str]) -> list[Written]:
+        """What follows each of the next prompts."""
+        own = [clean(text) for text in prompts] if self._run.recipe.input.parallel else prompts
+        rows = [encoded(text, self._tokenizer, self._run) for text in own]
+        for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
+            self._require_room(number, text, len(row))
+        if self._has_source:
+            starts = [[self._tokenizer.start]] * len(rows)
+            written = self._generator.write(starts, self._config, sources=rows, first=self._done)
+        else:
+            written = self._generator.write(rows, self._config, first=self._done)
+        self._done += len(rows)
+        return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
+
+    def _require_room(self, number: int, text: str, length: int) -> None:
+        longest = self._module.model.config.longest_input
+        if longest is not None and length >= longest:
+            raise UserError(
+                f"text {number:,} ('{text[:30]}...'): {length} tokens are too long for this model, which has {longest}"
+            )
+
+    def _joined(self, prompt: str, row: Sequence[int], written: Sequence[int]) -> Written:
+        if self._has_source and is_blank([prompt]):
+            return Written(prompt, "" if self._continues else None, "")
+        if not self._continues:
+            return Written(prompt, None, decoded(written, self._tokenizer))
+        before, behind = joined(row[:-1] if self._has_source else row[1:], written, self._tokenizer)
+        return Written(prompt, behind, before + behind)
+
+
+def joined(prompt: Sequence[int], following: Sequence[int], tokenizer: Tokenizer) -> tuple[str, str]:
+    """The text of a prompt's ids, and that of the ids behind it as it stands there, its space before it if it has one.
+
+    Both are decoded together: alone, the ids behind a prompt do not tell whether they complete its last word.
+    """
+    before, whole = tokenizer.decode(prompt), tokenizer.decode([*prompt, *following])
+    if whole.startswith(before):
+        return before, whole[len(before) :]
+    return before, tokenizer.decode(following)  # a decoder that changes what it has decoded already
 
 
 def never_written(tokenizer: Tokenizer) -> list[int]:
@@ -79,7 +165,7 @@ def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
         marks = [tokenizer.size + index for index in range(len(marks))]
     ids = [part.tolist() for part, _ in tokenizer.encode(parts)]
     joined = ids[0] + [token for mark, part in zip(marks, ids[1:], strict=True) for token in (mark, *part)]
-    return [*joined, tokenizer.separator] if objective.rewrites else [tokenizer.separator, *joined]
+    return [*joined, tokenizer.separator] if objective.rewrites else [tokenizer.opening, *joined]
 
 
 def decoded(ids: Sequence[int], tokenizer: Tokenizer) -> str:

@@ -3,7 +3,7 @@
 Shapes: B rows, V vocabulary.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from pydantic import Field, model_validator
@@ -18,22 +18,28 @@ from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
 from bakeoff.training.pretraining_model import PretrainingModel
 
+PLACES = 1 << 14
+"""Tokens, those to be written included, that are held at once."""
+
+SCORES_AT_ONCE = 1 << 22
+"""Scores of a token that are held at once; they are sorted in float64, several times 32 MB."""
+
 
 class GenerationConfig(Config):
     """How tokens are chosen."""
 
     tokens: int = Field(default=100, gt=0)
     """The most tokens to write; less where the model ends the text itself."""
-    temperature: float = Field(default=1.0, ge=0)
+    temperature: float = Field(default=1.0, ge=0, allow_inf_nan=False)
     """Of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
     top_k: int | None = Field(default=None, gt=0)
     """Sample from the so many most likely tokens."""
-    top_p: float = Field(default=1.0, gt=0, le=1)
+    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     """Sample from the fewest most likely tokens that have this share together."""
     beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
     token."""
-    length_penalty: float = Field(default=0.6, ge=0)
+    length_penalty: float = Field(default=0.6, ge=0, allow_inf_nan=False)
     """Of the search: a text's score is its log-probability divided by ((5 + length) / 6) to this power."""
     seed: int = 0
     """Of sampling."""
@@ -66,6 +72,7 @@ class Generator:
         prompts: Sequence[Sequence[int]],
         config: GenerationConfig,
         sources: Sequence[Sequence[int]] | None = None,
+        first: int = 0,
     ) -> list[list[int]]:
         """What follows each prompt.
 
@@ -73,6 +80,8 @@ class Generator:
             prompts: token ids, at least one each; any lengths.
             config: how tokens are chosen.
             sources: for sequence-to-sequence models the ids that each row's encoder reads.
+            first: number of the first prompt, where others were written before; the random numbers of a prompt are
+                those of its number.
 
         Returns:
             For each prompt the ids that were written, without the token that ends the text. A prompt's result does
@@ -84,19 +93,31 @@ class Generator:
                 for row, prompt in enumerate(prompts)
             ]
         written: list[list[int]] = [[] for _ in prompts]
-        for rows in self._read_together(prompts):
+        for rows in self._together(prompts, sources, config.tokens):
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
-            for row, ids in zip(rows, self._sample(own, config, given, rows), strict=True):
+            numbers = [first + row for row in rows]
+            for row, ids in zip(rows, self._sample(own, config, given, numbers), strict=True):
                 written[row] = ids
         return written
 
-    def _read_together(self, prompts: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The rows that go on together: all; of prefixes, which are read in one go, those of one length."""
-        if not self.module.reads_prefix:
-            return [list(range(len(prompts)))]
-        lengths = sorted({len(prompt) for prompt in prompts})
-        return [[row for row, prompt in enumerate(prompts) if len(prompt) == length] for length in lengths]
+    def _together(
+        self, prompts: Sequence[Sequence[int]], sources: Sequence[Sequence[int]] | None, tokens: int
+    ) -> Iterator[list[int]]:
+        """The rows that go on together: those of similar length that fit; of prefixes, read at once, of one length."""
+        lengths = [len(prompt) + (len(sources[row]) if sources else 0) for row, prompt in enumerate(prompts)]
+        order = sorted(range(len(prompts)), key=lambda row: (lengths[row], len(prompts[row])))
+        chosen: list[int] = []
+        most = max(1, SCORES_AT_ONCE // len(self.table))
+        for row in order:
+            full = len(chosen) >= most or (len(chosen) + 1) * (lengths[row] + tokens) > PLACES
+            other = self.module.reads_prefix and chosen and len(prompts[row]) != len(prompts[chosen[0]])
+            if chosen and (full or other):
+                yield chosen
+                chosen = []
+            chosen.append(row)
+        if chosen:
+            yield chosen
 
     def _sample(
         self,
@@ -106,7 +127,8 @@ class Generator:
         numbers: Sequence[int],
     ) -> list[list[int]]:
         """What follows each prompt, each with random numbers of its own, which its number gives."""
-        drawn = [torch.Generator().manual_seed(config.seed * 1_000_003 + number) for number in numbers]
+        seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
+        drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
 
         def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
             if config.temperature == 0 or config.beams == 1:

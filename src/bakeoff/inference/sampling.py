@@ -18,7 +18,9 @@ def filtered(
     Returns:
         (B, V), adding up to 1.
     """
-    probabilities = (log_probabilities.double() / temperature).softmax(-1)
+    scores = log_probabilities.double()
+    # The largest is subtracted first, so that no temperature, however low, makes all of them minus infinity.
+    probabilities = ((scores - scores.amax(-1, keepdim=True)) / temperature).softmax(-1)
     ordered, order = probabilities.sort(dim=-1, descending=True, stable=True)
     kept = ordered.cumsum(-1) - ordered < top_p
     if top_k is not None:

@@ -6,20 +6,21 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.words import words_before
 from bakeoff.errors import UserError
 from bakeoff.inference.each_alone import EachAlone
 from bakeoff.inference.forwards import Forwards
 from bakeoff.inference.generate import encoded, never_written
 from bakeoff.inference.targets import OfTargets
-from bakeoff.inference.text_files import TextFile
+from bakeoff.inference.text_files import TextFile, read_ahead
 from bakeoff.inference.token_scores import Predictions, Row, Scorer, TokenScores
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
 
-TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 4096, 1 << 20
-"""What is read ahead, so that texts of similar length go through the model together."""
+TEXTS_AT_ONCE = 4096
+"""The most that are read ahead, so that texts of similar length go through the model together."""
 
 
 class TextScore(NamedTuple):
@@ -39,6 +40,9 @@ class TextScore(NamedTuple):
 
 class TextScores:
     """The scores of a file's texts, one for each, in the file's order; what is held does not grow with their number.
+
+    Texts are read as corpora are: NFC, runs of white space as one space. A file is read whole before the work, so that
+    its mistakes come out then; what comes through a pipe or standard input is not.
 
     Args:
         run: a finished pre-trained run.
@@ -63,8 +67,11 @@ class TextScores:
         )
         self.pairs = objective.scoring == "target"
         self.tokenizer = run.tokenizer
-        self.count = file.count()
-        self._require_positions()
+        if not file.once:
+            file.count()
+            if self.pairs:
+                for _ in self._parts():
+                    pass
         self._scorer = scorer_of(run, objective, last_word, device)
 
     def __iter__(self) -> Iterator[TextScore]:
@@ -73,10 +80,25 @@ class TextScores:
         Raises:
             UserError: the file has changed meanwhile, and has a mistake now.
         """
-        for texts in _read_ahead(self.file):
-            rows = self._rows(texts)
+        for texts, rows in self._parts():
             for both, row, scores in zip(texts, rows, self._scorer.score(rows), strict=True):
                 yield self._score(both[-1], row, scores)
+
+    def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[Row]]]:
+        """The texts with their rows, a bounded number at once; refuses pairs that are too long: they cannot be cut."""
+        longest = self.run.recipe.model.longest_input if self.pairs else None
+        done = 0
+        for part in read_ahead(self.file, TEXTS_AT_ONCE):
+            texts = [tuple(map(clean, each)) for each in part]
+            rows = self._rows(texts)
+            for number, row in enumerate(rows, done + 1):
+                length = max(len(row.ids), 0 if row.source is None else len(row.source))
+                if longest is not None and length > longest:
+                    raise UserError(
+                        f"{self.file.name}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
+                    )
+            done += len(rows)
+            yield texts, rows
 
     def _rows(self, texts: Sequence[tuple[str, ...]]) -> list[Row]:
         if self.pairs:
@@ -99,21 +121,6 @@ class TextScores:
             text = text[_last_start(np.diff(words_before(text)) > 0) :].strip()
             likeliest = bool(scores.likeliest.all())
         return TextScore(text, float(scores.log_probabilities.sum()), len(ids), unknown, likeliest)
-
-    def _require_positions(self) -> None:
-        """Refuse pairs that the model has no positions for: they cannot be cut in windows."""
-        longest = self.run.recipe.model.longest_input
-        if not self.pairs or longest is None:
-            return
-        number = 0
-        for texts in _read_ahead(self.file):
-            for row in self._rows(texts):
-                number += 1
-                length = max(len(row.ids), 0 if row.source is None else len(row.source))
-                if length > longest:
-                    raise UserError(
-                        f"{self.file.path}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
-                    )
 
 
 def scoring_objective(run: Run) -> ObjectiveConfig:
@@ -139,8 +146,7 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
     head = next(each.head for each in module.objectives if each.name == objective.kind)
     predictions = Predictions(module, head, never_written(tokenizer) if last_word else None)
     if objective.scoring == "forwards":
-        before = tokenizer.separator if tokenizer.end_of_line is None else tokenizer.end_of_line
-        return Forwards(module, predictions, before, recipe.input.length, recipe.input.continues)
+        return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues)
     if objective.scoring == "target":
         return OfTargets(module, predictions, tokenizer.start)
     special = tokenizer.start, tokenizer.separator, tokenizer.mask
@@ -150,17 +156,3 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
 def _last_start(starts: NDArray[np.bool_]) -> int:
     """Where the last word starts; 0 where there is none."""
     return int(np.flatnonzero(starts)[-1]) if starts.any() else 0
-
-
-def _read_ahead(file: TextFile) -> Iterator[list[tuple[str, ...]]]:
-    """The texts of a file, a bounded number at once."""
-    texts: list[tuple[str, ...]] = []
-    characters = 0
-    for each in file:
-        texts.append(each)
-        characters += sum(map(len, each))
-        if len(texts) >= TEXTS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
-            yield texts
-            texts, characters = [], 0
-    if texts:
-        yield texts

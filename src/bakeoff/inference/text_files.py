@@ -1,42 +1,63 @@
-"""Files of texts, or of pairs of texts, that a run is to score: one a line, or one a record."""
+"""Texts, or pairs of texts, that a run is to answer: from files and standard input, one a line or one a record."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.files import COLUMNAR, LineReader, kind_of
 from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
+from bakeoff.inference.streams import Stream
+
+STANDARD_INPUT = Path("-")
+
+FIRST, CHARACTERS_AT_ONCE = 32, 1 << 20
+"""How many texts are read ahead at first, which doubles, and the most characters of those that are."""
 
 
 class TextFile:
-    """The texts of a file, or its sources with their targets, each NFC with runs of white space as one space.
+    """The texts of a file, or its sources with their targets, as they are written there.
 
     Args:
         path: a .jsonl, .csv or .tsv, of which columns are read, or any other file, which has one text a line and pairs
-            with a tab between source and target; each plain, .gz or .zst.
-        columns: the columns of the text, or of source and target.
+            with a tab between the two; each plain, .gz or .zst. A pipe and `-`, standard input, have lines.
+        columns: the columns of the text, or of both texts of a pair.
         given: whether the user has named them, which only a file with columns allows.
         errors: invalid UTF-8 is an error, or is replaced by U+FFFD.
+        options: those that name the columns.
+
+    Attributes:
+        name: what errors call it.
+        once: it can be read only once, as it is written.
 
     Raises:
-        UserError: there is no such file, or it is of a kind that cannot be read.
+        UserError: there is no such file, it is of a kind that cannot be read, or standard input is closed.
     """
 
     def __init__(
-        self, path: Path, columns: Sequence[str], given: bool, errors: Literal["strict", "replace"] = "strict"
+        self,
+        path: Path,
+        columns: Sequence[str],
+        given: bool = False,
+        errors: Literal["strict", "replace"] = "strict",
+        options: Sequence[str] = ("--text-column",),
     ) -> None:
-        if not path.is_file():
-            raise UserError(f"{path}: no such file")
-        if kind_of(path) in COLUMNAR:
-            raise UserError(f"{path}: texts are read from .txt, .jsonl, .csv or .tsv, each plain, .gz or .zst")
-        self.has_columns = kind_of(path) not in (None, ".txt")
+        self.name = "standard input" if path == STANDARD_INPUT else str(path)
+        self.once = path == STANDARD_INPUT or path.is_fifo() or path.is_char_device()
+        if not self.once:
+            if path.is_dir():
+                raise UserError(f"{path}: a folder; give a file of texts")
+            if not path.is_file():
+                raise UserError(f"{path}: no such file")
+            if kind_of(path) in COLUMNAR:
+                raise UserError(f"{path}: texts are read from .txt, .jsonl, .csv or .tsv, each plain, .gz or .zst")
+        self.has_columns = not self.once and kind_of(path) not in (None, ".txt")
         if given and not self.has_columns:
-            raise UserError(f"{path}: its lines are the texts; columns are those of .jsonl, .csv and .tsv files")
+            raise UserError(f"{self.name}: its lines are the texts; columns are those of .jsonl, .csv and .tsv files")
         if len(set(columns)) < len(columns):
-            raise UserError(f"{path}: source and target must be different columns, not both {columns[0]}")
-        self.path, self.columns, self.errors = path, columns, errors
+            raise UserError(f"{path}: the two texts of a pair must be different columns, not both {columns[0]}")
+        self.path, self.columns, self.errors, self._options = path, columns, errors, options
+        self._stream = None if not self.once else Stream(None if path == STANDARD_INPUT else path)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         """The texts of each line or record, in the file's order, blank ones too.
@@ -44,36 +65,84 @@ class TextFile:
         Raises:
             UserError: a missing column, a broken record, a line without a tab where pairs are wanted, or invalid UTF-8.
         """
-        lines = LineReader(self.path, self.errors)
+        lines = LineReader(Path(self.name), self.errors, None if self._stream is None else self._stream.lines)
         if self.has_columns:
-            for number, cells in read_records(self.path, lines, self.columns, self._advice):
+            which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
+            advice = f"; name {which} by {' and '.join(self._options)}"
+            for number, cells in read_records(self.path, lines, self.columns, advice):
                 values = zip(self.columns, cells, strict=True)
-                yield tuple(
-                    clean(text_value(cell, f"{self.path}:{number}", name, self.errors)) for name, cell in values
-                )
+                yield tuple(text_value(cell, f"{self.path}:{number}", name, self.errors) for name, cell in values)
             return
         for line in lines.whole():
-            texts = line.text.rstrip("\r\n").split("\t") if len(self.columns) > 1 else [line.text]
-            texts = texts if line.text.strip() else [""] * len(self.columns)
+            text = line.text.rstrip("\r\n")
+            texts = [text]
+            if len(self.columns) > 1:
+                texts = text.split("\t") if text.strip() else [""] * len(self.columns)
             if len(texts) != len(self.columns):
                 raise UserError(
-                    f"{self.path}:{line.number}: {len(texts) - 1} tabs; a line is a source, a tab and its target"
+                    f"{self.name}:{line.number}: {len(texts) - 1} tabs; a line is a text, a tab and the other text"
                 )
-            yield tuple(map(clean, texts))
+            yield tuple(texts)
+
+    def pauses(self) -> bool:
+        """Whether the next text would have to be waited for."""
+        return self._stream is not None and self._stream.pauses()
 
     def count(self) -> int:
-        """How many there are, all of them read once, so that what is wrong with the file comes out before the work.
+        """How many there are, all of them read, so that what is wrong with the file comes out before the work.
 
         Raises:
             UserError: there are none, or a mistake in the file.
         """
         found = sum(1 for _ in self)
         if not found:
-            raise UserError(f"{self.path}: the file holds no texts")
+            raise UserError(f"{self.name}: the file holds no texts")
         return found
 
-    @property
-    def _advice(self) -> str:
-        if len(self.columns) > 1:
-            return "; name those of the pairs by --source-column and --target-column"
-        return "; name the one with the texts by --text-column"
+
+Texts = TextFile | Sequence[tuple[str, ...]]
+"""Texts, or pairs of texts, of a file or in memory."""
+
+
+def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, ...]]:
+    """Texts of a caller, or pairs of them.
+
+    Raises:
+        UserError: one holds what UTF-8 cannot, as an argument of the command line does that is not valid UTF-8.
+    """
+    pairs = list(zip(texts, *others, strict=True))
+    for number, each in enumerate(pairs, 1):
+        try:
+            "".join(each).encode()
+        except UnicodeEncodeError:
+            raise UserError(f"text {number} is not valid UTF-8") from None
+    return pairs
+
+
+def read_ahead(texts: Texts, most: int) -> Iterator[list[tuple[str, ...]]]:
+    """The texts in their order, a bounded number at once, so that those of similar length can be answered together.
+
+    The first ones are few, so that there are answers soon, and where the writer of a pipe pauses those that have come
+    are all: one who waits for an answer before going on gets it.
+
+    Args:
+        texts: what is to be answered.
+        most: the most texts at once.
+    """
+    held: list[tuple[str, ...]] = []
+    characters, limit = 0, min(FIRST, most)
+    for each in texts:
+        held.append(each)
+        characters += sum(map(len, each))
+        full = len(held) >= limit or characters >= CHARACTERS_AT_ONCE
+        if full or (isinstance(texts, TextFile) and texts.pauses()):
+            yield held
+            limit = min(2 * limit, most) if full else limit
+            held, characters = [], 0
+    if held:
+        yield held
+
+
+def is_blank(texts: Iterable[str]) -> bool:
+    """Whether there is nothing but white space."""
+    return not any(text.strip() for text in texts)

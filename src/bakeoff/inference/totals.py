@@ -15,12 +15,13 @@ class Totals:
 
     def __init__(self, last_words: bool) -> None:
         self.last_words = last_words
-        self.texts = self.tokens = self.words = self.bytes = self.unknown = self.likeliest = 0
+        self.texts = self.blank = self.tokens = self.words = self.bytes = self.unknown = self.likeliest = 0
         self.log_probability = 0.0
 
     def add(self, score: TextScore) -> None:
         """Count a score."""
         self.texts += 1
+        self.blank += not score.text
         self.tokens += score.tokens
         self.unknown += score.unknown
         self.log_probability += score.log_probability
@@ -32,10 +33,11 @@ class Totals:
         """Everything, by name; what nothing can be divided by is None.
 
         `perplexity` is exp of the mean loss of a token, `word_perplexity` that of all tokens' loss a word, where words
-        are what white space separates; `accuracy` is the share of last words whose tokens were all the likeliest.
+        are what white space separates; `blank` is how many texts hold nothing, or nothing that is scored; `accuracy` is
+        the share of last words whose tokens were all the likeliest.
         """
-        counts = {"texts": self.texts, "tokens": self.tokens, "words": self.words, "unknown": self.unknown}
-        figures: dict[str, Any] = {**counts, "log_probability": self.log_probability}
+        figures: dict[str, Any] = {"texts": self.texts, "blank": self.blank, "tokens": self.tokens}
+        figures |= {"words": self.words, "unknown": self.unknown, "log_probability": self.log_probability}
         if self.last_words:
             figures["accuracy"] = self.likeliest / self.words if self.words else None
         else:

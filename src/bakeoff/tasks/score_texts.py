@@ -27,7 +27,8 @@ def open_scores(
 
     Args:
         run: a finished pre-trained run.
-        texts: .jsonl, .csv, .tsv, or any other file with one text a line (for pairs: source, tab, target).
+        texts: .jsonl, .csv, .tsv, or any other file with one text a line (for pairs: source, tab, target); `-` is
+            standard input.
         text_column: the column with the text; absent: `text`.
         source_column: for a sequence-to-sequence model, the column with the source; absent: `source`.
         target_column: and the one with the target; absent: `target`.
@@ -48,7 +49,8 @@ def open_scores(
     if not pairs and wrong:
         raise UserError(f"{run.path}: this run scores single texts; name their column by --text-column, not {wrong[0]}")
     columns = [source_column or "source", target_column or "target"] if pairs else [text_column or "text"]
-    file = TextFile(Path(texts), columns, bool(wrong) or text_column is not None, errors)
+    options = tuple(named) if pairs else ("--text-column",)
+    file = TextFile(Path(texts), columns, bool(wrong) or text_column is not None, errors, options)
     return TextScores(run, file, last_word, device)
 
 
@@ -63,7 +65,7 @@ def evaluate_texts(scores: TextScores) -> dict[str, Any]:
 
 def heading(scores: TextScores) -> dict[str, Any]:
     """What was scored, and what the numbers are."""
-    return {"run": str(scores.run.path), "texts_file": str(scores.file.path), "measure": scores.measure}
+    return {"run": str(scores.run.path), "texts_file": scores.file.name, "measure": scores.measure}
 
 
 def figures_of(score: Any, last_word: bool) -> dict[str, Any]:
