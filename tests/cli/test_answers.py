@@ -227,17 +227,19 @@ def test_what_is_refused_is_one_line(capsys, monkeypatch, tmp_path, single, pair
 
 def bakeoff(*arguments, **options):
     command_line = [sys.executable, "-m", "bakeoff", *map(str, arguments)]
-    return subprocess.Popen(command_line, **({"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options))
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command_line, env=buffered, **(pipes | options))
 
 
 def test_one_who_waits_for_an_answer_gets_it(single):
     """A program may hold a conversation: each line is answered while standard input stays open."""
-    process = bakeoff("predict", single, "--device", "cpu", stdin=subprocess.PIPE)
-    for text in ("The river", "", "The house finds"):
-        process.stdin.write(text.encode() + b"\n")
-        process.stdin.flush()
-        assert process.stdout.readline().decode().split("\t", 2)[2] == text + "\n"
-    out, err = process.communicate(timeout=60)
+    with bakeoff("predict", single, "--device", "cpu", stdin=subprocess.PIPE) as process:
+        for text in ("The river", "", "The house finds"):
+            process.stdin.write(text.encode() + b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline().decode().split("\t", 2)[2] == text + "\n"
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b"")
     assert err.startswith(b"1 of 3 texts blank")
 
@@ -252,10 +254,10 @@ def test_a_closed_pipe_ends_in_silence(single, tmp_path):
     assert process.wait(timeout=60) == 141
 
 
-def test_output_that_was_held_back_meets_a_closed_pipe(single):
+def test_output_that_was_held_back_meets_a_closed_pipe():
     """So little that it is written as the program ends."""
     reading, writing = os.pipe()
-    process = bakeoff("recipes", stdout=writing)
+    process = bakeoff("--version", stdout=writing)
     os.close(writing)
     os.close(reading)
     assert process.communicate(timeout=60)[1] == b""
