@@ -32,7 +32,7 @@ class Run:
         """A run that has begun.
 
         Raises:
-            UserError: there is no run at that path, or a fine-tuned one.
+            UserError: there is no run at that path.
         """
         self.path = path = Path(path)
         if not path.exists():
