@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
     from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
     from bakeoff.corpus.prepare_pairs import prepare_pairs
@@ -31,6 +32,7 @@ _HOMES = {
     "Run": "bakeoff.training.run",
     "Start": "bakeoff.training.initial_weights",
     "TaskConfig": "bakeoff.tasks.data",
+    "check": "bakeoff.checking",
     "compare": "bakeoff.comparison.execution",
     "evaluate": "bakeoff.tasks.evaluate",
     "finetune": "bakeoff.tasks.finetune",
@@ -55,6 +57,7 @@ __all__ = [
     "Run",
     "Start",
     "TaskConfig",
+    "check",
     "compare",
     "evaluate",
     "finetune",

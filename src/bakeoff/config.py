@@ -57,21 +57,42 @@ class Config(BaseModel):
         return values
 
     @classmethod
-    def parse(cls, values: Any, where: str) -> Self:
+    def parse(cls, values: Any, where: str, strict: bool | None = None) -> Self:
         """Validate values read from a file or the command line.
 
         Args:
             values: what was read, usually a mapping.
             where: the file, recipe or option that the values come from, named in the error.
+            strict: a text is no number, and 1 is no truth value.
 
         Raises:
             UserError: one line with every key that is wrong, and the nearest valid one, or where that key belongs.
         """
         try:
-            return cls.model_validate(values)
+            return cls.model_validate(values, strict=strict)
         except ValidationError as error:
             problems = "; ".join(_describe(item, values, cls) for item in _relevant(error))
             raise UserError(f"{where}: {problems}") from None
+
+
+class Record(BaseModel):
+    """What Bakeoff itself has written to a file; keys of other versions are left alone."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, strict=True, use_attribute_docstrings=True)
+
+    @classmethod
+    def check(cls, values: dict[str, Any], where: str) -> dict[str, Any]:
+        """The values, if the keys that are needed are there with what belongs to them.
+
+        Raises:
+            UserError: one line with the file and every key that is wrong.
+        """
+        try:
+            cls.model_validate(values)
+        except ValidationError as error:
+            problems = "; ".join(_describe(item, values, Config) for item in error.errors())
+            raise UserError(f"{where}: not what Bakeoff writes there: {problems}") from None
+        return values
 
 
 def _plain_types(annotation: Any) -> set[Any]:

@@ -3,10 +3,10 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ValidationError
 
 from bakeoff.errors import UserError
+from bakeoff.yaml_files import parse_value
 
 TAGS = ("kind", "format")
 """Keys that say which config a mapping is."""
@@ -17,10 +17,7 @@ def parse_override(text: str, option: str = "--set") -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise UserError(f"{option} {text}: expected KEY=VALUE")
-    try:
-        return key.strip(), yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise UserError(f"{option} {text}: the value is not valid YAML") from None
+    return key.strip(), parse_value(value, f"{option} {text}")
 
 
 def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:

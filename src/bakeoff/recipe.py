@@ -6,7 +6,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-import yaml
 from pydantic import Field, PositiveInt, model_validator
 
 from bakeoff.config import Config
@@ -21,7 +20,7 @@ from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, st
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
 from bakeoff.overrides import TAGS, parse_override, set_key, set_keys
-from bakeoff.yaml_files import parse_yaml, read_yaml
+from bakeoff.yaml_files import dump_yaml, parse_yaml, read_yaml
 
 
 class TrainingConfig(Config):
@@ -220,7 +219,7 @@ class Recipe(Config):
         """The complete recipe, every default written out."""
         values = _kind_first(self.model_dump(mode="json"))
         values["training"]["budget"] = self.training.budget.model_dump(exclude_none=True)
-        return yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=100)
+        return dump_yaml(values)
 
     def changed(self, changes: Mapping[str, Any]) -> "Recipe":
         """The recipe with other values at some dotted keys, checked again."""

@@ -4,14 +4,14 @@ from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
 from bakeoff.durable import sync
 from bakeoff.errors import UserError
 
-
-class Damaged(UserError):
-    """A file that is not what was written."""
+RESTORE = "restore the file from a copy, or make it again"
 
 
 def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
@@ -32,11 +32,27 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
     Raises:
         UserError: the file cannot be read.
-        Damaged: it was read, and is not whole.
+        Damaged: it was read, and is not what was written.
     """
+    checksums.verify(path)
     try:
         return load_file(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
     except SafetensorError as error:
-        raise Damaged(f"{path}: damaged: {error}") from None
+        raise Damaged(f"{path}: damaged: {error}", RESTORE) from None
+
+
+def fill(module: nn.Module, path: Path) -> None:
+    """Put a file's tensors, all of them, into a module.
+
+    Raises:
+        UserError: the file cannot be read.
+        Damaged: it is not what was written, or its tensors are not the module's.
+    """
+    tensors, own = load_tensors(path), module.state_dict()
+    for name in [*own, *tensors]:
+        there, here = (None if name not in each else tuple(each[name].shape) for each in (tensors, own))
+        if there != here:
+            raise Damaged(f"{path}: {name} is {there or 'absent'} there, and {here or 'absent'} by the recipe", RESTORE)
+    module.load_state_dict(tensors)

@@ -39,7 +39,7 @@ def refused(capsys, *arguments):
 
 
 VERBS = ["demo", "recipes", "show", "prepare", "peek", "pretrain", "finetune", "evaluate", "predict"]
-VERBS += ["generate", "inspect", "compare", "speed"]
+VERBS += ["generate", "inspect", "compare", "speed", "check"]
 SMALL = ["--set", "model.encoder.width=32", "--set", "model.encoder.block.ffn.width=32", "--set", "input.length=32"]
 SMALL += ["--set", "training.batch=8"]
 

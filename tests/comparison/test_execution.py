@@ -85,6 +85,7 @@ class FakeEngine:
             "tokens_per_second": 33.0,
             "peak_memory_bytes": 10,
             "unigram_entropy": 5.0,
+            "validation": {**line, **extra},
         }
         (out / "summary.json").write_text(json.dumps(summary))
 

@@ -87,8 +87,8 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("pooling: mean", "poling: mean", "tasks.0.finetune: unknown key 'poling'; did you mean 'pooling'"),
         ("train_rows: 2000", "metric: bleu", "tasks.0.metric"),
         ("corpus: corpus", "corpus: [", "line"),
-        (PLAN, "- a\n- b\n", "a plan is a mapping"),
-        (PLAN, "", "a plan is a mapping"),
+        (PLAN, "- a\n- b\n", "expected keys and values, found list"),
+        (PLAN, "", "expected keys and values, found nothing"),
     ],
 )
 def test_mistakes_are_one_line_with_file_and_key(folder, old, new, message):

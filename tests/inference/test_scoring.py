@@ -155,6 +155,7 @@ def test_unknown_tokens_are_counted_and_no_unknown_word_is_right(corpus, tmp_pat
     tensors = load_file(run.path / "model.safetensors")
     tensors["heads.clm.bias"][run.tokenizer.unknown] = 1e4
     save_file(tensors, run.path / "model.safetensors")
+    (run.path / "bakeoff.sha256").unlink()
     found = evaluated(run, tmp_path, ["river \u2603", "river"])
     assert [result["unknown"] for result in found["results"]] == [1, 0]
     assert found["unknown"] == 1

@@ -16,7 +16,10 @@ def untrained(name, corpus, path, **changes):
         if parameter.dim() > 1:
             parameter.data *= 4
     environment = {"versions": {"bakeoff": "0"}, "device_name": "none", "corpus": {"path": "", "fingerprint": ""}}
+    environment |= {"recipe": recipe.model_dump(mode="json"), "seed": 0, "budget": None, "device": "cpu", "threads": 1}
     run = Run.create(path, recipe, corpus.tokenizer, environment)
-    figures = dict.fromkeys(("parameters", "tokens", "steps", "seconds", "seed"), 0)
-    run.finish(module, {**figures, "validation": {"losses": {}, "accuracy": {}}})
+    figures = dict.fromkeys(("parameters", "tokens", "seconds", "seed", "flops", "flops_per_token"), 0)
+    figures |= {"steps": 1, "tokens_per_second": 0, "peak_memory_bytes": None, "unigram_entropy": None}
+    losses = {"loss": 0.0} | {name: {} for name in ("losses", "accuracy", "perplexity", "bits_per_byte")}
+    run.finish(module, {**figures, "validation": losses})
     return run

@@ -137,5 +137,6 @@ def test_a_run_is_inspected_into_two_files(corpus, tmp_path):
     environment = run.environment
     environment["corpus"]["path"] = str(tmp_path / "gone")
     (run.path / "environment.json").write_text(json.dumps(environment))
+    (run.path / "bakeoff.sha256").unlink()
     with pytest.raises(UserError, match="is not there any more; give one with --corpus"):
         bakeoff.inspect(run.path)

@@ -1,5 +1,6 @@
 """Where rows start and stop, against loops over one document after the other."""
 
+import hashlib
 from itertools import chain, pairwise
 from unittest.mock import patch
 
@@ -193,10 +194,10 @@ def test_an_index_is_kept_beside_a_large_corpus(corpus, tmp_path):
             second = row_index.row_index(split, "key", make)
     assert len(calls) == 2
     assert np.array_equal(first, second)
-    assert [path.name for path in (tmp_path / "indexes").iterdir()] == [f"train.key.{row_index.VERSION}.rows"]
     (kept,) = (tmp_path / "indexes").iterdir()
     whole = kept.read_bytes()
-    for damaged in (b"", whole[:-3], whole[:-16], whole[16:]):  # made anew
+    assert kept.name == f"train.key.{row_index.VERSION}.{hashlib.sha256(whole).hexdigest()}.rows"
+    for damaged in (b"", whole[:-3], whole[:-16], whole[16:], bytes([whole[0] ^ 1]) + whole[1:]):  # made anew
         kept.unlink()  # what is mapped stays
         kept.write_bytes(damaged)
         with patch.object(row_index, "KEPT_FROM", 1), patch.object(split, "index_path", tmp_path / "indexes" / "train"):

@@ -36,6 +36,7 @@ def test_the_directory_holds_everything(fitted, quick):
     path = fitted.path
     assert {file.name for file in path.iterdir()} == {
         "README.md",
+        "bakeoff.sha256",
         "environment.json",
         "labels.json",
         "metrics.jsonl",

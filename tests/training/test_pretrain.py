@@ -136,7 +136,7 @@ def test_training_learns(corpus, tmp_path):
 def test_a_finished_run_holds_what_the_design_promises(corpus, tmp_path):
     run = train(shrink("bert-tiny"), corpus, tmp_path / "run", seed=7)
     files = {"recipe.yaml", "tokenizer.json", "environment.json", "metrics.jsonl", "model.safetensors", "summary.json"}
-    assert files | {"README.md"} == {path.name for path in run.path.iterdir()}
+    assert files | {"README.md", "bakeoff.sha256"} == {path.name for path in run.path.iterdir()}
     summary = run.summary
     assert (summary["steps"], summary["seed"]) == (12, 7)
     assert summary["corpus_fingerprint"] == corpus.fingerprint
@@ -423,6 +423,7 @@ def test_a_run_that_was_begun_before_recipes_had_a_key_resumes(corpus, tmp_path,
     environment = json.loads((tmp_path / "parts" / "environment.json").read_text())
     del environment["recipe"]["model"]["output_dropout"], environment["recipe"]["training"]["average_last"]
     (tmp_path / "parts" / "environment.json").write_text(json.dumps(environment))
+    (tmp_path / "parts" / "bakeoff.sha256").unlink()  # which there was not then either
     parts = train(recipe, corpus, tmp_path / "parts", resume=True)
     for name, tensor in weights(whole).items():
         assert torch.equal(weights(parts)[name], tensor)

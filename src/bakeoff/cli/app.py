@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import comparison, corpus, demo, inference, inspection, models, speed, tasks
+from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks
 from bakeoff.display.terminal import show
 
 app = typer.Typer(
@@ -46,3 +46,4 @@ app.command()(inference.generate)
 app.command()(inspection.inspect)
 app.command()(comparison.compare)
 app.command()(speed.speed)
+app.command()(check.check)

@@ -1,6 +1,5 @@
 """Reads the directories of finished runs into one `Results`."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,35 @@ from bakeoff.comparison.results import (
     TaskFacts,
 )
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.training.run import Run
+
+
+class Parts(Record):
+    """Metrics of the two parts that are not learned from."""
+
+    dev: dict[str, float]
+    """As fractions."""
+    test: dict[str, float]
+    """As fractions."""
+
+
+class Outcome(Record):
+    """What is read of a fine-tuning's results.json."""
+
+    scores: Parts
+    """All metrics."""
+    learning_rate: float
+    """The one that was chosen."""
+    transferred_tensors: int
+    """How many tensors came from the pre-training."""
+    best_epoch: float | None
+    """The epoch that did best on dev."""
+    seconds: float
+    """Time spent."""
 
 
 def collect(
@@ -74,7 +102,7 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis
             runs: dict[int, list[tuple[float, Vector]]] = {}
             for score in entry.scores:
                 if score.task == task.name and score.initialisation == start:
-                    values = contributions(*_predictions(root / score.predictions), task.metric)
+                    values = contributions(*_predictions(root / score.predictions, task.rows["test"]), task.metric)
                     runs.setdefault(score.seed, []).append((score.test[task.metric], values))
             if runs:
                 found[entry.label] = Group.of(runs)
@@ -93,7 +121,7 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts
     runs, scores, summary = [], [], {}
     for seed in seeds:
         directory = jobs.pretraining(recipe, seed).directory
-        summary = _json(directory / "summary.json")
+        summary = Run(directory).summary
         runs.append(_run(seed, directory, summary, jobs.out))
         scores += [_score(job, jobs.out) for job in jobs.finetunings(recipe, seed)]
     return RecipeEntry(
@@ -114,7 +142,7 @@ def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
 
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
     """One pre-training with its validations."""
-    lines = [line for line in _lines(directory / "metrics.jsonl") if line["kind"] == "validation"]
+    lines = [line for line in Run(directory).metrics() if line["kind"] == "validation"]
     names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return PretrainingRun(
         seed=seed,
@@ -126,7 +154,11 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
 
 def _score(job: Finetuning, root: Path) -> Score:
     """One fine-tuning."""
-    found = _json(job.directory / "results.json")
+    path = job.directory / "results.json"
+    found = Outcome.check(read_json(path), str(path))
+    for part in ("dev", "test"):
+        if job.task.metric not in found["scores"][part]:
+            raise UserError(f"{path}: scores.{part}: has no {job.task.metric}; delete {job.directory}, compare again")
     return Score(
         task=job.task.name,
         seed=job.seed,
@@ -139,16 +171,13 @@ def _score(job: Finetuning, root: Path) -> Score:
     )
 
 
-def _predictions(path: Path) -> tuple[list[Any], list[Any]]:
-    """Labels and predictions of the test rows, in the file's order."""
-    rows = _lines(path)
-    return [row["label"] for row in rows], [row["prediction"] for row in rows]
+def _predictions(path: Path, rows: int) -> tuple[list[Any], list[Any]]:
+    """Labels and predictions of the test rows, in the file's order.
 
-
-def _json(path: Path) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return values
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    Raises:
+        UserError: the file is damaged, or has another number of rows.
+    """
+    lines = FinetunedRun(path.parent).predictions()
+    if len(lines) != rows:
+        raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
+    return [line["label"] for line in lines], [line["prediction"] for line in lines]

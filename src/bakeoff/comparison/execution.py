@@ -6,15 +6,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bakeoff import checksums
 from bakeoff.comparison.collect import collect
 from bakeoff.comparison.engine import Bakeoff, Engine
 from bakeoff.comparison.floors import floors
 from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
-from bakeoff.config import differing
-from bakeoff.durable import held, own_folder, remove, write_atomically
+from bakeoff.config import Record, differing
+from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
 
 Progress = Callable[[str], None]
@@ -82,6 +84,17 @@ def _with_speed(budget: BudgetFacts, name: str, minutes: float, seconds: float, 
             "work_seconds_per_step": budget.work_seconds_per_step | {name: work},
         }
     )
+
+
+class Kept(Record):
+    """What a call keeps of a task for the next one."""
+
+    settings: dict[str, Any]
+    """What it was read with."""
+    facts: dict[str, Any]
+    """The task."""
+    floors: list[dict[str, Any]]
+    """The scores without any neural network."""
 
 
 class _Comparison:
@@ -204,7 +217,7 @@ class _Comparison:
         path = self.out / "budget.json"
         if not path.is_file():
             return BudgetFacts(text=self.plan.budget)
-        found = BudgetFacts.model_validate_json(path.read_text(encoding="utf-8"))
+        found = BudgetFacts.parse(read_json(path), str(path), strict=True)
         if found.text != self.plan.budget:
             raise UserError(
                 f"{self.out}: made with budget {found.text}, the plan now says {self.plan.budget}; restore the plan or "
@@ -222,7 +235,7 @@ class _Comparison:
             measured = self.engine.step_times(recipes, self.plan.corpus, self.plan.device)
             for name, (seconds, work) in zip(missing, measured, strict=True):
                 known = _with_speed(known, name, minutes, seconds, work)
-        write_atomically(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
+        checksums.write(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
         return known
 
     def _correct(self, name: str, step: int, work: float) -> None:
@@ -245,7 +258,7 @@ class _Comparison:
         if abs(minutes * 60 / seconds / steps - 1) > TOLERANCE:
             budget = _with_speed(budget, name, minutes, seconds, found)
         self.budget = budget.model_copy(update={"corrected": [*budget.corrected, name]})
-        write_atomically(self.out / "budget.json", self.budget.model_dump_json(indent=1) + "\n")
+        checksums.write(self.out / "budget.json", self.budget.model_dump_json(indent=1) + "\n")
         if self.budget.steps[name] != steps:
             self.known[name] = f"steps={self.budget.steps[name]}"
             self.say(
@@ -259,14 +272,14 @@ class _Comparison:
         for task in self.plan.tasks:
             path = self.out / "floors" / f"{directory_name(task.name)}.json"
             settings = jobs.tasks[task.name]
-            kept = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            kept = Kept.check(read_json(path), str(path)) if path.is_file() else {}
             if not kept or any(differing(kept["settings"], settings)):
                 self.say(f"reading {task.name}; TF-IDF with logistic regression")
                 kept = {"settings": settings, **self._measure_floors(task)}
                 path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-            facts.append(TaskFacts.model_validate(kept["facts"]))
-            found += [Floor.model_validate(item) for item in kept["floors"]]
+                checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+            facts.append(TaskFacts.parse(kept["facts"], f"{path}: facts", strict=True))
+            found += [Floor.parse(item, f"{path}: floors", strict=True) for item in kept["floors"]]
         return facts, found
 
     def _measure_floors(self, task: TaskPlan) -> dict[str, Any]:
@@ -301,8 +314,11 @@ class _Comparison:
             floors=self.floors,
             environment=self.engine.environment(self.plan.device),
         )
-        results.write_json(self.out / "results.json")
-        results.write_csv(self.out / "results.csv")
-        self.report(results, self.out / "report.html")
+        written = ("results.json", "results.csv", "report.html")
+        checksums.forget(self.out, written)
+        results.write_json(self.out / written[0])
+        results.write_csv(self.out / written[1])
+        self.report(results, self.out / written[2])
+        checksums.record(self.out, [name for name in written if (self.out / name).is_file()])
         self.say(f"{len(seeds)} of {len(self.plan.seeds)} seeds done: {self.out / 'report.html'}")
         return results

@@ -8,14 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from bakeoff import checksums
 from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
 from bakeoff.comparison.results import Initialisation
-from bakeoff.config import differing
-from bakeoff.durable import remove, write_atomically
+from bakeoff.config import Record, differing
+from bakeoff.durable import remove
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 
 FAILURE = "failure.json"
 """The file in a job's directory that says that it diverged."""
+
+
+class Diverging(Record):
+    """failure.json."""
+
+    message: str
+    """What was said."""
 
 
 @dataclass(frozen=True)
@@ -37,15 +46,13 @@ class Job:
     @property
     def failure(self) -> str | None:
         """Why it diverged, which it would most likely do again with the same settings; None where it did not."""
-        try:
-            return str(json.loads((self.directory / FAILURE).read_text(encoding="utf-8"))["message"])
-        except FileNotFoundError:
-            return None
+        path = self.directory / FAILURE
+        return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
 
     def fail(self, message: str) -> None:
         """Record that it diverged."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        write_atomically(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
+        checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
 
     @property
     def _settings_file(self) -> Path:
@@ -59,10 +66,11 @@ class Job:
             UserError: the directory was made with others; the message names what differs.
         """
         if self._settings_file.is_file():
-            old = json.loads(self._settings_file.read_text(encoding="utf-8"))
+            old = read_json(self._settings_file)
             changed = list(differing(old, self.settings))
             if not self.directory.exists() or (changed and self.failure is not None):
                 remove(self.directory)
+                checksums.forget(self._settings_file.parent, [self._settings_file.name])
                 self._settings_file.unlink()
                 return
             for key, before, now in changed:
@@ -76,7 +84,7 @@ class Job:
     def begin(self) -> None:
         """Record the settings."""
         self.directory.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+        checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-import yaml
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
 from bakeoff.config import Config
@@ -15,6 +14,7 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.yaml_files import read_yaml
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 
@@ -122,19 +122,7 @@ class Plan(Config):
             UserError: one line with the file and the key, for anything that is wrong or missing.
         """
         path = Path(path)
-        try:
-            values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror or error}; give the YAML file of a plan") from None
-        except UnicodeDecodeError:
-            raise UserError(f"{path}: not UTF-8 text; give the YAML file of a plan") from None
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = f" line {mark.line + 1}" if mark else ""
-            raise UserError(f"{path}{line}: not YAML ({getattr(error, 'problem', None) or error})") from None
-        if not isinstance(values, dict):
-            raise UserError(f"{path}: a plan is a mapping with the keys corpus, recipes, budget and tasks")
-        return cls.parse(values, str(path))._resolved(path)
+        return cls.parse(read_yaml(path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
         """The same plan with absolute paths, all of which exist."""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import altair
 import vl_convert
-import yaml
 
 from bakeoff.comparison import tables
 from bakeoff.comparison.charts import Figure, colours, curves, dots, specification
@@ -15,6 +14,7 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.comparison.wording import budget, counted, listed, quantity
 from bakeoff.durable import own_folder, write_atomically
+from bakeoff.yaml_files import dump_yaml
 
 INK = "#1c2126"
 """Colour of text in the figures beside the report; in the report itself they take the page's."""
@@ -212,6 +212,6 @@ def _budget_note(results: Results) -> str:
 def _recipes(results: Results) -> str:
     parts = ["<h2>The complete recipes</h2>"]
     for entry in results.recipes:
-        text = yaml.safe_dump(entry.recipe, sort_keys=False, allow_unicode=True, width=100)
+        text = dump_yaml(entry.recipe)
         parts.append(f"<details><summary>{escape(entry.label)}</summary><pre>{escape(text)}</pre></details>")
     return "\n".join(parts)

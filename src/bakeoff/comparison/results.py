@@ -10,7 +10,7 @@ from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
-from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 
 Initialisation = Literal["pretrained", "scratch"]
 
@@ -242,14 +242,7 @@ class Results(Config):
         Raises:
             UserError: the file is missing or is not a comparison's results.
         """
-        try:
-            text = path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{path}: {error.strerror}; give the results.json of a comparison") from None
-        try:
-            return cls.model_validate_json(text)
-        except ValueError as error:
-            raise UserError(f"{path}: not the results of a comparison ({str(error).splitlines()[0]})") from None
+        return cls.parse(read_json(path), f"{path}: not the results of a comparison")
 
     def write_json(self, path: Path) -> None:
         """Write `results.json`, whole or not at all."""

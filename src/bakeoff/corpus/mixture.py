@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,6 @@ class Mixture:
         parts: the corpora.
         shares: the share of the rows of each; together 1.
         path: what the user calls it.
-        train, validation: their texts.
     """
 
     def __init__(self, parts: Sequence[Corpus], weights: Sequence[float], name: str) -> None:
@@ -57,8 +56,16 @@ class Mixture:
         self.parts = tuple(parts)
         self.shares = tuple(weight / total for weight in weights)
         self.path = Path(name)
-        self.train = MixedText([part.train for part in parts], self.shares)
-        self.validation = MixedText([part.validation for part in parts], self.shares)
+
+    @cached_property
+    def train(self) -> "MixedText":
+        """What is trained on, of all of them."""
+        return self.split("train")
+
+    @cached_property
+    def validation(self) -> "MixedText":
+        """What is held out, of all of them."""
+        return self.split("validation")
 
     def split(self, name: str) -> "MixedText":
         """A part of all of them by its name: train, validation or test.

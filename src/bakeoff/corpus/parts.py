@@ -24,6 +24,7 @@ from bakeoff.corpus.worker import encode_job, encode_jobs
 from bakeoff.corpus.writer import CorpusWriter
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 
 _SAVE_EVERY = 2.0  # seconds
 _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
@@ -53,12 +54,12 @@ class Journal(Config):
     def load(cls, folder: Path) -> "Journal | None":
         """The journal of a part; None where it has none, or its files hold less than the journal says."""
         try:
-            journal = cls.parse(json.loads(_journal(folder).read_text(encoding="utf-8")), str(folder))
+            journal = cls.parse(read_json(_journal(folder)), str(folder))
             for name, state in journal.splits.items():
                 for kind, size in state.sizes.items():
                     if (folder / f"{name}.{kind}").stat().st_size < size:
                         return None
-        except (OSError, ValueError, UserError):
+        except (OSError, UserError):
             return None
         return journal
 

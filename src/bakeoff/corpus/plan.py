@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.corpus.held_out import Survey
 from bakeoff.corpus.sampling import Mark
@@ -17,6 +18,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.corpus.word_order import NgramShuffle
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 
 _PLAN, _TOKENIZER, _LEFT_OUT = "plan.json", "tokenizer.json", "left_out.npy"
 
@@ -88,19 +90,23 @@ class Plan(Config):
 
     def save(self, folder: Path, tokenizer: Tokenizer, selection: Selection | None) -> None:
         """Keep the plan in a folder; it is there whole or not at all."""
+        names = [_TOKENIZER]
         write_atomically(folder / _TOKENIZER, tokenizer.to_string())
         if selection is not None:
             np.save(folder / _LEFT_OUT, selection.left_out)
             sync(folder / _LEFT_OUT)
-        write_atomically(folder / _PLAN, json.dumps(self.model_dump(mode="json"), ensure_ascii=False))
+            names.append(_LEFT_OUT)
+        text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
+        checksums.record(folder, names, {_PLAN: text})
+        write_atomically(folder / _PLAN, text)
         sync(folder)
 
     @classmethod
     def load(cls, folder: Path) -> "Plan | None":
         """The plan in a folder; None where there is none that this version can read."""
         try:
-            return cls.parse(json.loads((folder / _PLAN).read_text(encoding="utf-8")), str(folder / _PLAN))
-        except (OSError, ValueError, UserError):
+            return cls.parse(read_json(folder / _PLAN), str(folder / _PLAN))
+        except UserError:
             return None
 
     @staticmethod
@@ -113,6 +119,7 @@ class Plan(Config):
         """The documents that the plan in a folder keeps; None: all."""
         if not (folder / _LEFT_OUT).exists():
             return None
+        checksums.verify(folder / _LEFT_OUT)
         try:
             return Selection(np.load(folder / _LEFT_OUT, allow_pickle=False), {})  # noqa: TID251
         except (OSError, ValueError) as error:

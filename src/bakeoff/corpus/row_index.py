@@ -1,18 +1,21 @@
 """Where the rows of a format start and stop: made once, and kept beside a large corpus."""
 
 import contextlib
+import glob
 import itertools
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.corpus.store import Split, map_array
+from bakeoff.digests import checked_once, digest
 from bakeoff.durable import own_folder, sync
 
-VERSION = 1
+VERSION = 2
 """To be raised where the same key and text give other rows."""
 KEPT_FROM = 1 << 20
 """Sentences of a text from which on its indexes are kept; below it takes no time to make them again."""
@@ -41,14 +44,14 @@ def row_index(split: Split, key: str, find: Find) -> Integers:
     """
     if split.index_path is None or len(split.sentences) < KEPT_FROM:
         return _in_memory(split, find)
-    path = split.index_path.with_name(f"{split.index_path.name}.{key}.{VERSION}.rows")
-    found = _kept(path)
+    stem = split.index_path.with_name(f"{split.index_path.name}.{key}.{VERSION}")
+    found = _kept(stem, len(split.tokens))
     if found is None:
         try:
-            _keep(path, split, find)
+            _keep(stem, split, find)
         except OSError:  # a corpus that may only be read, or a full disk: made again next time
             return _in_memory(split, find)
-        found = _kept(path)
+        found = _kept(stem, len(split.tokens))
         assert found is not None
     return found
 
@@ -57,38 +60,44 @@ def _in_memory(split: Split, find: Find) -> Integers:
     return np.concatenate([np.stack(find(*part)) for part in _parts(split)], axis=1)
 
 
-def _keep(path: Path, split: Split, find: Find) -> None:
-    """Write (n, 2) numbers, and a last row which says how many there are."""
-    own_folder(path.parent).mkdir(exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        partial, count = Path(file.name), 0
+def _keep(stem: Path, split: Split, find: Find) -> None:
+    """Write (n, 2) numbers to a file whose name ends with its digest, so that what changes in it is noticed."""
+    own_folder(stem.parent).mkdir(exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=stem.parent, prefix=f".{stem.name}.", delete=False) as file:
+        beside = Path(file.name)
         try:
             for part in _parts(split):
-                rows = np.stack(find(*part), axis=1)
-                rows.tofile(file)
-                count += len(rows)
-            np.array([-1, count], np.int64).tofile(file)
+                np.stack(find(*part), axis=1).tofile(file)
             file.flush()
-            sync(partial)
-            partial.chmod(0o644)  # temporary files are their owner's alone
-            partial.replace(path)
+            sync(beside)
+            beside.chmod(0o644)  # temporary files are their owner's alone
+            beside.replace(stem.with_name(f"{stem.name}.{digest(beside)}.rows"))
         except BaseException:
             with contextlib.suppress(OSError):
-                partial.unlink()
+                beside.unlink()
             raise
 
 
-def _kept(path: Path) -> Integers | None:
-    """What `_keep` has written; None where there is nothing, or not all of it."""
-    try:
-        if path.stat().st_size % 16:
-            return None
-        rows: Integers = map_array(path, "int64", scattered=True).reshape(-1, 2)
-    except OSError:
-        return None
-    if len(rows) == 0 or rows[-1].tolist() != [-1, len(rows) - 1]:
-        return None
-    return rows[:-1].T
+def _kept(stem: Path, tokens: int) -> Integers | None:
+    """What `_keep` has written; None where there is nothing, or it has changed since."""
+    for path in sorted(stem.parent.glob(f"{glob.escape(stem.name)}.*.rows")):
+        try:
+            if path.name != f"{stem.name}.{digest(path)}.rows" or path.stat().st_size % 16:
+                continue
+            rows: Integers = map_array(path, "int64", scattered=True).reshape(-1, 2)
+            checked_once(path, f"bounds {tokens}", partial(_check, rows, tokens))
+        except (OSError, ValueError):
+            continue
+        return rows.T
+    return None
+
+
+def _check(rows: Integers, tokens: int) -> None:
+    """Raise a ValueError for rows that are no part of the text."""
+    for first in range(0, len(rows), AT_ONCE >> 8):
+        part = rows[first : first + (AT_ONCE >> 8)]
+        if part.min() < 0 or part.max() > tokens:
+            raise ValueError
 
 
 def _parts(split: Split) -> Iterator[tuple[Integers, Integers]]:

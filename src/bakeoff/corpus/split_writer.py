@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from bakeoff.config import Config
-from bakeoff.corpus.store import SplitCounts
+from bakeoff.corpus.store import KINDS, SplitCounts
 
 _BLOCK = 1 << 20  # bytes
 
@@ -49,10 +49,6 @@ class GrowingFile:
     def close(self) -> None:
         """Close it, saved or not."""
         self._stream.close()
-
-
-KINDS = ("tokens", "sentences", "documents", "originals", "words")
-"""The files of one part of a corpus."""
 
 
 class SplitState(Config):

@@ -1,19 +1,20 @@
 """The store of a corpus: memory-mapped token ids, and where sentences, documents and words start."""
 
 import hashlib
-import json
 import mmap
-from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from bakeoff import checksums
 from bakeoff.config import Config
+from bakeoff.corpus.bounds import check_bounds
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 
 FORMAT = 2
 MANIFEST = "corpus.json"
@@ -23,23 +24,25 @@ SPLITS = ("train", "validation")
 TEST = "test"
 """The part that one has to which files for it were given."""
 INDEXES = "indexes"
+KINDS = ("tokens", "sentences", "documents", "originals", "words")
+"""The files of one part of a corpus."""
 
 
 class SplitCounts(Config):
     """Numbers of one part of the corpus."""
 
-    tokens: int
+    tokens: int = Field(ge=0, lt=1 << 60)
     """Token ids (N)."""
-    sentences: int
+    sentences: int = Field(ge=0, lt=1 << 60)
     """Sentences (S)."""
-    documents: int
+    documents: int = Field(ge=0, lt=1 << 60)
     """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
-    words: int
+    words: int = Field(ge=0, lt=1 << 60)
     """What white space separates; the end of a line, where it is a token, is one. (Older corpora: tokens that start a
     word.)"""
     lines: int | None = None
     """Ends of lines, where they are tokens of their own; None: they are not."""
-    bytes: int
+    bytes: int = Field(ge=0)
     """UTF-8 bytes of the text."""
     unigram_entropy: float
     """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
@@ -66,9 +69,9 @@ class Source(Config):
 class Manifest(Config):
     """What the corpus holds and where it comes from; `corpus.json` in its folder."""
 
-    format: int
+    format: Literal[2]
     """Version of the layout on disk."""
-    dtype: str
+    dtype: Literal["uint16", "uint32"]
     """Type of the token ids: uint16, or uint32 where the vocabulary exceeds 65,536."""
     vocabulary: int
     """Number of ids of the tokenizer (V)."""
@@ -156,18 +159,14 @@ class Corpus:
     Attributes:
         path: its folder.
         manifest: counts, hashes and provenance.
-        train, validation: the two parts that every corpus has.
     """
-
-    train: Split
-    validation: Split
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         """Use `Corpus.open`."""
         self.path = path
         self.manifest = manifest
         self._splits = {name: Split(path, name, counts, manifest.dtype) for name, counts in manifest.splits.items()}
-        self.train, self.validation = (self._splits[name] for name in SPLITS)
+        self._verified: set[str] = set()
 
     def __repr__(self) -> str:
         """What it is."""
@@ -176,41 +175,73 @@ class Corpus:
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
-        """Open a corpus; only its small manifest is read.
+        """Open a corpus; only its small manifest is read. A part is compared with its hashes when it is asked for.
 
         Raises:
-            UserError: no such folder, not a corpus, an unfinished one, another version, or a part of the wrong size.
+            UserError: no such folder, not a corpus, an unfinished one, another version, a damaged manifest, or a part
+                of the wrong size.
         """
         path = Path(path)
         if not path.exists():
             raise UserError(f"{path}: no such corpus; make one with `bakeoff prepare TEXT --out {path}`")
         if not (path / MANIFEST).is_file():
             raise UserError(f"{path}: not a finished corpus (it has no {MANIFEST}); make one with `bakeoff prepare`")
-        try:
-            values = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        except (ValueError, OSError) as error:
-            raise UserError(f"{path / MANIFEST}: cannot be read ({error}); prepare the corpus again") from None
-        version = values.get("format") if isinstance(values, Mapping) else None
-        if version != FORMAT:
+        values = read_json(path / MANIFEST)
+        if (version := values.get("format")) != FORMAT:
             raise UserError(
                 f"{path}: a corpus of format {version}, this version of bakeoff reads format {FORMAT}; prepare it again"
             )
-        return cls(path, Manifest.parse(values, str(path / MANIFEST)))
+        manifest = Manifest.parse(values, str(path / MANIFEST), strict=True)
+        if missing := [name for name in SPLITS if name not in manifest.splits]:
+            raise UserError(f"{path / MANIFEST}: splits: has no '{missing[0]}'; prepare the corpus again")
+        return cls(path, manifest)
+
+    @property
+    def train(self) -> Split:
+        """What is trained on; see `split`."""
+        return self.split("train")
+
+    @property
+    def validation(self) -> Split:
+        """What is held out; see `split`."""
+        return self.split("validation")
 
     def split(self, name: str) -> Split:
         """A part by its name: train, validation or test.
 
         Raises:
             UserError: the corpus has no such part.
+            Damaged: a file of it is not what was written.
         """
         if name not in self._splits:
             raise UserError(f"{self.path}: has no part '{name}'; prepare the text again with --{name} FILES")
+        if name not in self._verified:
+            for kind in KINDS:
+                self._verify(f"{name}.{kind}")
+            check_bounds(self.path / name, self._splits[name], self.manifest.vocabulary)
+            self._verified.add(name)
         return self._splits[name]
+
+    def _verify(self, name: str) -> None:
+        """Compare a file with its hash in the manifest."""
+        if (expected := self.manifest.sha256.get(name)) is not None:
+            checksums.compare(self.path / name, expected)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The corpus's tokenizer."""
-        return Tokenizer.load(self.path / TOKENIZER)
+        """The corpus's tokenizer.
+
+        Raises:
+            UserError: it is damaged, or not that of these ids.
+        """
+        self._verify(TOKENIZER)
+        tokenizer = Tokenizer.load(self.path / TOKENIZER)
+        if tokenizer.size != self.manifest.vocabulary:
+            raise UserError(
+                f"{self.path / TOKENIZER}: has {tokenizer.size} tokens, the corpus {self.manifest.vocabulary}; "
+                "prepare the corpus again"
+            )
+        return tokenizer
 
     @property
     def fingerprint(self) -> str:
@@ -226,24 +257,16 @@ class Corpus:
     @property
     def pairs(self) -> bool:
         """It holds pairs of a source and a target, for translation, and no text."""
-        return self.train.pairs
+        return self.manifest.splits["train"].target_tokens is not None
 
     def verify(self) -> None:
-        """Read every part and compare it with its hash.
+        """Read every part, whatever is remembered of it, and compare it with its hash.
 
         Raises:
             UserError: a file is missing or damaged; the message names it.
         """
         for name, expected in self.manifest.sha256.items():
-            file = self.path / name
-            if not file.is_file():
-                raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again")
-            with file.open("rb") as stream:
-                actual = hashlib.file_digest(stream, "sha256").hexdigest()
-            if actual != expected:
-                raise UserError(
-                    f"{file}: this part of the corpus is damaged (sha256 differs); prepare the corpus again"
-                )
+            checksums.compare(self.path / name, expected, anew=True)
 
     def summary(self) -> dict[str, Any]:
         """What to print: counts of documents (or pairs) and tokens, skips, how sentences were split and shuffled."""

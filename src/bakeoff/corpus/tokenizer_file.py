@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from bakeoff import checksums
 from bakeoff.errors import UserError
 
 MOST_BYTES = 1 << 28
@@ -34,7 +35,7 @@ def read(file: Path) -> str:
             raise UserError(f"{file}: not a file; give the path of a tokenizer.json")
         if file.stat().st_size > MOST_BYTES:
             raise UserError(f"{file}: {file.stat().st_size:,} bytes are too many for a tokenizer.json")
-        return file.read_text(encoding="utf-8")
+        return checksums.read(file).decode()
     except FileNotFoundError:
         raise UserError(f"{file}: no such tokenizer; give the path of a tokenizer.json") from None
     except (OSError, ValueError) as error:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 import tokenizers
 
+from bakeoff import checksums
 from bakeoff.corpus.split_writer import GrowingFile, SplitState, SplitWriter, id_type
 from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus, Manifest, SplitCounts
 from bakeoff.corpus.tokenizer import Tokenizer
@@ -162,7 +163,7 @@ class CorpusWriter:
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
         part = GrowingFile(self._folder / MANIFEST)
         part.append(np.frombuffer(text.encode(), dtype=np.uint8))
-        part.finish()
+        checksums.write_list(self._folder, {**hashes, MANIFEST: part.finish()})
         sync(self._folder)
         check_target(self._out, self._overwrite)
         if self._out.exists():

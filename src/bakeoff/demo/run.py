@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import yaml
-
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.terminal import print_results
@@ -14,6 +12,7 @@ from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
 from bakeoff.display.console import Console
 from bakeoff.errors import UserError
+from bakeoff.yaml_files import dump_yaml
 
 TOKENIZER = TokenizerConfig(kind="wordpiece", size=4096, lowercase=True)
 
@@ -30,8 +29,8 @@ def run_demo(out: Path, scale: float) -> None:
     """
     console = Console()
     plan_file = out / "plan.yaml"
-    plan = yaml.safe_dump(demo_plan(scale), sort_keys=False, width=100)
-    if plan_file.exists() and plan_file.read_text(encoding="utf-8") != plan:
+    plan = dump_yaml(demo_plan(scale))
+    if plan_file.exists() and plan_file.read_bytes() != plan.encode():
         raise UserError(f"{out}: holds a demo at another scale or of another version; choose another --out")
     if out.exists() and not plan_file.exists() and any(out.iterdir()):
         raise UserError(f"{out}: exists and is not a demo; choose another --out")

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-import yaml
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import Diverged, UserError
@@ -26,6 +25,7 @@ from bakeoff.training.device import environment, resolve_device, resolve_precisi
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
 from bakeoff.training.signals import stop_signals
+from bakeoff.yaml_files import dump_yaml
 
 
 class Source(NamedTuple):
@@ -257,7 +257,7 @@ def _write_settings(
     settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
     files = {
         "recipe.yaml": recipe.to_yaml(),
-        "task.yaml": yaml.safe_dump(settings, sort_keys=False, allow_unicode=True),
+        "task.yaml": dump_yaml(settings),
         "labels.json": json.dumps(classes, ensure_ascii=False, indent=1) + "\n",
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }

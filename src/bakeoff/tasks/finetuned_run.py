@@ -10,16 +10,19 @@ from typing import Any, Self
 import torch
 from pydantic import Field
 
-from bakeoff.config import Config
+from bakeoff import checksums
+from bakeoff.config import Config, Record
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import fresh, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.tensors import fill, save_tensors
+from bakeoff.training.records import Environment
 from bakeoff.training.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.training.run import Run
 from bakeoff.yaml_files import read_yaml
@@ -66,11 +69,36 @@ class FinetuneResult(Config):
     """What a reader of the numbers must know."""
 
 
+class Settings(Record):
+    """What a fine-tuning was asked for; task.yaml."""
+
+    task: dict[str, Any]
+    """The task."""
+    finetune: dict[str, Any]
+    """How, everything decided."""
+
+
+class Labels(Record):
+    """labels.json."""
+
+    labels: list[str] = Field(min_length=1)
+    """Names of the classes, in the order of the classifier's outputs."""
+
+
+class Prediction(Record):
+    """A line of predictions.jsonl."""
+
+    label: str
+    """The row's class."""
+    prediction: str
+    """The class that was predicted."""
+
+
 class FinetunedRun:
     """A fine-tuned run's directory.
 
     recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
-    predictions.jsonl (of test), README.md and results.json.
+    predictions.jsonl (of test), README.md, results.json and bakeoff.sha256.
     """
 
     def __init__(self, path: Path) -> None:
@@ -112,33 +140,41 @@ class FinetunedRun:
     @property
     def environment(self) -> dict[str, Any]:
         """Machine, versions and the pre-trained run."""
-        return self._run.environment
+        path = self.path / "environment.json"
+        return Environment.check(read_json(path), str(path))
 
     @cached_property
     def task(self) -> TaskConfig:
         """The task."""
-        return TaskConfig.parse(self._settings["task"], str(self.path / "task.yaml"))
+        return TaskConfig.parse(self._settings["task"], f"{self._settings_file}: task")
 
     @cached_property
     def config(self) -> FinetuneConfig:
         """How it was fine-tuned, with pooling, length and learning rates as they were decided."""
-        return FinetuneConfig.parse(self._settings["finetune"], str(self.path / "task.yaml"))
+        config = FinetuneConfig.parse(self._settings["finetune"], f"{self._settings_file}: finetune")
+        if config.length is None or config.pooling == "auto":
+            raise UserError(f"{self._settings_file}: finetune: length and pooling have to be those that were decided")
+        return config
+
+    @property
+    def _settings_file(self) -> Path:
+        return self.path / "task.yaml"
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        return read_yaml(self.path / "task.yaml")
+        return Settings.check(read_yaml(self._settings_file), str(self._settings_file))
 
     @cached_property
     def classes(self) -> list[str]:
         """Names of the classes."""
-        names: list[str] = json.loads((self.path / "labels.json").read_text(encoding="utf-8"))
-        return names
+        path = self.path / "labels.json"
+        return Labels.check({"labels": parse_any_json(checksums.read(path), str(path))}, str(path))["labels"]
 
     @cached_property
     def results(self) -> FinetuneResult:
         """What it achieved."""
-        values = json.loads((self.path / "results.json").read_text(encoding="utf-8"))
-        return FinetuneResult.parse({**values, "path": self.path}, str(self.path / "results.json"))
+        path = self.path / "results.json"
+        return FinetuneResult.parse({**read_json(path), "path": self.path}, str(path), strict=True)
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl: one a look at dev."""
@@ -146,8 +182,8 @@ class FinetunedRun:
 
     def predictions(self) -> list[dict[str, Any]]:
         """Label, prediction and its probability for each row of test."""
-        text = (self.path / "predictions.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        path = self.path / "predictions.jsonl"
+        return [Prediction.check(line, f"{path}:{number}") for number, line in enumerate(read_json_lines(path), 1)]
 
     def format(self) -> InputFormat:
         """The format of rows."""
@@ -167,7 +203,7 @@ class FinetunedRun:
         pooling = self.config.pooling
         assert pooling != "auto"
         classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)
-        classifier.load_state_dict(load_tensors(self.path / "model.safetensors"))
+        fill(classifier, self.path / "model.safetensors")
         return classifier.to(device or torch.device("cpu")).eval()
 
 
@@ -200,6 +236,7 @@ def unfinished(out: Path) -> Iterator[Path]:
             yield folder
             for file in folder.iterdir():
                 sync(file)
+            checksums.record(folder, [file.name for file in folder.iterdir()])
             sync(folder)
             require_free(out)
             folder.rename(out)

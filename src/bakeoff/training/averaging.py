@@ -6,12 +6,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.durable import beside, fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch
-from bakeoff.tensors import Damaged, load_tensors, save_tensors
+from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run
 from bakeoff.training.validation import validate
@@ -66,7 +68,9 @@ def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
     file = snapshot_file(run, step)
     partial = beside(file)
     save_tensors(module.state_dict(), partial)
+    checksums.forget(run.snapshots, [file.name])
     partial.replace(file)
+    checksums.record(run.snapshots, [file.name])
     sync(run.snapshots)
 
 
@@ -124,12 +128,12 @@ def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
         file = snapshot_file(run, step)
         try:
             if not file.is_file():
-                raise Damaged(f"{file}: missing")
+                raise Damaged(f"{file}: missing", "")
             tensors = load_tensors(file)
         except Damaged as error:
             raise UserError(
-                f"{error}: the training has finished, but its average needs this snapshot; delete {run.snapshots} to "
-                "do without"
+                f"{error.problem}: the training has finished, but its average needs this snapshot; "
+                f"delete {run.snapshots} to do without"
             ) from None
         for name, tensor in tensors.items():
             if tensor.is_floating_point():

@@ -5,15 +5,54 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
+from bakeoff.config import Record
 from bakeoff.durable import own_folder, remove, sync
 from bakeoff.errors import UserError
-from bakeoff.tensors import Damaged, load_tensors, save_tensors
+from bakeoff.json_files import read_json
+from bakeoff.tensors import fill, load_tensors, save_tensors
 from bakeoff.training.memory import Memory
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
+
+
+class Mark(Record):
+    """How far a file has come that grows."""
+
+    bytes: int = Field(ge=0)
+    """Its size."""
+    sha256: str
+    """Digest of these bytes."""
+
+
+class State(Record):
+    """What a checkpoint holds beside its tensors; state.json."""
+
+    step: int = Field(ge=0, lt=1 << 62)
+    """Optimizer steps done."""
+    tokens: int
+    """Tokens seen."""
+    flops: int
+    """Floating-point operations spent."""
+    seconds: float
+    """Time spent in steps."""
+    work_seconds: float = 0.0
+    """The same by processor time; 0 from before it was kept."""
+    sums: dict[str, float]
+    """Sums of figures since the last line of metrics."""
+    since: int
+    """Number of steps in them."""
+    since_tokens: int
+    """Tokens in them."""
+    since_seconds: float
+    """Time in them."""
+    metrics: Mark | None = None
+    """The lines of metrics.jsonl that belong to it; None: from before this was kept."""
 
 
 def save_checkpoint(
@@ -37,6 +76,7 @@ def save_checkpoint(
         save_tensors(memory.tensors(), partial / "memory.safetensors")
     (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
     sync(partial / "state.json")
+    checksums.record(partial, [file.name for file in partial.iterdir()])
     sync(partial)
     partial.rename(final)
     sync(folder)
@@ -47,7 +87,8 @@ def save_checkpoint(
 
 def list_checkpoints(folder: Path) -> list[Path]:
     """All whole checkpoints, the oldest first."""
-    return sorted(folder.glob("step-*")) if folder.is_dir() else []
+    found = folder.glob("step-*") if folder.is_dir() else []
+    return sorted(path for path in found if path.name.removeprefix("step-").isdecimal())
 
 
 def checkpoint_step(path: Path) -> int:
@@ -65,21 +106,18 @@ def load_checkpoint(
     """
     states: dict[int, dict[str, Tensor]] = {}
     try:
-        weights = load_tensors(path / "model.safetensors")
+        fill(module, path / "model.safetensors")
         for name, tensor in load_tensors(path / "optimizer.safetensors").items():
             index, _, key = name.partition(".")
-            states.setdefault(int(index), {})[key] = tensor
-        remembered = {} if memory is None else load_tensors(path / "memory.safetensors")
-        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
-    except (Damaged, ValueError) as error:
-        raise UserError(
-            f"{path}: this checkpoint is damaged ({error}); delete it, and --resume goes on from the one before"
-        ) from None
-    module.load_state_dict(weights)
-    if memory is not None:
-        memory.load(remembered)
-    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
-    return state
+            states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
+        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        if memory is not None:
+            memory.load(load_tensors(path / "memory.safetensors"))  # KeyError where one is absent
+        return State.check(read_json(path / "state.json"), str(path / "state.json"))
+    except (UserError, ValueError, KeyError) as error:
+        problem = error.problem if isinstance(error, Damaged) else str(error)
+        rest = "goes on from the one before" if len(list_checkpoints(path.parent)) > 1 else "begins anew"
+        raise UserError(f"{path}: this checkpoint is damaged ({problem}); delete it, and --resume {rest}") from None
 
 
 def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

@@ -167,11 +167,11 @@ class Training:
         """Continue from the newest checkpoint; False where there is none."""
         checkpoints = list_checkpoints(self.run.checkpoints)
         if not checkpoints:
-            self.run.truncate_metrics(-1)
+            self.run.clear_metrics()
             return False
         state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory)
-        self.position = Position(**state)
-        self.run.truncate_metrics(self.position.step)
+        self.position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
+        self.run.restore_metrics(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
         self.losses = [line["loss"] for line in lines if line["step"] > 0]
@@ -242,9 +242,8 @@ class Training:
     def save(self) -> None:
         """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
         self.run.sync_metrics()
-        save_checkpoint(
-            self.run.checkpoints, self.position.step, self.module, self.optimizer, asdict(self.position), self.memory
-        )
+        state = {**asdict(self.position), "metrics": self.run.mark_metrics()}
+        save_checkpoint(self.run.checkpoints, self.position.step, self.module, self.optimizer, state, self.memory)
 
     def _read(self, names: list[str]) -> None:
         """Wait for the device and add up the figures of the steps since the last reading, in the order of their names.
@@ -326,6 +325,7 @@ class Training:
 
     def _validate(self) -> None:
         figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
+        self._require_finite({f"held-out {name}": loss for name, loss in figures["losses"].items()}, self.position.step)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)
         if self.position.step > 0:

@@ -103,6 +103,8 @@ def pretrain(
     """
     begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
     run = Run.open(out) if begun else None
+    if run:
+        run.verify()
     if finish_now and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
     if corpus is None:

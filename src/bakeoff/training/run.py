@@ -1,6 +1,6 @@
 """The directory of a run: everything to resume, reproduce, inspect and use one training."""
 
-import contextlib
+import hashlib
 import json
 import shlex
 from functools import cached_property
@@ -9,16 +9,24 @@ from typing import Any, Self
 
 import torch
 
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import beside, remove, sync, write_atomically
 from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
 from bakeoff.recipe import Recipe
-from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.tensors import fill, save_tensors
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.training.model_card import model_card
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.records import PretrainingEnvironment, Summary, parse_metrics
 from bakeoff.yaml_files import read_yaml
+
+METRICS = "metrics.jsonl"
+_LAST = ("model.safetensors", "README.md", METRICS)
+"""Files that do not change any more when a run finishes."""
 
 
 class Run:
@@ -110,7 +118,9 @@ class Run:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from None
         tokenizer.save(path / "tokenizer.json")
         write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
-        write_atomically(path / "recipe.yaml", recipe.to_yaml())  # last: it makes the directory a run
+        text = recipe.to_yaml()
+        checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
+        write_atomically(path / "recipe.yaml", text)  # last: it makes the directory a run
         return cls(path)
 
     @property
@@ -162,22 +172,24 @@ class Run:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """Machine, versions and settings of the training."""
-        return self._json("environment.json")
+        """Machine, versions and settings of the training; see `PretrainingEnvironment`."""
+        path = self.path / "environment.json"
+        return PretrainingEnvironment.check(read_json(path), str(path))
 
     def replace_recipe(self, recipe: Recipe) -> None:
         """Write another complete recipe."""
-        write_atomically(self.path / "recipe.yaml", recipe.to_yaml())
+        checksums.write(self.path / "recipe.yaml", recipe.to_yaml())
         self.recipe = recipe
 
     def replace_environment(self, environment: dict[str, Any]) -> None:
         """Write other settings of the training."""
-        write_atomically(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
+        checksums.write(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The figures of the whole training; only a finished run has one."""
-        return self._json("summary.json")
+        """The figures of the whole training; only a finished run has one; see `Summary`."""
+        path = self.path / "summary.json"
+        return Summary.check(read_json(path), str(path))
 
     def require_tokenizer_of(self, corpus: AnyCorpus) -> None:
         """Refuse a corpus whose ids mean something else.
@@ -191,35 +203,85 @@ class Run:
                 f"{self.path / 'tokenizer.json'}"
             )
 
-    def _json(self, name: str) -> dict[str, Any]:
-        values: dict[str, Any] = json.loads((self.path / name).read_text(encoding="utf-8"))
-        return values
-
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of metrics.jsonl."""
-        path = self.path / "metrics.jsonl"
-        if not path.is_file():
-            return []
-        lines = []
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            with contextlib.suppress(json.JSONDecodeError):  # a machine that lost its power leaves half a line
-                lines.append(json.loads(line))
-        return lines
+        """The lines of metrics.jsonl; see `MetricsLine` and `ValidationLine`."""
+        path = self.path / METRICS
+        content = checksums.read(path) if path.is_file() else b""
+        if not self.finished:  # a machine that lost its power leaves half a line
+            content = content[: content.rfind(b"\n") + 1]
+        return parse_metrics(content, str(path))
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
-        with open(self.path / "metrics.jsonl", "a", encoding="utf-8") as file:
+        with open(self.path / METRICS, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
     def sync_metrics(self) -> None:
         """Bring metrics.jsonl to the disk."""
-        if (self.path / "metrics.jsonl").is_file():
-            sync(self.path / "metrics.jsonl")
+        if (self.path / METRICS).is_file():
+            sync(self.path / METRICS)
 
-    def truncate_metrics(self, step: int) -> None:
-        """Forget the metrics behind a step, which a resumed training writes anew."""
-        kept = [json.dumps(line) + "\n" for line in self.metrics() if line["step"] <= step]
-        write_atomically(self.path / "metrics.jsonl", "".join(kept))
+    def clear_metrics(self) -> None:
+        """Forget all lines, where a training without a checkpoint begins anew."""
+        if (self.path / METRICS).is_file():
+            checksums.forget(self.path, [METRICS])
+            write_atomically(self.path / METRICS, "")
+
+    def verify(self) -> None:
+        """Compare what an unfinished run holds already with its checksums, the snapshots among it.
+
+        What a training needs at its end alone is to be told of now and not then.
+
+        Raises:
+            Damaged: a file is not what was written.
+        """
+        for folder in (self.path, self.snapshots):
+            for name, expected in checksums.listed(folder).items():
+                if (folder / name).is_file():  # a kill may have come between the list and the last file of all
+                    checksums.compare(folder / name, expected)
+
+    def mark_metrics(self) -> dict[str, Any]:
+        """How far metrics.jsonl has come, for the checkpoint to which its lines belong."""
+        path = self.path / METRICS
+        content = path.read_bytes() if path.is_file() else b""
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+    def restore_metrics(self, mark: dict[str, Any] | None, step: int) -> None:
+        """Forget the lines behind a checkpoint, which a resumed training writes anew.
+
+        Args:
+            mark: what `mark_metrics` gave for the checkpoint; None: it is from before there were marks.
+            step: the checkpoint's step.
+
+        Raises:
+            Damaged: the lines that belong to the checkpoint are not what was written.
+        """
+        path = self.path / METRICS
+        if mark is None:
+            content = path.read_bytes() if path.is_file() else b""
+            lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+            steps = [line["step"] for line in parse_metrics(b"".join(lines), str(path))]
+            kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
+        else:
+            kept = self.marked_metrics(mark, step)
+        checksums.forget(self.path, [METRICS])
+        write_atomically(path, kept.decode())
+
+    def marked_metrics(self, mark: dict[str, Any], step: int) -> bytes:
+        """The part of metrics.jsonl that belongs to a checkpoint.
+
+        Raises:
+            Damaged: it is not what was written.
+        """
+        path = self.path / METRICS
+        content = path.read_bytes()[: mark["bytes"]] if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != mark["sha256"]:
+            raise Damaged(
+                f"{path}: damaged: the lines up to step {step} are not what was written",
+                f"restore it from a copy, or delete {self.checkpoints / f'step-{step:08d}'} to go on from the "
+                "checkpoint before",
+            )
+        return content
 
     def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
         """Write the weights, the model card and, last of all, the summary that marks the run as finished.
@@ -228,9 +290,13 @@ class Run:
         """
         partial = beside(self.path / "model.safetensors")
         save_tensors(module.state_dict(), partial)
+        checksums.forget(self.path, [*_LAST, "summary.json"])  # of an attempt that was killed in here
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
-        write_atomically(self.path / "summary.json", json.dumps(summary, indent=2) + "\n")
+        text = json.dumps(summary, indent=2) + "\n"
+        written = [name for name in _LAST if (self.path / name).is_file()]
+        checksums.record(self.path, written, {"summary.json": text})
+        write_atomically(self.path / "summary.json", text)
         remove(self.checkpoints)  # three times the weights, and nothing left to resume
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:
@@ -241,9 +307,5 @@ class Run:
         """
         file = self.weights_file()
         module = PretrainingModel(self.recipe, self.tokenizer.size)
-        try:
-            module.load_state_dict(load_tensors(file))
-        except RuntimeError as error:
-            problem = str(error).splitlines()[0]
-            raise UserError(f"{file}: cannot be loaded: {problem}") from None
+        fill(module, file)
         return module.to(device or torch.device("cpu")).eval()

@@ -1,0 +1,186 @@
+"""`check`: every file of a corpus, a run, a fine-tuned run or a comparison, compared with what was written."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from bakeoff import checksums
+from bakeoff.config import Config
+from bakeoff.corpus.store import MANIFEST, Corpus
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tensors import load_tensors
+from bakeoff.training.checkpoint import State, list_checkpoints
+from bakeoff.training.run import Run
+
+Kind = Literal["corpus", "run", "fine-tuned run", "comparison"]
+
+
+class Group(Config):
+    """Files that belong together."""
+
+    name: str
+    """A file, or a folder, or a part of a corpus."""
+    files: int
+    """How many files there are."""
+    bytes: int
+    """Their size."""
+    listed: int
+    """Files whose checksum was kept; of the others nothing is known."""
+    problems: list[str] = Field(default=[])
+    """What is wrong, with the file's name and what to do."""
+
+
+class Findings(Config):
+    """What was found of a directory."""
+
+    path: str
+    """The directory."""
+    kind: Kind
+    """What it is."""
+    groups: list[Group]
+    """All its files."""
+
+    @property
+    def problems(self) -> list[str]:
+        """All that is wrong."""
+        return [problem for group in self.groups for problem in group.problems]
+
+
+def check(path: str | Path, progress: Callable[[Group], None] | None = None) -> Findings:
+    """Read every byte of a directory and compare it with its checksum, whatever was verified before.
+
+    Args:
+        path: a corpus, a run, a fine-tuned run or a comparison with all its runs.
+        progress: is told of each group when it has been read.
+
+    Raises:
+        UserError: it is none of these, or cannot be read. What is damaged is no error, but stands in the findings.
+    """
+    path = Path(path)
+    kind = _kind(path)
+    groups = []
+    for name, files in _grouped(path, kind):
+        group = _check(path, name, files)
+        groups.append(group)
+        if progress is not None:
+            progress(group)
+    return Findings(path=str(path), kind=kind, groups=groups)
+
+
+def _kind(path: Path) -> Kind:
+    """What a directory is, by the files that make it so."""
+    if not path.is_dir():
+        raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run or a comparison")
+    if (path / MANIFEST).is_file():
+        return "corpus"
+    if (path / "recipe.yaml").is_file():
+        return "fine-tuned run" if FinetunedRun.at(path) else "run"
+    if (path / "budget.json").is_file() or (path / "results.json").is_file():
+        return "comparison"
+    raise UserError(f"{path}: this is no corpus, run, fine-tuned run or comparison: none of their files are here")
+
+
+def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
+    """The files of a directory by groups: its own, of a corpus by parts, and each folder with all below it that is one.
+
+    Of the folders, in which others are, each stands for itself.
+    """
+    for folder, folders, names in os.walk(path):
+        here = Path(folder)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        listed = _listed(here)
+        known = {*names, *listed} - {checksums.NAME}
+        if "summary.json" not in names:  # a kill came just before it
+            known.discard("summary.json")
+        files = [here / name for name in sorted(known) if not name.startswith(".")]
+        if here != path:
+            if files:
+                yield str(here.relative_to(path)), files
+            continue
+        parts: dict[str, list[Path]] = {}
+        for file in files:
+            grown = kind == "corpus" and file.suffix != ".json"
+            parts.setdefault(file.stem if grown else file.name, []).append(file)
+        yield from parts.items()
+
+
+def _listed(folder: Path) -> dict[str, str]:
+    """The checksums of a folder: those of the list, or of a corpus from before there were lists, of its manifest.
+
+    None where they are damaged, which `_check` tells.
+    """
+    try:
+        listed = checksums.listed(folder)
+        if not listed and (folder / MANIFEST).is_file():
+            listed = Corpus.open(folder).manifest.sha256
+    except UserError:
+        return {}
+    return listed
+
+
+def _check(path: Path, name: str, files: list[Path]) -> Group:
+    """Compare the files of a group, all in one folder, with their checksums, and see that they can be read."""
+    problems, folder = [], files[0].parent
+    try:
+        checksums.listed(folder)
+    except UserError as error:
+        problems.append(str(error))
+    listed = _listed(folder)
+    sizes = [file.stat().st_size for file in files if file.is_file()]
+    for file in files:
+        try:
+            if file.name in listed:
+                checksums.compare(file, listed[file.name], anew=True)
+            _read(file)
+        except UserError as error:
+            problems.append(str(error))
+    if not problems and (parts := [file.stem for file in files if file.suffix == ".tokens"]):
+        try:
+            Corpus.open(folder).split(parts[0])  # looks at the numbers, too
+        except UserError as error:
+            problems.append(str(error))
+    count = sum(file.name in listed for file in files)
+    return Group(name=name, files=len(sizes), bytes=sum(sizes), listed=count, problems=problems)
+
+
+def _read(file: Path) -> None:
+    """Have a file read by what reads it in use: of directories from before there were checksums that is all there is.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    folder = file.parent
+    run, finetuned = Run(folder), FinetunedRun(folder)
+    if file.suffix == ".safetensors":
+        load_tensors(file)
+    elif file.name == MANIFEST:
+        Corpus.open(folder)
+    elif file.name == "state.json":
+        State.check(read_json(file), str(file))
+    elif (folder / "recipe.yaml").is_file():
+        of_finetuned = FinetunedRun.at(folder)
+        readers: dict[str, Callable[[], object]] = {
+            "recipe.yaml": lambda: run.recipe,
+            "tokenizer.json": lambda: run.tokenizer,
+            "environment.json": lambda: finetuned.environment if of_finetuned else run.environment,
+            "metrics.jsonl": lambda: run.metrics() if run.finished or of_finetuned else _marked(run),
+            "summary.json": lambda: run.summary,
+            "task.yaml": lambda: (finetuned.task, finetuned.config),
+            "labels.json": lambda: finetuned.classes,
+            "results.json": lambda: finetuned.results,
+            "predictions.jsonl": finetuned.predictions,
+        }
+        readers.get(file.name, lambda: None)()
+
+
+def _marked(run: Run) -> None:
+    """The lines of an unfinished run's metrics that its checkpoints know."""
+    for checkpoint in list_checkpoints(run.checkpoints)[-1:]:
+        state = State.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
+        if state.get("metrics") is not None:
+            run.marked_metrics(state["metrics"], state["step"])

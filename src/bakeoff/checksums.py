@@ -1,0 +1,154 @@
+"""Checksums of a folder's files, in a list beside them: a file that is read is compared with the list.
+
+The list has a line `DIGEST  NAME` for each file, as `sha256sum --check` reads it, and at its end a digest of its own
+lines. What is changed for good loses its line before, and gets a new one behind the change, so that a process that is
+killed in between leaves a file of which nothing is claimed. A folder without a list, from before there were any, makes
+no claims at all.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from bakeoff.digests import digest
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+
+NAME = "bakeoff.sha256"
+"""The list's name."""
+
+_LINE = re.compile(r"([0-9a-f]{64})  ([^/\\]+)")
+_END = "# SHA-256 of the lines above: "
+
+
+class Damaged(UserError):
+    """A file that is not what was written.
+
+    Attributes:
+        problem: which file it is, and what is wrong with it.
+    """
+
+    def __init__(self, problem: str, advice: str) -> None:
+        super().__init__(f"{problem}; {advice}")
+        self.problem = problem
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """The digests of a folder's files by their names; none where there is no list.
+
+    Raises:
+        UserError: the list cannot be read.
+        Damaged: the list is not what was written.
+    """
+    path = folder / NAME
+    try:
+        text = path.read_bytes().decode("ascii")
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        text = ""
+    *lines, _ = text.removesuffix("\n").split("\n")
+    entries = [_LINE.fullmatch(line) for line in lines]
+    if text != _text(lines) or None in entries:
+        raise Damaged(
+            f"{path}: damaged: these checksums are not what was written",
+            f"restore the file from a copy, or delete it to use {folder} without them",
+        )
+    return {entry[2]: entry[1] for entry in entries if entry is not None}
+
+
+def verify(path: Path) -> None:
+    """Compare a file with the list beside it, if it stands there.
+
+    Raises:
+        UserError: it cannot be read.
+        Damaged: it is not what was written.
+    """
+    expected = listed(path.parent).get(path.name)
+    if expected is not None:
+        compare(path, expected)
+
+
+def compare(path: Path, expected: str, anew: bool = False) -> None:
+    """Compare a file with a digest; `anew`: read it, whatever is remembered of it.
+
+    Raises:
+        UserError: it cannot be read.
+        Damaged: it is not what was written.
+    """
+    try:
+        found = digest(path, anew)
+    except FileNotFoundError:
+        raise Damaged(f"{path}: missing", _advice(path)) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    if found != expected:
+        raise damaged(path)
+
+
+def read(path: Path) -> bytes:
+    """The content of a file that is no larger than memory, compared with the list beside it, if it stands there.
+
+    Raises:
+        UserError: it cannot be read.
+        Damaged: it is not what was written.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
+    expected = listed(path.parent).get(path.name)
+    if expected is not None and hashlib.sha256(content).hexdigest() != expected:
+        raise damaged(path)
+    return content
+
+
+def damaged(path: Path) -> Damaged:
+    """The error for a file that differs from its digest."""
+    return Damaged(f"{path}: damaged: it is not what was written (SHA-256 differs)", _advice(path))
+
+
+def _advice(path: Path) -> str:
+    return f"restore it from a copy, or make {path.parent} again (changed on purpose? delete {NAME} beside it)"
+
+
+def record(folder: Path, names: Iterable[str], texts: Mapping[str, str] | None = None) -> None:
+    """List files as they are now, in place of what was listed of them.
+
+    Args:
+        folder: where they are.
+        names: their names.
+        texts: contents of files that will be written next, by their names.
+    """
+    entries = listed(folder) | {name: digest(folder / name, anew=True) for name in names}
+    entries |= {name: hashlib.sha256(text.encode()).hexdigest() for name, text in (texts or {}).items()}
+    write_list(folder, entries)
+
+
+def forget(folder: Path, names: Iterable[str]) -> None:
+    """Claim nothing any more of files that are to be changed."""
+    entries = listed(folder)
+    kept = {name: found for name, found in entries.items() if name not in set(names)}
+    if len(kept) < len(entries):
+        write_list(folder, kept)
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a text file whole or not at all, and list it."""
+    forget(path.parent, [path.name])
+    write_atomically(path, text)
+    record(path.parent, [path.name])
+
+
+def write_list(folder: Path, entries: Mapping[str, str]) -> None:
+    """List files whose digests are known, and no others."""
+    write_atomically(folder / NAME, _text([f"{entries[name]}  {name}" for name in sorted(entries)]))
+
+
+def _text(lines: list[str]) -> str:
+    """The list's text; its last line tells whether the others are whole."""
+    body = "".join(f"{line}\n" for line in lines)
+    return f"{body}{_END}{hashlib.sha256(body.encode()).hexdigest()}\n"

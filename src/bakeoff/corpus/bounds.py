@@ -1,0 +1,72 @@
+"""Whether the numbers of a corpus's files lie where they may: checked once, as long as the files do not change."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from bakeoff.checksums import Damaged
+from bakeoff.digests import checked_once
+
+if TYPE_CHECKING:
+    from bakeoff.corpus.store import Split
+
+_AT_ONCE = 1 << 20
+"""Numbers that are looked at together."""
+
+
+def check_bounds(file: Path, split: "Split", vocabulary: int) -> None:
+    """Look at all numbers of a part of a corpus, unless it was done before.
+
+    Args:
+        file: the folder and the part's name, with which its files' names begin.
+        split: the part.
+        vocabulary: number of ids (V).
+
+    Raises:
+        Damaged: an id is V or more; sentences or documents do not ascend from 0 to the end of the text; a document does
+            not start with a sentence; or the numbers of the originals skip one.
+    """
+    count = len(split.tokens)
+    sentences = np.asarray(split.sentences)
+
+    def ids() -> None:
+        for part, _ in _parts(split.tokens):
+            if part.max() >= vocabulary:
+                raise _damaged(file, "tokens", f"holds the id {part.max()}, there are {vocabulary}")
+
+    def starts(kind: str, numbers: np.ndarray) -> None:
+        if numbers[0] != 0 or numbers[-1] != count:
+            raise _damaged(file, kind, f"goes from {numbers[0]} to {numbers[-1]} instead of from 0 to {count}")
+        for part, following in _parts(numbers):
+            if (following <= part[: len(following)]).any():
+                raise _damaged(file, kind, "does not ascend")
+
+    def documents() -> None:
+        starts("documents", split.documents)
+        for part, _ in _parts(split.documents):
+            if not np.array_equal(sentences[np.searchsorted(sentences, part)], part):
+                raise _damaged(file, "documents", "has a document that begins within a sentence")
+
+    def originals() -> None:
+        for part, following in _parts(split.originals):
+            steps = following - part[: len(following)]
+            if part[0] < 0 or (steps < 0).any() or (steps > 1).any():
+                raise _damaged(file, "originals", "does not ascend one by one")
+
+    at = f"bounds {count} {vocabulary}"
+    checked_once(Path(f"{file}.tokens"), at, ids)
+    checked_once(Path(f"{file}.sentences"), at, lambda: starts("sentences", sentences))
+    checked_once(Path(f"{file}.documents"), at, documents)
+    checked_once(Path(f"{file}.originals"), at, originals)
+
+
+def _parts(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Pieces of an array, each with the piece one place further on, which at the end is one shorter."""
+    for first in range(0, len(numbers), _AT_ONCE):
+        yield numbers[first : first + _AT_ONCE], numbers[first + 1 : first + _AT_ONCE + 1]
+
+
+def _damaged(file: Path, kind: str, problem: str) -> Damaged:
+    return Damaged(f"{file}.{kind}: damaged: {problem}", "prepare the corpus again")

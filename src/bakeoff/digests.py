@@ -1,0 +1,106 @@
+"""The SHA-256 of files: a large one is read once, and again when its size or times say that it may have changed."""
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bakeoff.display.terminal import tell
+
+REMEMBERED_FROM = 1 << 20
+"""Bytes; a smaller file takes less than a millisecond and is read every time."""
+SETTLED = 2.0
+"""Seconds; a file that was changed so lately may be changed again without its time showing it."""
+ANNOUNCED_FROM = 4 << 30
+"""Bytes; reading a larger file takes some seconds, and a line says what for."""
+
+_here: dict[tuple[str, int, int, int], tuple[str, list[str]]] = {}  # of this process, for where nothing can be kept
+
+
+def digest(path: Path, anew: bool = False) -> str:
+    """The file's SHA-256 in hexadecimal digits.
+
+    Args:
+        path: the file.
+        anew: read it, whatever is remembered of it.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    key = _key(path)
+    if not anew and (kept := _recall(key)) is not None:
+        return kept[0]
+    if key[1] >= ANNOUNCED_FROM and not anew:
+        tell(f"{path}: reading {key[1] / 1e9:,.0f} GB once to verify them")
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if _key(path) == key:
+        _remember(key, found, [])
+    return found
+
+
+def checked_once(path: Path, name: str, check: Callable[[], None]) -> None:
+    """Run a check of a file's content, unless it passed before and the file has not changed.
+
+    Args:
+        path: the file.
+        name: the check's name.
+        check: raises an error where the content is wrong.
+    """
+    key = _key(path)
+    kept = _recall(key)
+    if kept is None or name not in kept[1]:
+        check()
+        if kept is not None:
+            _remember(key, kept[0], [*kept[1], name])
+
+
+def _key(path: Path) -> tuple[str, int, int, int]:
+    """What tells a file's content from another one that it had or will have: place, size, times of change."""
+    status = path.stat()
+    return os.path.abspath(path), status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _store(path: str) -> Path:
+    """The file of the user's cache that remembers the files of one folder."""
+    folder = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(folder, "bakeoff", "digests", hashlib.sha256(os.path.dirname(path).encode()).hexdigest()[:32] + ".json")
+
+
+def _recall(key: tuple[str, int, int, int]) -> tuple[str, list[str]] | None:
+    """The digest of a file as it is, and the checks that it passed."""
+    if key[1] < REMEMBERED_FROM:
+        return None
+    if key not in _here:
+        with contextlib.suppress(OSError, ValueError, RuntimeError, TypeError):
+            size, modified, changed, found, checks = _entries(_store(key[0])).get(os.path.basename(key[0]), ())
+            if (size, modified, changed) == key[1:] and isinstance(found, str) and isinstance(checks, list):
+                _here[key] = found, checks
+    return _here.get(key)
+
+
+def _remember(key: tuple[str, int, int, int], found: str, checks: list[str]) -> None:
+    """Keep a digest in the user's cache, where one can be written; another process's at the same time may get lost."""
+    if key[1] < REMEMBERED_FROM or time.time() - max(key[2:]) / 1e9 < SETTLED:
+        return
+    _here[key] = found, checks
+    with contextlib.suppress(OSError, RuntimeError):
+        store = _store(key[0])
+        entries = {**_entries(store), os.path.basename(key[0]): [*key[1:], found, checks]}
+        store.parent.mkdir(parents=True, exist_ok=True)
+        partial = store.with_name(f".{store.name}.{os.getpid()}")
+        partial.write_text(json.dumps(entries), encoding="utf-8")
+        partial.replace(store)
+
+
+def _entries(store: Path) -> dict[str, Any]:
+    """What is remembered of the files of a folder; nothing where it cannot be read."""
+    try:
+        found = json.loads(store.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,133 @@
+"""What a run's JSON files hold, as far as anything reads it: a missing key or another type is an error of one line."""
+
+from typing import Any
+
+from pydantic import Field
+
+from bakeoff.config import Record
+from bakeoff.json_files import parse_json_lines
+
+
+class CorpusFacts(Record):
+    """The corpus of a training."""
+
+    path: str
+    """As it was given."""
+    fingerprint: str
+    """What tells its content from others."""
+
+
+class Versions(Record):
+    """The software of a training."""
+
+    bakeoff: str
+    """Bakeoff's own."""
+
+
+class Environment(Record):
+    """Machine, versions and settings; environment.json of a run or a fine-tuned run."""
+
+    versions: Versions
+    """Of the software."""
+    device_name: str
+    """The processor's or accelerator's name."""
+    seed: int = Field(ge=-(1 << 63), lt=1 << 63)
+    """The seed."""
+    device: str
+    """cpu, cuda or mps."""
+    threads: int
+    """Of torch."""
+
+
+class PretrainingEnvironment(Environment):
+    """The same of a run."""
+
+    recipe: dict[str, Any]
+    """What was asked for, the budget as it was asked for."""
+    corpus: CorpusFacts
+    """The corpus."""
+    budget: str | None
+    """What `--budget` said."""
+    steps: int | None = None
+    """The steps that the budget pays for; None: from before it could be changed."""
+    origin: str | None = None
+    """The runs that the first weights came from, in words; None: from chance."""
+
+
+class Validation(Record):
+    """The figures of one look at the held-out text."""
+
+    loss: float
+    """The sum of the objectives' losses with their weights."""
+    losses: dict[str, float]
+    """Nats a target, by objective."""
+    accuracy: dict[str, float]
+    """Share of right predictions, by objective."""
+    perplexity: dict[str, float]
+    """Of objectives that predict tokens."""
+    bits_per_byte: dict[str, float]
+    """Of the same."""
+
+
+class Summary(Record):
+    """The figures of a whole training; summary.json."""
+
+    seed: int = Field(ge=-(1 << 63), lt=1 << 63)
+    """The seed."""
+    steps: int = Field(gt=0)
+    """Optimizer steps."""
+    tokens: int
+    """Tokens seen."""
+    seconds: float
+    """Time in steps."""
+    work_seconds: float | None = None
+    """The same by processor time; None: from before it was kept."""
+    planned_steps: int | None = None
+    """Those of the budget, of which fewer may have been made; None: from before a run could be cut short."""
+    flops: float
+    """Floating-point operations spent."""
+    parameters: int
+    """Numbers of the model and its heads."""
+    flops_per_token: float
+    """Floating-point operations to train on one token."""
+    tokens_per_second: float
+    """Speed."""
+    peak_memory_bytes: int | None
+    """The most memory held."""
+    unigram_entropy: float | None
+    """Loss from the tokens' frequencies alone, nats."""
+    validation: Validation
+    """The last look at the held-out text."""
+
+
+class MetricsLine(Record):
+    """A line of metrics.jsonl."""
+
+    kind: str
+    """train, validation, or in fine-tuning dev."""
+    step: int
+    """Optimizer steps done."""
+
+
+class ValidationLine(MetricsLine, Validation):
+    """A line of kind validation."""
+
+    tokens: int
+    """Tokens seen."""
+    flops: float
+    """Floating-point operations spent."""
+    seconds: float
+    """Time in steps."""
+
+
+def parse_metrics(content: bytes, where: str) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl.
+
+    Raises:
+        UserError: one is no JSON object, or lacks a key; the message has its number.
+    """
+    lines = parse_json_lines(content, where)
+    for number, line in enumerate(lines, 1):
+        kind = ValidationLine if line.get("kind") == "validation" else MetricsLine
+        kind.check(line, f"{where}:{number}")
+    return lines

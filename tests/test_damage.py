@@ -1,0 +1,266 @@
+"""Damage to any file of a corpus, a run, a fine-tuned run or a comparison: noticed by whoever reads it, or no harm."""
+
+import fnmatch
+import json
+import shutil
+
+import pytest
+import torch
+
+from bakeoff.cli import run as command_line
+from bakeoff.comparison import execution
+from bakeoff.training import loop
+from bakeoff.training.pretrain import pretrain
+from bakeoff.yaml_files import parse_value
+from tests.conftest import shrink
+
+LIST = "bakeoff.sha256"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def call(capsys, *arguments):
+    status = command_line([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return status, captured.out, captured.err
+
+
+@pytest.fixture(scope="module")
+def place(corpus, tmp_path_factory):
+    """One directory of each kind, as small as they get."""
+    folder = tmp_path_factory.mktemp("damage")
+    shutil.copytree(corpus.path, folder / "corpus")
+    recipe = shrink("gpt-tiny", **{"training.budget": {"steps": 4}, "training.validation_examples": 4})
+    changes = {"model.decoder.layers": 1, "training.batch": 2, "input.length": 16}
+    recipe = recipe.changed(changes)
+    (folder / "recipe.yaml").write_text(recipe.to_yaml(), encoding="utf-8")
+    pretrain(recipe, folder / "corpus", folder / "run", progress=False, device="cpu")
+    with pytest.MonkeyPatch.context() as patch:
+
+        def fails(module, optimizer, parts, recipe, seed, index, *rest):
+            if index == 3:
+                raise KeyboardInterrupt
+            return exact(module, optimizer, parts, recipe, seed, index, *rest)
+
+        exact = loop.optimize
+        patch.setattr(loop, "optimize", fails)
+        # Transformer-XL, for what is remembered from step to step is a file, too; a checkpoint behind every step.
+        recurrent = shrink(
+            "transformer-xl-tiny",
+            **{"training.checkpoint_minutes": 1e-9, "training.budget": {"steps": 5}, **changes},
+        )
+        with pytest.raises(KeyboardInterrupt):
+            pretrain(recurrent, folder / "corpus", folder / "unfinished", progress=False, device="cpu", average_last=5)
+    rows = [("water" if i % 2 else "land", f"The {'river' if i % 2 else 'stone'} {i} is old.") for i in range(40)]
+    (folder / "rows.tsv").write_text("label\ttext\n" + "".join(f"{a}\t{b}\n" for a, b in rows), encoding="utf-8")
+    assert command_line([*finetuning(folder), "--out", str(folder / "tuned")]) == 0
+    columns = {"text_column": "text", "label_column": "label"}
+    quick = {"epochs": 1, "least_steps": 0, "evaluations": 1}
+    plan = {
+        "corpus": "corpus",
+        "recipes": [{"recipe": "recipe.yaml", "name": "small"}],
+        "budget": "steps=2",
+        "seeds": 1,
+        "tasks": [{"name": "words", "train": "rows.tsv", **columns, "finetune": quick}],
+        "device": "cpu",
+    }
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
+        assert command_line(["compare", str(folder / "plan.json"), "--out", str(folder / "comparison")]) == 0
+    return folder
+
+
+def finetuning(folder):
+    task = ["--train", folder / "rows.tsv", "--text-column", "text", "--label-column", "label", "--device", "cpu"]
+    options = ["--option", "epochs=1", "--option", "least_steps=0", "--option", "evaluations=1"]
+    return [str(each) for each in ["finetune", folder / "run", *task, *options]]
+
+
+class Verb:
+    """A command, the directory that it reads, and the patterns of the files that it needs there.
+
+    `makes` is the run that it makes, and `slow` has it attacked twice a file instead of in all ways.
+    """
+
+    def __init__(self, name, of, arguments, reads, makes=None, slow=False):
+        self.name, self.of, self.arguments, self.reads = name, of, arguments, reads
+        self.makes, self.slow = makes, slow or bool(makes)
+
+    def __repr__(self):
+        return self.name
+
+    def __call__(self, capsys, folder, scratch):
+        """Status, what is printed, errors, and the weights that are made."""
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        if self.makes == "unfinished":  # a resumed run is another one behind it
+            shutil.copytree(folder / "unfinished", scratch / "unfinished")
+        names = {"F": str(folder), "S": str(scratch)}
+        status, out, err = call(capsys, *(argument.format(**names) for argument in self.arguments.split()))
+        made = scratch / (self.makes or "") / "model.safetensors"
+        out = "" if self.makes else out  # with times
+        return status, out, err, made.read_bytes() if made.is_file() else None
+
+
+TASK = "--train {F}/rows.tsv --text-column text --label-column label --device cpu"
+OPTIONS = "--option epochs=1 --option least_steps=0 --option evaluations=1"
+WEIGHTS = ["model.safetensors", "tokenizer.json", "recipe.yaml", LIST]
+VERBS = [
+    Verb(
+        "training", "corpus", "pretrain {F}/recipe.yaml --corpus {F}/corpus --out {S}/made --device cpu", ["*"], "made"
+    ),
+    Verb(
+        "evaluation on a corpus",
+        "corpus",
+        "evaluate {F}/run --corpus {F}/corpus --examples 4 --device cpu",
+        ["corpus.json", "validation.*", "tokenizer.json", LIST],
+    ),
+    Verb("evaluation", "run", "evaluate {F}/run --corpus {F}/corpus --examples 4 --device cpu", [*WEIGHTS, "summary*"]),
+    Verb("generation", "run", "generate {F}/run The --tokens 3 --temperature 0 --device cpu", WEIGHTS),
+    Verb("fine-tuning", "run", f"finetune {{F}}/run {TASK} {OPTIONS} --out {{S}}/made", [*WEIGHTS, "env*"], "made"),
+    Verb(
+        "starting from a run",
+        "run",
+        "pretrain --from {F}/run --corpus {F}/corpus --budget steps=2 --out {S}/made --device cpu",
+        [*WEIGHTS, "env*"],
+        "made",
+    ),
+    Verb(
+        "resuming",
+        "unfinished",
+        "pretrain --out {S}/unfinished --resume --device cpu",
+        [*WEIGHTS[1:], "env*", "metrics.jsonl", "checkpoints/step-00000003/*", "snapshots/*"],
+        "unfinished",
+    ),
+    Verb("prediction", "tuned", "predict {F}/tuned river stone --device cpu", [*WEIGHTS, "task.yaml", "labels.json"]),
+    Verb(
+        "evaluation on labels",
+        "tuned",
+        "evaluate {F}/tuned --data {F}/rows.tsv --device cpu",
+        [*WEIGHTS, "task.yaml", "labels.json"],
+    ),
+    Verb(
+        "comparison",
+        "comparison",
+        "compare {F}/plan.json --out {F}/comparison",
+        [
+            *("budget.json", LIST, f"*/{LIST}", "floors/*", "*.settings.json"),
+            *("*/summary.json", "*/pretrain/metrics.jsonl", "*/results.json", "*/predictions.jsonl"),
+        ],
+        slow=True,
+    ),
+    *(Verb(f"check {of}", of, f"check {{F}}/{of}", ["*"]) for of in ("corpus", "run", "tuned")),
+    *(Verb(f"check {of}", of, f"check {{F}}/{of}", ["*"], slow=True) for of in ("unfinished", "comparison")),
+]
+
+
+def files_of(folder):
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def attacks(content):
+    """A flipped bit in several places, half of the file, nothing, and something else."""
+    flips = [
+        bytes([*content[:place], content[place] ^ 1 << bit, *content[place + 1 :]])
+        for place, bit in ((0, 0), (len(content) // 2, 5), (len(content) - 1, 1))
+    ]
+    return [*flips, content[: len(content) // 2], b"", b'{"a": 1}']
+
+
+def one_line(err):
+    last = err.splitlines()[-1]
+    assert last.startswith("bakeoff: ")
+    assert sum(line.startswith("bakeoff: ") for line in err.splitlines()) == 1, err
+    return last
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=repr)
+def test_damage_is_noticed_by_who_reads_the_file_and_is_nothing_to_the_others(
+    verb, place, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
+    status, *expected = verb(capsys, place, tmp_path / "made")
+    assert status == 0, expected
+    for number, path in enumerate(files_of(place / verb.of)):
+        name = path.relative_to(place / verb.of).as_posix()
+        needed = any(fnmatch.fnmatch(name, pattern) for pattern in verb.reads)
+        content = path.read_bytes()
+        ways = attacks(content)
+        if verb.slow or not needed:
+            ways = [ways[(number + more) % len(ways)] for more in range(2 if needed else 1)]
+        try:
+            for damaged in ways:
+                path.write_bytes(damaged)
+                status, out, err, made = verb(capsys, place, tmp_path / "made")
+                if needed or status == 2:
+                    assert status == 2, (name, out, err)
+                    line = one_line(err)
+                    assert path.name in line or path.parent.name in line
+                    assert "damaged" in line or len(damaged) != len(content), line  # by a checksum, not by luck
+                else:
+                    assert (status, out, made) == (0, expected[0], expected[2]), (name, err)
+        finally:
+            path.write_bytes(content)
+
+
+def malformed(content, wrong_values):
+    """What may stand in the place of a file of JSON or YAML; so many wrong values of each key."""
+    yield from (b"", b"\xff\xfe{}", b"[]", b"null", b"3", b"[" * 100_000, b'{"a":' * 100_000, b'{"a": 1, "a": 2}')
+    yield from (b'{"a": NaN}', b'{"a": Infinity}', b'{"a": 1e999}', b'{"a": ' + b"9" * 5000 + b"}", b"{1: 2}", b"{}")
+    yield b"a: &a [*a]"
+    yield b"a: 2024-01-01"
+    values = parse_value(content.decode(), "content")
+    if not isinstance(values, dict):
+        yield from (json.dumps([3]).encode(), json.dumps([None, "x"]).encode())
+        return
+    wrong = (None, "x", -1, [], {}, True, 1e300, 10**30, ["x"])
+    for number, key in enumerate(values):
+        yield json.dumps({name: value for name, value in values.items() if name != key}).encode()
+        for more in range(wrong_values):
+            yield json.dumps({**values, key: wrong[(3 * number + more) % len(wrong)]}).encode()
+
+
+READERS = {
+    "evaluation on a corpus": ["corpus.json"],
+    "evaluation": ["recipe.yaml", "summary.json"],
+    "starting from a run": ["environment.json"],
+    "resuming": ["checkpoints/step-00000003/state.json", "environment.json"],
+    "prediction": ["recipe.yaml", "task.yaml", "labels.json"],
+    "comparison": [
+        *("budget.json", "floors/words.json", "runs/small/seed-0/pretrain.settings.json"),
+        *("runs/small/seed-0/pretrain/summary.json", "runs/small/seed-0/words/pretrained-0/results.json"),
+    ],
+    "check run": ["environment.json", "summary.json"],
+    "check tuned": ["results.json", "environment.json"],
+}
+
+
+@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in READERS.items() for file in files])
+def test_without_checksums_every_content_is_one_line_or_works(name, file, place, tmp_path, capsys, monkeypatch):
+    """Of a directory from before there were checksums, or from a stranger."""
+    monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
+    (verb,) = (verb for verb in VERBS if verb.name == name)
+    shutil.copytree(place, tmp_path / "place")
+    for path in (tmp_path / "place").rglob(LIST):
+        path.unlink()
+    path = tmp_path / "place" / verb.of / file
+    content = path.read_bytes()
+    assert verb(capsys, tmp_path / "place", tmp_path / "made")[0] == 0
+    refused = 0
+    for wrong in malformed(content, 1 if verb.makes else 2):
+        path.write_bytes(wrong)
+        status, _, err, _ = verb(capsys, tmp_path / "place", tmp_path / "made")
+        assert status in (0, 2), wrong[:200]
+        if status == 2:
+            assert path.name in one_line(err) or path.parent.name in one_line(err), wrong[:200]
+            refused += 1
+        for found in path.parent.rglob(LIST):
+            found.unlink()
+    assert refused >= 16

@@ -1,0 +1,92 @@
+"""The one reader of JSON: whatever a file holds, it is read or refused in a line that names the file."""
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bakeoff.errors import UserError
+from bakeoff.json_files import DEEPEST, parse_any_json, parse_json, read_json, read_json_lines
+
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**90), 10**90) | NUMBERS | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_what_json_writes_is_read(value):
+    assert parse_any_json(json.dumps(value).encode(), "file") == value
+    assert (
+        parse_any_json(json.dumps(value, ensure_ascii=False, indent=1).encode("utf-8", "surrogatepass"), "file")
+        == value
+    )
+
+
+@given(st.binary() | st.text(alphabet='[]{}",:0123456789eE+-.truefalsn\\ "').map(str.encode))
+def test_any_bytes_are_read_or_refused_in_one_line(content):
+    message = None
+    try:
+        parse_any_json(content, "some/file.json")
+    except UserError as error:
+        message = str(error)
+    assert message is None or (message.startswith("some/file.json: ") and "\n" not in message)
+
+
+REFUSED = [
+    (b"", "is empty"),
+    (b" \n", "is empty"),
+    (b'{"a": "\xff"}', "not UTF-8 text (byte 7)"),
+    (b"[]", "expected a JSON object with keys and values, found a list"),
+    (b'"x"', "found a string"),
+    (b"3", "found a number"),
+    (b"true", "found a truth value"),
+    (b"null", "found null"),
+    (b'{"a": 1', "line 1, column 8"),
+    (b'{"a": NaN}', "NaN is no number"),
+    (b'{"a": -Infinity}', "-Infinity is no number"),
+    (b'{"a": 1e400}', "the number 1e400 is too large"),
+    (b'{"a": ' + b"1" * 5000 + b"}", "a number of 5000 digits"),
+    (b'{"a": {"b": 1, "c": 2, "b": 3}}', "the key 'b' comes twice"),
+    (b'{"a":' * 10**6, f"more than {DEEPEST} brackets"),
+    (b"[" * 10**6 + b"]" * 10**6, f"more than {DEEPEST} brackets"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), REFUSED, ids=[message for _, message in REFUSED])
+def test_what_is_no_object_is_refused_with_the_file_and_the_reason(content, message, tmp_path):
+    (tmp_path / "file.json").write_bytes(content)
+    with pytest.raises(UserError) as caught:
+        read_json(tmp_path / "file.json")
+    assert str(caught.value).startswith(f"{tmp_path / 'file.json'}: ")
+    assert message in str(caught.value)
+
+
+def test_brackets_in_strings_are_no_brackets():
+    text = json.dumps({"a": '[{"' * 1000, "b": "\\" * 99})
+    assert parse_json(text.encode(), "file")["a"] == '[{"' * 1000
+    deepest = b"[" * DEEPEST + b'"["' + b"]" * DEEPEST
+    assert parse_any_json(deepest, "file")
+    with pytest.raises(UserError, match="brackets"):
+        parse_any_json(b"[" + deepest + b"]", "file")
+
+
+def test_a_line_that_is_wrong_is_named(tmp_path):
+    (tmp_path / "lines.jsonl").write_text('{"a": 1}\n{"a": 2.5}\n')
+    assert read_json_lines(tmp_path / "lines.jsonl") == [{"a": 1}, {"a": 2.5}]
+    (tmp_path / "lines.jsonl").write_text('{"a": 1}\n{"a": \n')
+    with pytest.raises(UserError, match=r"lines\.jsonl:2: not valid JSON"):
+        read_json_lines(tmp_path / "lines.jsonl")
+    with pytest.raises(UserError, match="absent: cannot be read: No such file"):
+        read_json(tmp_path / "absent")
+
+
+def test_numbers_keep_their_values():
+    found = parse_json(b'{"a": 123456789012345678901234567890, "b": 1e-300, "c": -0.0}', "file")
+    assert found["a"] == 123456789012345678901234567890
+    assert found["b"] > 0
+    assert math.copysign(1, found["c"]) == -1
