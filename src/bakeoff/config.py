@@ -15,6 +15,9 @@ from bakeoff.errors import UserError, nearest, similar
 _DEEPEST = 12
 """Levels of a config below each other, at most."""
 
+_LONGEST = 200
+"""Characters of a wrong value that an error repeats at most."""
+
 _PLACES = 3
 """Places that are named at most where a misplaced key stands in several."""
 
@@ -137,7 +140,9 @@ def _describe(item: Any, values: Any, model: type[Config]) -> str:
         given, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
         message = f"{given or 'nothing'} given; give at least {least}"
     elif item["type"] not in ("unknown_key", "odd_number", "value_error", "union_tag_not_found"):
-        message = f"{message[0].lower()}{message[1:]}, not {node!r}"
+        given = repr(node)
+        given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
+        message = f"{message[0].lower()}{message[1:]}, not {given}"
     return f"{'.'.join(path)}: {message}" if path else message
 
 

@@ -23,7 +23,7 @@ class MaskedLanguageModelConfig(ObjectiveConfig):
     """The objective's name."""
     rate: float = Field(default=0.15, gt=0, lt=1)
     """Share of a row's ordinary tokens that are predicted; at least one, never a special token."""
-    ngram: int = Field(default=1, ge=1)
+    ngram: int = Field(default=1, ge=1, le=1000)
     """Hide runs of up to this many words; above 1 implies whole words."""
     lengths: RunLengths = "inverse"
     """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), or to 0.8^n (geometric;

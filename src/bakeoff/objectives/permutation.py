@@ -23,7 +23,7 @@ class PermutationConfig(ObjectiveConfig):
     """The objective's name."""
     rate: float = Field(default=1 / 6, gt=0, lt=1)
     """Share of a row's tokens that are predicted, the last of the order: 1 / K of the paper."""
-    ngram: int = Field(default=5, ge=1)
+    ngram: int = Field(default=5, ge=1, le=1000)
     """Targets are runs of up to this many words, n words with probability proportional to 1/n; 1: single tokens."""
 
     span_end: Literal["word", "token"] = "word"
