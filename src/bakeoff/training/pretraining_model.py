@@ -117,9 +117,12 @@ class _NoInitialWeights(TorchFunctionMode):
     """Leaves out the drawing of initial weights, half of the time that a model without memory takes to be made."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__module__", "") == "torch.nn.init" or getattr(func, "__name__", "") in _DRAWING:
+        if func in _DRAWING:
             return args[0] if args else kwargs["tensor"]
         return func(*args, **(kwargs or {}))
 
 
-_DRAWING = frozenset(("uniform_", "normal_"))
+_DRAWING = frozenset(
+    [each for name, each in vars(nn.init).items() if name.endswith("_") and callable(each)]
+    + [Tensor.uniform_, Tensor.normal_]
+)
