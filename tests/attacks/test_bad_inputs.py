@@ -79,7 +79,6 @@ tasks: [{{name: mood, train: {folder / "train.tsv"}, text_column: text, label_co
         "recipe_binary": file("binary.yaml", bytes(range(256))),
         "recipe_unknown": file("unknown.yaml", recipe + "modle: {}\n"),
         "recipe_duplicate": file("duplicate.yaml", recipe + "paper: a\npaper: b\n"),
-        "recipe_date": file("date.yaml", recipe + "paper: 2024-01-01\n"),
         "recipe_tag": file("tag.yaml", recipe + "paper: !!python/object/apply:os.getcwd []\n"),
         "recipe_deep": file("deep.yaml", recipe + "paper: " + "[" * 5000 + "]" * 5000 + "\n"),
         "recipe_alias": file("alias.yaml", "a: &a [x, x]\n" + "".join(_doubled(level) for level in range(40)) + recipe),

@@ -68,6 +68,7 @@ class FakeEngine:
         out.mkdir(parents=True, exist_ok=True)
         resumed = (out / "checkpoint").exists()
         (out / "checkpoint").touch()
+        (out / "recipe.yaml").touch()
         self._call("pretrain", recipe.name, seed, str(budget), resumed)
         if watch is not None and recipe.name in self.works:
             work = 7.0  # the first step takes longer
@@ -96,6 +97,7 @@ class FakeEngine:
         assert not out.exists()
         out.mkdir(parents=True)
         (out / "half").touch()
+        (out / "recipe.yaml").touch()
         self._call("finetune", kind, task.name, seed)
         random = np.random.default_rng([seed, *map(ord, "".join(out.parts[-4:]))])
         labels = [i % 2 for i in range(ROWS)]
