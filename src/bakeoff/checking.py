@@ -155,7 +155,6 @@ def _read(file: Path) -> None:
         UserError: it cannot be used.
     """
     folder = file.parent
-    run, finetuned = Run(folder), FinetunedRun(folder)
     if file.suffix == ".safetensors":
         load_tensors(file)
     elif file.name == MANIFEST:
@@ -163,7 +162,7 @@ def _read(file: Path) -> None:
     elif file.name == "state.json":
         State.check(read_json(file), str(file))
     elif (folder / "recipe.yaml").is_file():
-        of_finetuned = FinetunedRun.at(folder)
+        run, finetuned, of_finetuned = Run(folder), FinetunedRun(folder), FinetunedRun.at(folder)
         readers: dict[str, Callable[[], object]] = {
             "recipe.yaml": lambda: run.recipe,
             "tokenizer.json": lambda: run.tokenizer,

@@ -205,7 +205,7 @@ class _Comparison:
             files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
         except NotADirectoryError:
             raise UserError(f"{self.out}: a file; choose another --out") from None
-        if files and not files & {"budget.json", "runs", "floors"}:
+        if files and not files & {"budget.json", "runs", "floors", "figures"}:
             raise UserError(f"{self.out}: holds something else already; choose another --out")
 
     def _known_budget(self) -> BudgetFacts:

@@ -41,6 +41,8 @@ def kind_of(path: Path | HubFile) -> str | None:
     suffix = _suffix(path)
     if suffix == _JSON:
         return ".jsonl" if _begins_with_object(path) else None
+    if suffix in COLUMNAR and path.suffix.lower() != suffix:  # columns are compressed inside of the file
+        return None
     return suffix if suffix in (*KINDS, *COLUMNAR) else None
 
 

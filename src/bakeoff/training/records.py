@@ -1,6 +1,6 @@
 """What a run's JSON files hold, as far as anything reads it: a missing key or another type is an error of one line."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -37,6 +37,8 @@ class Environment(Record):
     """cpu, cuda or mps."""
     threads: int
     """Of torch."""
+    rules: int = 0
+    """Number of the rules that it was trained by; 0: from before they were counted."""
 
 
 class PretrainingEnvironment(Environment):
@@ -74,9 +76,9 @@ class Summary(Record):
 
     seed: int = Field(ge=-(1 << 63), lt=1 << 63)
     """The seed."""
-    steps: int = Field(gt=0)
+    steps: int = Field(gt=0, lt=1 << 63)
     """Optimizer steps."""
-    tokens: int
+    tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
     seconds: float
     """Time in steps."""
@@ -86,13 +88,13 @@ class Summary(Record):
     """Those of the budget, of which fewer may have been made; None: from before a run could be cut short."""
     flops: float
     """Floating-point operations spent."""
-    parameters: int
+    parameters: int = Field(ge=0, lt=1 << 63)
     """Numbers of the model and its heads."""
     flops_per_token: float
     """Floating-point operations to train on one token."""
     tokens_per_second: float
     """Speed."""
-    peak_memory_bytes: int | None
+    peak_memory_bytes: Annotated[int, Field(ge=0, lt=1 << 63)] | None
     """The most memory held."""
     unigram_entropy: float | None
     """Loss from the tokens' frequencies alone, nats."""
@@ -105,14 +107,14 @@ class MetricsLine(Record):
 
     kind: str
     """train, validation, or in fine-tuning dev."""
-    step: int
+    step: int = Field(ge=0, lt=1 << 63)
     """Optimizer steps done."""
 
 
 class ValidationLine(MetricsLine, Validation):
     """A line of kind validation."""
 
-    tokens: int
+    tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
     flops: float
     """Floating-point operations spent."""
