@@ -11,9 +11,12 @@ from tests.conftest import sentences, shrink
 from tests.inference.untrained_runs import untrained
 
 from bakeoff.cli import run as command
+from bakeoff.errors import UserError
+from bakeoff.inference.generate import generate as generate_texts
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.training.run import Run
 
 TEXTS = ["The river finds the old stone.", "", "The house", "  ", "a\tb", "The stone breaks the green mirror."]
 
@@ -222,6 +225,8 @@ def test_what_is_refused_is_one_line(capsys, monkeypatch, tmp_path, single, pair
         err = refused(*verb, *options)
         assert "not finished" not in err
     assert "a fine-tuned run, which names classes" in refused("generate", single, "a")
+    with pytest.raises(UserError, match="a fine-tuned run, which names classes"):
+        generate_texts(Run(single), ["a"])
     assert "text 2 ('river river" in refused("generate", gpt, "The", "river " * 600)
 
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.corpus.tokenizer_training import LINE_PATTERN
 from bakeoff.errors import UserError
 
 KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]
@@ -157,8 +158,14 @@ def test_a_tokenizer_knows_the_settings_that_made_it(kind, lowercase, tmp_path):
 def test_tokenizers_of_others_are_of_the_nearest_kind(trained):
     inner = _foreign(tokenizers.models.WordLevel({"<unk>": 0, "cat": 1, "\n": 2}, unk_token="<unk>"))
     inner.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    found = Tokenizer(inner).config  # that its vocabulary happens to hold a line break does not make it one of lines
+    found = Tokenizer(inner).config
     assert (found.kind, found.end_of_line) == ("word", False)
+    inner.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(LINE_PATTERN), "removed", invert=True)
+    found = Tokenizer(inner).config  # the line end is a token, which a kind must have that is read back
+    assert (found.kind, found.end_of_line) == ("whitespace", True)
+    for lines in (True, False):
+        made = Tokenizer.train(TokenizerConfig(kind="character", size=50, end_of_line=lines), ["ab c", "\nd e"])
+        assert (made.config.kind, made.config.end_of_line) == ("character", lines)
     inner = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0, "b": 1}, []))
     assert Tokenizer(inner).config == TokenizerConfig(kind="char_bpe", size=7 - 1)  # four special tokens are added
     steps = [tokenizers.pre_tokenizers.Digits(), tokenizers.pre_tokenizers.ByteLevel()]

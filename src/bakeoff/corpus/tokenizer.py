@@ -16,8 +16,8 @@ from bakeoff.config import Config
 from bakeoff.corpus import tokenizer_file
 from bakeoff.corpus.encoding import Encoder, unpack
 from bakeoff.corpus.tokenizer_file import guarded
-from bakeoff.corpus.tokenizer_kind import kind_of, lowercases
-from bakeoff.corpus.tokenizer_training import LINE_CHARACTER_PATTERN, LINE_PATTERN, train, train_whitespace
+from bakeoff.corpus.tokenizer_kind import kind_of, lowercases, reads_lines
+from bakeoff.corpus.tokenizer_training import train, train_whitespace
 from bakeoff.corpus.word_counts import WordCounts
 from bakeoff.errors import UserError
 
@@ -44,9 +44,6 @@ _PROBE = (
     "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
 )
 """Of many kinds of characters: what a tokenizer cannot encode comes out when it is read."""
-
-_LINES = (LINE_PATTERN, LINE_CHARACTER_PATTERN, r"[\s\S]")
-"""Patterns of tokenizers of lines; the last was that of characters, of lines or not, before these had their own."""
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
@@ -128,7 +125,7 @@ class Tokenizer:
         forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
         self._encoder = Encoder(inner, forbidden, self.unknown)
         self.target_ids = range(self.size)
-        self.end_of_line = inner.token_to_id("\n") if _reads_lines(state) else None
+        self.end_of_line = inner.token_to_id("\n") if reads_lines(state) else None
 
     @cached_property
     def config(self) -> TokenizerConfig:
@@ -306,14 +303,6 @@ def _one(text: Any, where: str) -> Tokenizer:
             made.encode([_PROBE, *_PROBE.split(), ""])
             made.decode(range(min(made.size, 256)), skip_special=False)
     return made
-
-
-def _reads_lines(state: dict[str, Any]) -> bool:
-    """Whether a tokenizer was made for lines; a line break in the vocabulary of another one is text like any other."""
-    if state["model"]["type"] != "WordLevel":
-        return False
-    pattern = (state["pre_tokenizer"] or {}).get("pattern")
-    return isinstance(pattern, dict) and pattern.get("Regex") in _LINES
 
 
 def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:

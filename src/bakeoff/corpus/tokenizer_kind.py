@@ -3,7 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bakeoff.corpus.tokenizer_training import CHARACTER_PATTERNS, LINE_PATTERN
+from bakeoff.corpus.tokenizer_training import (
+    CHARACTER_PATTERN,
+    LINE_CHARACTER_PATTERN,
+    LINE_PATTERN,
+    OLD_CHARACTER_PATTERN,
+)
+
+_LINES = {LINE_PATTERN, LINE_CHARACTER_PATTERN, OLD_CHARACTER_PATTERN}
+_CHARACTERS = {CHARACTER_PATTERN, LINE_CHARACTER_PATTERN, OLD_CHARACTER_PATTERN}
 
 
 def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
@@ -22,16 +30,27 @@ def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
     types = {step["type"] for step in cuts}
     if model == "BPE":
         return "byte_bpe" if "ByteLevel" in types else "char_bpe"
-    patterns = [step["pattern"].get("Regex") for step in cuts if step["type"] == "Split"]
-    if set(CHARACTER_PATTERNS) & set(patterns):
+    patterns = _patterns(state)
+    if patterns & _CHARACTERS:
         return "character"
     return "whitespace" if end_of_line or "WhitespaceSplit" in types or LINE_PATTERN in patterns else "word"
+
+
+def reads_lines(state: Mapping[str, Any]) -> bool:
+    """Whether it was made for lines; in the vocabulary of another one a line break is text like any other."""
+    return state["model"]["type"] == "WordLevel" and bool(_patterns(state) & _LINES)
 
 
 def lowercases(state: Mapping[str, Any]) -> bool:
     """Whether it lower-cases the text."""
     steps = _steps(state["normalizer"])
     return any(step["type"] == "Lowercase" or bool(step.get("lowercase")) for step in steps)
+
+
+def _patterns(state: Mapping[str, Any]) -> set[str]:
+    """The regular expressions by which it cuts a text."""
+    cuts = [step["pattern"] for step in _steps(state["pre_tokenizer"]) if step["type"] == "Split"]
+    return {pattern["Regex"] for pattern in cuts if "Regex" in pattern}
 
 
 def _steps(step: Mapping[str, Any] | None) -> Iterator[Mapping[str, Any]]:

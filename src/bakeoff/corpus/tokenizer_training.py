@@ -17,8 +17,7 @@ WORD_PATTERN = r"\w+(?:['’.,\-]\w+)*|[^\w\s]"  # don't, 3.14 and well-known ar
 LINE_PATTERN = r"\n|\S+"  # what white space separates, and the ends of lines
 LINE_CHARACTER_PATTERN = r"\n|[^\n]"
 CHARACTER_PATTERN = r"[^\n]|\n"
-CHARACTER_PATTERNS = (CHARACTER_PATTERN, LINE_CHARACTER_PATTERN, r"[\s\S]")
-"""The last one is that of files from before ends of lines were recorded."""
+OLD_CHARACTER_PATTERN = r"[\s\S]"  # of characters, whether of lines or not, before these had patterns of their own
 _BYTES = 256
 _STEP = 0.0001
 _NOTHING = "tokenizer: the text is empty, there is nothing to train on"

@@ -69,14 +69,14 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """A pre-training that has begun.
+        """A pre-trained run that has begun.
 
         Raises:
             UserError: there is no run at that path, or a fine-tuned one.
         """
-        if (Path(path) / "labels.json").is_file():
-            raise UserError(f"{path}: a fine-tuned run, which names classes; give the run that it came from")
-        return cls(path)
+        run = cls(path)
+        run._require_pretrained()
+        return run
 
     @classmethod
     def open_finished(cls, path: str | Path) -> Self:
@@ -139,12 +139,17 @@ class Run:
         command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 
+    def _require_pretrained(self) -> None:
+        if (self.path / "labels.json").is_file():
+            raise UserError(f"{self.path}: a fine-tuned run, which names classes; give the run that it came from")
+
     def weights_file(self) -> Path:
         """The weights of a finished run, or those of an unfinished one's newest checkpoint.
 
         Raises:
-            UserError: it has no checkpoint yet.
+            UserError: it has no checkpoint yet, or is fine-tuned.
         """
+        self._require_pretrained()
         if self.finished:
             return self.path / "model.safetensors"
         checkpoints = list_checkpoints(self.checkpoints)
