@@ -196,16 +196,16 @@ class _Comparison:
             )
 
     def _require_own_place(self) -> None:
-        """Refuse to write among files that are none of a comparison's.
+        """Refuse to write into a corpus or a run.
 
         Raises:
-            UserError: there are such.
+            UserError: the place is one, or a file.
         """
         try:
             files = {path.name for path in self.out.iterdir()} if self.out.exists() else set()
         except NotADirectoryError:
             raise UserError(f"{self.out}: a file; choose another --out") from None
-        if files and not files & {"budget.json", "runs", "floors", "figures"}:
+        if files & {"recipe.yaml", "corpus.json"}:
             raise UserError(f"{self.out}: holds something else already; choose another --out")
 
     def _known_budget(self) -> BudgetFacts:
