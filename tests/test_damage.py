@@ -139,12 +139,17 @@ VERBS = [
         [*WEIGHTS[1:], "env*", "metrics.jsonl", "checkpoints/step-00000003/*", "snapshots/*"],
         "unfinished",
     ),
-    Verb("prediction", "tuned", "predict {F}/tuned river stone --device cpu", [*WEIGHTS, "task.yaml", "labels.json"]),
+    Verb(
+        "prediction",
+        "tuned",
+        "predict {F}/tuned river stone --device cpu",
+        [*WEIGHTS, "env*", "task.yaml", "labels.json"],
+    ),
     Verb(
         "evaluation on labels",
         "tuned",
         "evaluate {F}/tuned --data {F}/rows.tsv --device cpu",
-        [*WEIGHTS, "task.yaml", "labels.json"],
+        [*WEIGHTS, "env*", "task.yaml", "labels.json"],
     ),
     Verb(
         "comparison",

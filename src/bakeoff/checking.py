@@ -167,7 +167,9 @@ def _read(file: Path) -> None:
             "recipe.yaml": lambda: run.recipe,
             "tokenizer.json": lambda: run.tokenizer,
             "environment.json": lambda: finetuned.environment if of_finetuned else run.environment,
-            "metrics.jsonl": lambda: run.metrics() if run.finished or of_finetuned else _marked(run),
+            "metrics.jsonl": lambda: (
+                finetuned.metrics() if of_finetuned else run.metrics() if run.finished else _marked(run)
+            ),
             "summary.json": lambda: run.summary,
             "task.yaml": lambda: (finetuned.task, finetuned.config),
             "labels.json": lambda: finetuned.classes,

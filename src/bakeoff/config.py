@@ -93,7 +93,7 @@ class Record(BaseModel):
         try:
             cls.model_validate(values)
         except ValidationError as error:
-            problems = "; ".join(_describe(item, values, Config) for item in error.errors())
+            problems = "; ".join(_describe(item, values, cls) for item in error.errors())
             raise UserError(f"{where}: not what Bakeoff writes there: {problems}") from None
         return values
 
@@ -115,7 +115,7 @@ def _relevant(error: ValidationError) -> list[Any]:
     return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
 
 
-def _describe(item: Any, values: Any, model: type[Config]) -> str:
+def _describe(item: Any, values: Any, model: Any) -> str:
     """One pydantic error as `path: message`; the tags of unions, which no file contains, are left out of the path."""
     path: list[str] = []
     node = values

@@ -25,8 +25,8 @@ from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
-from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.training.run import Run
+from bakeoff.tasks.finetuned_run import read_predictions
+from bakeoff.training.records import read_metrics, read_summary
 
 
 class Parts(Record):
@@ -121,7 +121,7 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts
     runs, scores, summary = [], [], {}
     for seed in seeds:
         directory = jobs.pretraining(recipe, seed).directory
-        summary = Run(directory).summary
+        summary = read_summary(directory / "summary.json")
         runs.append(_run(seed, directory, summary, jobs.out))
         scores += [_score(job, jobs.out) for job in jobs.finetunings(recipe, seed)]
     return RecipeEntry(
@@ -142,7 +142,7 @@ def _trained(recipe: dict[str, Any], corpus: CorpusFacts) -> dict[str, Any]:
 
 def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> PretrainingRun:
     """One pre-training with its validations."""
-    lines = [line for line in Run(directory).metrics() if line["kind"] == "validation"]
+    lines = [line for line in read_metrics(directory / "metrics.jsonl") if line["kind"] == "validation"]
     names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return PretrainingRun(
         seed=seed,
@@ -177,7 +177,7 @@ def _predictions(path: Path, rows: int) -> tuple[list[Any], list[Any]]:
     Raises:
         UserError: the file is damaged, or has another number of rows.
     """
-    lines = FinetunedRun(path.parent).predictions()
+    lines = read_predictions(path)
     if len(lines) != rows:
         raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
     return [line["label"] for line in lines], [line["prediction"] for line in lines]

@@ -22,7 +22,7 @@ from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tensors import fill, save_tensors
-from bakeoff.training.records import Environment
+from bakeoff.training.records import Environment, read_metrics
 from bakeoff.training.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.training.run import Run
 from bakeoff.yaml_files import read_yaml
@@ -178,12 +178,11 @@ class FinetunedRun:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl: one a look at dev."""
-        return self._run.metrics()
+        return read_metrics(self.path / "metrics.jsonl")
 
     def predictions(self) -> list[dict[str, Any]]:
         """Label, prediction and its probability for each row of test."""
-        path = self.path / "predictions.jsonl"
-        return [Prediction.check(line, f"{path}:{number}") for number, line in enumerate(read_json_lines(path), 1)]
+        return read_predictions(self.path / "predictions.jsonl")
 
     def format(self) -> InputFormat:
         """The format of rows."""
@@ -196,7 +195,7 @@ class FinetunedRun:
         Raises:
             UserError: it was fine-tuned on other rows than are read now.
         """
-        for change in changes_since(read_yaml(self.path / "recipe.yaml"), self.environment, OF_FINETUNED_RUNS):
+        for change in changes_since(self._run.written_recipe, self.environment, OF_FINETUNED_RUNS):
             raise UserError(
                 f"{self.path}: from before {change}, and does not read what it learnt from; fine-tune it anew"
             )
@@ -205,6 +204,15 @@ class FinetunedRun:
         classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)
         fill(classifier, self.path / "model.safetensors")
         return classifier.to(device or torch.device("cpu")).eval()
+
+
+def read_predictions(path: Path) -> list[dict[str, Any]]:
+    """The lines of a predictions.jsonl; see `Prediction`.
+
+    Raises:
+        UserError: it is damaged, or a line is no JSON object or lacks a key.
+    """
+    return [Prediction.check(line, f"{path}:{number}") for number, line in enumerate(read_json_lines(path), 1)]
 
 
 def require_free(out: Path) -> None:

@@ -1,11 +1,13 @@
 """What a run's JSON files hold, as far as anything reads it: a missing key or another type is an error of one line."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
+from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.json_files import parse_json_lines
+from bakeoff.json_files import parse_json_lines, read_json
 
 
 class CorpusFacts(Record):
@@ -15,6 +17,15 @@ class CorpusFacts(Record):
     """As it was given."""
     fingerprint: str
     """What tells its content from others."""
+
+
+class BudgetChange(Record):
+    """Another budget of an unfinished run."""
+
+    from_step: int
+    """The step from which on it holds."""
+    steps: int
+    """Steps that it pays for."""
 
 
 class Versions(Record):
@@ -38,7 +49,7 @@ class Environment(Record):
     threads: int
     """Of torch."""
     rules: int = 0
-    """Number of the rules that it was trained by; 0: from before they were counted."""
+    """The number of the rules that it was made by; see `bakeoff.training.rules`."""
 
 
 class PretrainingEnvironment(Environment):
@@ -52,6 +63,10 @@ class PretrainingEnvironment(Environment):
     """What `--budget` said."""
     steps: int | None = None
     """The steps that the budget pays for; None: from before it could be changed."""
+    budgets: list[BudgetChange] = Field(default=[])
+    """Other budgets that it got while it was unfinished."""
+    begun_before: list[str] = Field(default=[])
+    """Changes of the rules since it was begun."""
     origin: str | None = None
     """The runs that the first weights came from, in words; None: from chance."""
 
@@ -120,6 +135,29 @@ class ValidationLine(MetricsLine, Validation):
     """Floating-point operations spent."""
     seconds: float
     """Time in steps."""
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """A summary.json.
+
+    Raises:
+        UserError: it is damaged, or lacks a key.
+    """
+    return Summary.check(read_json(path), str(path))
+
+
+def read_metrics(path: Path, growing: bool = False) -> list[dict[str, Any]]:
+    """The lines of a metrics.jsonl; none where there is no such file.
+
+    Args:
+        path: the file.
+        growing: a training is not finished, and a machine that lost its power may have left half a line.
+
+    Raises:
+        UserError: it is damaged, or a line is no JSON object or lacks a key; the message has its number.
+    """
+    content = checksums.read(path) if path.is_file() else b""
+    return parse_metrics(content[: content.rfind(b"\n") + 1] if growing else content, str(path))
 
 
 def parse_metrics(content: bytes, where: str) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ from bakeoff.training.averaging import snapshot_file, snapshot_steps
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.training.rules import OF_TRAINING, changes_since
 from bakeoff.training.run import Run
-from bakeoff.yaml_files import read_yaml
 
 
 def require_same_request(run: Run, request: dict[str, Any]) -> None:
@@ -45,7 +44,7 @@ def older_rules(run: Run) -> list[str]:
     They are noted in the run, whose recipe, once it is written anew, does not tell any more.
     """
     known: list[str] = run.environment.get("begun_before", [])
-    found = changes_since(read_yaml(run.path / "recipe.yaml"), run.environment, OF_TRAINING)
+    found = changes_since(run.written_recipe, run.environment, OF_TRAINING)
     if not run.finished and (new := [change for change in found if change not in known]):
         known = [*known, *new]
         run.replace_environment({**run.environment, "begun_before": known})

@@ -42,7 +42,7 @@ def _lamb(recipe: Values) -> bool:
 
 def _dropout_of_distances(recipe: Values) -> bool:
     """Of the mixer, until it became the model's."""
-    own = recipe["model"]["dropout"]
+    own = recipe["model"].get("dropout")
     mixers = (part for part in _parts(recipe["model"]) if part.get("kind") == "relative_attention")
     return any(part.get("dropout") not in (None, own) and "key_width" not in part for part in mixers)
 

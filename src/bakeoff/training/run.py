@@ -21,7 +21,7 @@ from bakeoff.tensors import fill, save_tensors
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.training.model_card import model_card
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.records import PretrainingEnvironment, Summary, parse_metrics
+from bakeoff.training.records import PretrainingEnvironment, parse_metrics, read_metrics, read_summary
 from bakeoff.yaml_files import read_yaml
 
 METRICS = "metrics.jsonl"
@@ -170,6 +170,13 @@ class Run:
         """The complete recipe, its budget in steps."""
         return Recipe.parse(read_yaml(self.path / "recipe.yaml"), str(self.path / "recipe.yaml"))
 
+    @property
+    def written_recipe(self) -> dict[str, Any]:
+        """The content of recipe.yaml, a valid one, without the keys that recipes have learnt since."""
+        values = read_yaml(self.path / "recipe.yaml")
+        Recipe.parse(values, str(self.path / "recipe.yaml"))
+        return values
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The corpus's tokenizer."""
@@ -193,8 +200,7 @@ class Run:
     @property
     def summary(self) -> dict[str, Any]:
         """The figures of the whole training; only a finished run has one; see `Summary`."""
-        path = self.path / "summary.json"
-        return Summary.check(read_json(path), str(path))
+        return read_summary(self.path / "summary.json")
 
     def require_tokenizer_of(self, corpus: AnyCorpus) -> None:
         """Refuse a corpus whose ids mean something else.
@@ -210,11 +216,7 @@ class Run:
 
     def metrics(self) -> list[dict[str, Any]]:
         """The lines of metrics.jsonl; see `MetricsLine` and `ValidationLine`."""
-        path = self.path / METRICS
-        content = checksums.read(path) if path.is_file() else b""
-        if not self.finished:  # a machine that lost its power leaves half a line
-            content = content[: content.rfind(b"\n") + 1]
-        return parse_metrics(content, str(path))
+        return read_metrics(self.path / METRICS, growing=not self.finished)
 
     def append_metrics(self, line: dict[str, Any]) -> None:
         """Add a line to metrics.jsonl."""
