@@ -23,6 +23,10 @@ _C = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 
 
+class _Refused(ConstructorError):
+    """It is YAML, and no more than that."""
+
+
 class _Loader(_C):  # type: ignore[misc, valid-type]
     """The values of YAML 1.2: a date, `12:30`, 010 and `no` are texts, and 1e-3 is a number."""
 
@@ -36,14 +40,14 @@ class _Loader(_C):  # type: ignore[misc, valid-type]
     def whole(self, node: yaml.ScalarNode) -> int:
         digits = self.construct_scalar(node).replace("_", "")
         if len(digits) > LONGEST_NUMBER:
-            raise ConstructorError(problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark)
+            raise _Refused(problem=f"a number of {len(digits)} digits", problem_mark=node.start_mark)
         return int(digits, 16 if digits.startswith("0x") else 10)
 
     def fraction(self, node: yaml.ScalarNode) -> float:
         text = self.construct_scalar(node).replace("_", "").lower()
         value = math.inf if text.lstrip("+-") == ".inf" else math.nan if text == ".nan" else float(text)
         if not math.isfinite(value):
-            raise ConstructorError(problem=f"{text[:40]} is no finite number", problem_mark=node.start_mark)
+            raise _Refused(problem=f"{text[:40]} is no finite number", problem_mark=node.start_mark)
         return value
 
 
@@ -124,9 +128,10 @@ def parse_value(text: str, where: str) -> Any:
             loader.dispose()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f" line {mark.line + 1}" if mark else ""
+        place = f" line {mark.line + 1}" if mark and "\n" in text else ""
         problem = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise UserError(f"{where}{place}: not valid YAML: {problem}") from None
+        kind = "" if isinstance(error, _Refused) else "not valid YAML: "
+        raise UserError(f"{where}{place}: {kind}{problem}") from None
     except (ValueError, LookupError, TypeError) as error:  # a tag such as !!bool before something else
         raise UserError(f"{where}: not valid YAML: {error}") from None
 
@@ -187,4 +192,4 @@ def _check_keys(node: yaml.MappingNode) -> None:
 
 
 def _refuse(problem: str, at: Any) -> NoReturn:
-    raise ConstructorError(problem=problem, problem_mark=at.start_mark)
+    raise _Refused(problem=problem, problem_mark=at.start_mark)
