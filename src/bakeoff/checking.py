@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -65,7 +66,7 @@ def check(path: str | Path, progress: Callable[[Group], None] | None = None) -> 
     kind = _kind(path)
     groups = []
     for name, files in _grouped(path, kind):
-        group = _check(path, name, files)
+        group = _check(name, files)
         groups.append(group)
         if progress is not None:
             progress(group)
@@ -93,7 +94,7 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
     for folder, folders, names in os.walk(path):
         here = Path(folder)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        listed = _listed(here)
+        listed, _ = _listed(here)
         known = {*names, *listed} - {checksums.NAME}
         if "summary.json" not in names:  # a kill came just before it
             known.discard("summary.json")
@@ -109,28 +110,27 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
         yield from parts.items()
 
 
-def _listed(folder: Path) -> dict[str, str]:
+def _listed(folder: Path) -> tuple[dict[str, str], str | None]:
     """The checksums of a folder: those of the list, or of a corpus from before there were lists, of its manifest.
 
-    None where they are damaged, which `_check` tells.
+    Returns:
+        Digests by names of files, and what is wrong with the list.
     """
     try:
         listed = checksums.listed(folder)
-        if not listed and (folder / MANIFEST).is_file():
-            listed = Corpus.open(folder).manifest.sha256
-    except UserError:
-        return {}
-    return listed
-
-
-def _check(path: Path, name: str, files: list[Path]) -> Group:
-    """Compare the files of a group, all in one folder, with their checksums, and see that they can be read."""
-    problems, folder = [], files[0].parent
-    try:
-        checksums.listed(folder)
     except UserError as error:
-        problems.append(str(error))
-    listed = _listed(folder)
+        return {}, str(error)
+    if not listed and (folder / MANIFEST).is_file():
+        with suppress(UserError):  # which is told where the manifest is read as a file
+            listed = Corpus.open(folder).manifest.sha256
+    return listed, None
+
+
+def _check(name: str, files: list[Path]) -> Group:
+    """Compare the files of a group, all in one folder, with their checksums, and see that they can be read."""
+    folder = files[0].parent
+    listed, problem = _listed(folder)
+    problems = [] if problem is None else [problem]
     sizes = [file.stat().st_size for file in files if file.is_file()]
     for file in files:
         try:

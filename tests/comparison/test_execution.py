@@ -45,7 +45,7 @@ class FakeEngine:
             raise UserError("length: 7 is too short")
 
     def corpus(self, path, recipes, device):
-        return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens")
+        return CorpusFacts(path=str(path), fingerprint=self.fingerprint, tokenizer="100 tokens", tokens=25)
 
     def task(self, task):
         labels = [i % 2 for i in range(ROWS)]
@@ -143,6 +143,7 @@ def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
     facts = Bakeoff().corpus(corpus.path, [], "cpu")
     used = corpus.tokenizer.config
     assert (facts.tokenizer, facts.tokenizer_config) == (str(used), used.model_dump())
+    assert facts.tokens == len(corpus.train.tokens)
 
     class Engine(FakeEngine):
         def corpus(self, path, recipes, device):
@@ -311,6 +312,12 @@ def test_what_was_spent_stands_beside_what_was_planned(folder):
     assert busy.startswith("By the clock, one 200 % and two 150 % of the 2 minutes that were planned were spent, for")
     unknown = changed(one=(240.0, 120.0), two=(None, 60.0))
     assert [spending(unknown, entry) for entry in unknown.recipes] == [(1.0, 1.0), (0.5, None)]
+
+
+def test_a_budget_of_epochs_is_told_by_the_tokens_to_train_on(folder):
+    results = go(folder, FakeEngine(), budget="epochs=2", seeds=1)  # which makes 50 tokens of the corpus's 25
+    assert [spending(results, entry) for entry in results.recipes] == [(1.0, None), (1.0, None)]
+    assert not [line for line in cautions(results) if "planned" in line]
 
 
 def test_other_budgets_are_not_measured(folder):

@@ -8,6 +8,7 @@ from bakeoff.training import memory_limit
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretrain import pretrain
+from bakeoff.training.pretraining_model import build_on_meta
 
 CPU = torch.device("cpu")
 
@@ -29,9 +30,9 @@ def test_what_cannot_fit_is_refused_before_anything_is_made(changes, message, co
 @pytest.mark.parametrize("name", ["bert-tiny", "gpt-tiny", "transformer-tiny", "conv-light-encoder-tiny"])
 def test_what_fits_by_the_whole_count_is_not_refused(name, monkeypatch):
     recipe = load_recipe(name)
-    need = memory_need(recipe, 300, CPU)
+    need, parameters = memory_need(recipe, 300, CPU), build_on_meta(recipe, 300).parameter_count()
     monkeypatch.setattr(memory_limit, "_memory_of", lambda device: need.total)
-    require_memory(recipe, 300, CPU)
+    require_memory(recipe, parameters, CPU)
     monkeypatch.setattr(memory_limit, "_memory_of", lambda device: need.weights)
     with pytest.raises(UserError, match="weights and gradients"):
-        require_memory(recipe, 300, CPU)
+        require_memory(recipe, parameters, CPU)

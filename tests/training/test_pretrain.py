@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from tests.conftest import sentences, shrink
 
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek
 from bakeoff.optimization.budget import Budget
@@ -369,22 +370,33 @@ def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):
     assert "tokenizer" not in capsys.readouterr().err
 
 
-def test_a_run_from_before_the_corpuss_tokenizer_was_recorded_resumes(corpus, tmp_path, monkeypatch):
-    recipe = shrink("gpt-tiny")
-    whole = train(recipe, corpus, tmp_path / "whole")
-    with monkeypatch.context() as patch:
+@contextmanager
+def environment_of_an_older_run(recipe, corpus, path):
+    """Stops a training and has the recipe in its environment.json changed into what an older version wrote."""
+    with pytest.MonkeyPatch.context() as patch:
         interrupt_at(patch, 5)
         with pytest.raises(Interrupted):
-            train(recipe, corpus, tmp_path / "parts")
-    environment = json.loads((tmp_path / "parts" / "environment.json").read_text())
-    environment["recipe"]["tokenizer"] = recipe.tokenizer.model_dump()
-    (tmp_path / "parts" / "environment.json").write_text(json.dumps(environment))
-    begun = Run.open(tmp_path / "parts").recipe.with_tokenizer(recipe.tokenizer)
-    (tmp_path / "parts" / "recipe.yaml").write_text(begun.to_yaml())
-    (tmp_path / "parts" / "bakeoff.sha256").unlink()  # there were none then
-    parts = train(recipe, corpus, tmp_path / "parts", resume=True)
-    for name, tensor in weights(whole).items():
-        assert torch.equal(weights(parts)[name], tensor)
+            train(recipe, corpus, path)
+    environment = json.loads((path / "environment.json").read_text())
+    yield environment["recipe"]
+    (path / "environment.json").write_text(json.dumps(environment))
+    (path / "bakeoff.sha256").unlink()  # there was none then
+
+
+def assert_goes_on_as_if_never_stopped(recipe, corpus, path):
+    whole = weights(train(recipe, corpus, path.with_name("whole")))
+    parts = weights(train(recipe, corpus, path, resume=True))
+    assert whole.keys() == parts.keys()
+    for name, tensor in whole.items():
+        assert torch.equal(parts[name], tensor)
+
+
+def test_a_run_from_before_the_corpuss_tokenizer_was_recorded_resumes(corpus, tmp_path):
+    recipe, path = shrink("gpt-tiny"), tmp_path / "parts"
+    with environment_of_an_older_run(recipe, corpus, path) as begun:
+        begun["tokenizer"] = recipe.tokenizer.model_dump()
+        (path / "recipe.yaml").write_text(Run.open(path).recipe.with_tokenizer(recipe.tokenizer).to_yaml())
+    assert_goes_on_as_if_never_stopped(recipe, corpus, path)
 
 
 def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, capsys):
@@ -414,17 +426,40 @@ def test_pairs_of_documents_of_one_sentence_are_remarked_on_with_what_peek_says(
     assert "documents of one sentence, which make no pair; use input.format=blocks" in lines[0]
 
 
-def test_a_run_that_was_begun_before_recipes_had_a_key_resumes(corpus, tmp_path, monkeypatch):
-    recipe = shrink("gpt-tiny")
-    whole = train(recipe, corpus, tmp_path / "whole")
-    with monkeypatch.context() as patch:
-        interrupt_at(patch, 5)
-        with pytest.raises(Interrupted):
-            train(recipe, corpus, tmp_path / "parts")
-    environment = json.loads((tmp_path / "parts" / "environment.json").read_text())
-    del environment["recipe"]["model"]["output_dropout"], environment["recipe"]["training"]["average_last"]
-    (tmp_path / "parts" / "environment.json").write_text(json.dumps(environment))
-    (tmp_path / "parts" / "bakeoff.sha256").unlink()  # which there was not then either
-    parts = train(recipe, corpus, tmp_path / "parts", resume=True)
-    for name, tensor in weights(whole).items():
-        assert torch.equal(weights(parts)[name], tensor)
+def test_a_run_that_was_begun_before_recipes_had_a_key_resumes(corpus, tmp_path):
+    recipe, path = shrink("gpt-tiny"), tmp_path / "parts"
+    with environment_of_an_older_run(recipe, corpus, path) as begun:
+        del begun["model"]["output_dropout"], begun["training"]["average_last"]
+    assert_goes_on_as_if_never_stopped(recipe, corpus, path)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
+@pytest.mark.parametrize("made", [False, True])
+def test_what_fails_before_the_first_step_leaves_no_directory_behind(error, made, corpus, tmp_path, monkeypatch):
+    path = tmp_path / "runs" / "one"
+    if made:
+        path.mkdir(parents=True)
+
+    def fails(*arguments):
+        raise error
+
+    for place in ((loop, "optimize"), (loop, "validate"), (Tokenizer, "save")):
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, fails)
+            with pytest.raises(type(error)):
+                train(shrink("gpt-tiny"), corpus, path)
+        assert not path.exists()
+
+
+def test_what_fails_behind_a_step_stays(corpus, tmp_path, monkeypatch):
+    exact = loop.optimize
+
+    def fails(*arguments):
+        if arguments[5] == 3:
+            raise RuntimeError("out of memory")
+        return exact(*arguments)
+
+    monkeypatch.setattr(loop, "optimize", fails)
+    with pytest.raises(RuntimeError):
+        train(shrink("gpt-tiny"), corpus, tmp_path / "run")
+    assert [line["step"] for line in Run.open(tmp_path / "run").metrics() if line["kind"] == "train"] == [1, 2, 3]

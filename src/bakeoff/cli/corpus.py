@@ -235,8 +235,8 @@ def prepare(
             + ("the lines" if summary["sentence_rule"] == LINES else f"split by {summary['sentence_rule']}"),
             **({} if ngrams is None else {"word order": f"{ngrams}-grams shuffled within each sentence"}),
             "tokens": f"{summary['tokens']:,}",
-            "held out": f"{summary['held_out_tokens']:,} tokens in {summary['held_out_documents']:,} "
-            f"{summary['held_out_unit']}",
+            "held out": f"{summary['held_out_tokens']:,} tokens in "
+            + _counted(summary["held_out_documents"], summary["held_out_unit"]),
             **_test_row(summary, "documents"),
             "vocabulary": f"{summary['vocabulary']:,}",
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token",
@@ -258,7 +258,7 @@ def _show_pairs(corpus: "Corpus", json: bool) -> None:
             "corpus": summary["path"],
             "pairs": f"{summary['documents']:,}",
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
-            "held out": f"{summary['held_out_documents']:,} pairs, {summary['held_out_tokens']:,} tokens",
+            "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",
             **_test_row(summary, "pairs"),
             "vocabulary": f"{summary['vocabulary']:,}" + (", the target's behind the source's" if separate else ""),
             "unigram entropy": f"{summary['unigram_entropy']:.3f} nats a token of the targets",
@@ -270,7 +270,12 @@ def _show_pairs(corpus: "Corpus", json: bool) -> None:
 def _test_row(summary: dict[str, Any], unit: str) -> dict[str, str]:
     if summary["test_tokens"] is None:
         return {}
-    return {"test": f"{summary['test_tokens']:,} tokens in {summary['test_documents']:,} {unit}"}
+    return {"test": f"{summary['test_tokens']:,} tokens in {_counted(summary['test_documents'], unit)}"}
+
+
+def _counted(count: int, units: str) -> str:
+    """So many documents, pairs, or runs of paragraphs or sentences: in all of them the first s is the plural's."""
+    return f"{count:,} {units.replace('s', '', 1) if count == 1 else units}"
 
 
 def _skips(summary: dict[str, Any]) -> str:

@@ -52,7 +52,7 @@ def generate(
         "generate",
     )
     opened = Run.open_trained(run)
-    remark_unfinished(run)
+    remark_unfinished(opened)
     arguments = list(prompt or [])
     prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
     blank = Blank()

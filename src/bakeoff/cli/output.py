@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from bakeoff.display.terminal import show, tell, write_json
+
+if TYPE_CHECKING:
+    from bakeoff.training.run import Run
 
 Errors = Annotated[Literal["strict", "replace"], typer.Option(help="Refuse invalid UTF-8, or read it as U+FFFD.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -33,13 +35,11 @@ def print_table(rows: Mapping[str, Any], say: Callable[[str], None] = show) -> N
         say(f"{name:<{width}}  {value}")
 
 
-def remark_unfinished(path: Path) -> None:
+def remark_unfinished(run: "Run") -> None:
     """Say on standard error which step's weights an unfinished run is read with."""
-    from bakeoff.training.run import Run
-
-    run = Run.open_trained(path)
     if not run.finished:
-        tell(f"bakeoff: {path}: not finished; its weights are those of step {run.step():,} of {run.planned_steps:,}")
+        step, steps = run.step(), run.planned_steps
+        tell(f"bakeoff: {run.path}: not finished; its weights are those of step {step:,} of {steps:,}")
 
 
 def losses_text(figures: Mapping[str, Any], title: str = "held-out") -> dict[str, str]:

@@ -160,7 +160,7 @@ def evaluate(
         from bakeoff.tasks.score_texts import open_scores
 
         changed = opened(run, set)
-        remark_unfinished(run)
+        remark_unfinished(changed)
         scores = open_scores(
             changed,
             texts,
@@ -173,9 +173,6 @@ def evaluate(
         )
         print_scores(scores, parsed(set), json)
         return
-    if corpus is not None:
-        opened(run, set)
-        remark_unfinished(run)
     figures = evaluate_run(
         run,
         corpus=corpus,
@@ -189,6 +186,8 @@ def evaluate(
         overrides=set,
         device=device,
     )
+    if corpus is not None:
+        remark_unfinished(opened(run))
     if json:
         print_json(figures)
     elif "losses" in figures:

@@ -104,7 +104,7 @@ class Bakeoff:
             fingerprint=corpus.fingerprint,
             tokenizer=str(corpus.tokenizer.config),
             tokenizer_config=corpus.tokenizer.config.model_dump(),
-            tokens=sum(part["tokens"] for part in facts),
+            tokens=corpus.train_tokens,
             documents=sum(part["documents"] for part in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
         )

@@ -31,6 +31,9 @@ def spending(results: Results, entry: RecipeEntry) -> Spending:
     planned, runs = Budget.parse_text(results.budget.text), entry.runs
     if planned.minutes is None:
         unit, amount = next((unit, amount) for unit, amount in planned if amount is not None)
+        if unit == "epochs":
+            assert results.corpus.tokens is not None  # facts without them are older than such budgets
+            unit, amount = "tokens", amount * results.corpus.tokens
         return Spending(fmean(getattr(run, unit) for run in runs) / amount, None)
     clock = fmean(run.seconds for run in runs) / (60 * planned.minutes)
     seconds = results.budget.seconds_per_step.get(entry.label)

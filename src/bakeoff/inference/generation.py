@@ -30,16 +30,16 @@ class GenerationConfig(Config):
 
     tokens: int = Field(default=100, gt=0)
     """The most tokens to write; less where the model ends the text itself."""
-    temperature: float = Field(default=1.0, ge=0, allow_inf_nan=False)
+    temperature: float = Field(default=1.0, ge=0)
     """Of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
     top_k: int | None = Field(default=None, gt=0)
     """Sample from the so many most likely tokens."""
-    top_p: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
+    top_p: float = Field(default=1.0, gt=0, le=1)
     """Sample from the fewest most likely tokens that have this share together."""
     beams: int | None = Field(default=None, gt=0, le=1000)
     """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
     token."""
-    length_penalty: float = Field(default=0.6, ge=0, allow_inf_nan=False)
+    length_penalty: float = Field(default=0.6, ge=0)
     """Of the search: a text's score is its log-probability divided by ((5 + length) / 6) to this power."""
     seed: int = 0
     """Of sampling."""

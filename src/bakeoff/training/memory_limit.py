@@ -7,14 +7,18 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.training.memory_need import BYTES_PER_NUMBER
-from bakeoff.training.pretraining_model import build_on_meta
 
 BYTES_OF_AN_ID = 8
 """Of a token in a batch."""
 
 
-def require_memory(recipe: Recipe, vocabulary: int, device: torch.device) -> None:
+def require_memory(recipe: Recipe, parameters: int, device: torch.device) -> None:
     """Refuse what takes more memory than there is, by the least that it can take; `memory_need` counts the whole.
+
+    Args:
+        recipe: the recipe.
+        parameters: how many its model has, with its heads.
+        device: where it is to be trained.
 
     Raises:
         UserError: weights and gradients, or the rows of a batch, are more than the device's memory.
@@ -22,7 +26,6 @@ def require_memory(recipe: Recipe, vocabulary: int, device: torch.device) -> Non
     limit = _memory_of(device)
     if limit is None:
         return
-    parameters = build_on_meta(recipe, vocabulary).parameter_count()
     model = 2 * BYTES_PER_NUMBER * parameters
     if model > limit:
         raise UserError(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +48,13 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
     Returns:
         A recipe whose training is the same whenever it is run on such a machine.
     """
-    budget = budget or recipe.training.budget
-    require_memory(recipe, corpus.tokenizer.size, resolve_device(device))
+    budget, on = budget or recipe.training.budget, resolve_device(device)
     module = build_on_meta(recipe, corpus.tokenizer.size)
+    require_memory(recipe, module.parameter_count(), on)
     tokens, flops = Stages(recipe, module, corpus, seed=0).means()
     seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
     steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens)
-    on, compiled = resolve_device(device), recipe.training.compile
+    compiled = recipe.training.compile
     if compiled == "auto":
         compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
     precision = resolve_precision(recipe.training.precision, on)
@@ -166,10 +167,12 @@ def pretrain(
     if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         taken = start.load(module, opened)
     steps = settled.training.budget.steps or 0
-    run = run or Run.create(
-        out, settled, opened.tokenizer, {**request, "steps": steps, "initial_weights": taken, **here}
-    )
-    with held(run.path), Progress(settled.name, steps, progress) as shown:
+    if run:
+        kept: AbstractContextManager[None] = nullcontext()
+    else:
+        run = Run.create(out, settled, opened.tokenizer, {**request, "steps": steps, "initial_weights": taken, **here})
+        kept = run.removed_before_a_step()
+    with held(run.path), kept, Progress(settled.name, steps, progress) as shown:
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()

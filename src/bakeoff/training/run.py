@@ -3,6 +3,8 @@
 import hashlib
 import json
 import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -27,6 +29,16 @@ from bakeoff.yaml_files import read_yaml
 METRICS = "metrics.jsonl"
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that do not change any more when a run finishes."""
+
+
+@contextmanager
+def _removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if not unless():
+            remove(folder.resolve())
+        raise
 
 
 class Run:
@@ -116,12 +128,24 @@ class Run:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from None
-        tokenizer.save(path / "tokenizer.json")
-        write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
-        text = recipe.to_yaml()
-        checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
-        write_atomically(path / "recipe.yaml", text)  # last: it makes the directory a run
+        with _removed_after_an_error(path):
+            tokenizer.save(path / "tokenizer.json")
+            write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
+            text = recipe.to_yaml()
+            checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
+            write_atomically(path / "recipe.yaml", text)  # last: it makes the directory a run
         return cls(path)
+
+    @contextmanager
+    def removed_before_a_step(self) -> Iterator[None]:
+        """Remove the directory after an error if no step was logged and no checkpoint written: it is of no use."""
+        with _removed_after_an_error(self.path, unless=lambda: self._has_steps):
+            yield
+
+    @property
+    def _has_steps(self) -> bool:
+        lines = self.metrics() if (self.path / METRICS).is_file() else []
+        return self.finished or bool(list_checkpoints(self.checkpoints)) or any(line["step"] > 0 for line in lines)
 
     @property
     def finished(self) -> bool:

@@ -86,8 +86,8 @@ def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Non
     Raises:
         UserError: the reason.
     """
-    require_memory(recipe, corpus.tokenizer.size, device)
     module = build_on_meta(recipe, corpus.tokenizer.size)
+    require_memory(recipe, module.parameter_count(), device)
     Stages(recipe, module, corpus, seed=0).first_rows()
     make_batches(recipe, module, corpus, seed=0, split="validation").fixed(recipe.training.validation_examples)
 
