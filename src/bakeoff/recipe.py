@@ -81,7 +81,7 @@ class Published(Config):
 
 LARGEST_SIZE = 2**24
 """Of a width, a length, a window and whatever else a model has a number of."""
-MOST = {"layers": 10_000, "repeat": 10_000, "groups": 10_000}
+MOST = dict.fromkeys(("layers", "repeat", "groups", "convolutions"), 10_000)
 """Of what is made one by one."""
 
 

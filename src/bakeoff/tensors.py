@@ -1,5 +1,7 @@
 """Tensors in files: safetensors, with errors that a user can act on."""
 
+import os
+import re
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -18,12 +20,15 @@ def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
     """Write tensors from any device, down to the disk.
 
     Raises:
-        UserError: the file cannot be written.
+        OSError: the file cannot be written.
     """
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
     except SafetensorError as error:
-        raise UserError(f"{path}: cannot be written: {error}; is the disk full?") from None
+        if (number := re.search(r"os error (\d+)", str(error))) is None:
+            raise
+        code = int(number[1])
+        raise OSError(code, os.strerror(code), str(path)) from None
     sync(path)
 
 

@@ -16,6 +16,7 @@ from bakeoff.comparison.spending import spending
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.full_disk import DiskFull
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
 
@@ -312,6 +313,20 @@ def test_what_was_spent_stands_beside_what_was_planned(folder):
     assert busy.startswith("By the clock, one 200 % and two 150 % of the 2 minutes that were planned were spent, for")
     unknown = changed(one=(240.0, 120.0), two=(None, 60.0))
     assert [spending(unknown, entry) for entry in unknown.recipes] == [(1.0, 1.0), (0.5, None)]
+
+
+def test_a_full_disk_is_told_with_how_to_go_on(folder):
+    class Full(FakeEngine):
+        def pretrain(self, recipe, corpus, out, **options):
+            if options["seed"] == 1:
+                raise DiskFull(f"{out}/checkpoints: cannot be written", "continue it with `bakeoff pretrain`")
+            super().pretrain(recipe, corpus, out, **options)
+
+    with pytest.raises(DiskFull, match=r"checkpoints: cannot be written; what was trained is kept: .* same command"):
+        go(folder, Full())
+    engine = FakeEngine()
+    go(folder, engine)
+    assert [seed for _, seed, *_ in engine.of("pretrain")] == [1, 1, 2, 2]
 
 
 def test_a_budget_of_epochs_is_told_by_the_tokens_to_train_on(folder):

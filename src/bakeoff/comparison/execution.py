@@ -16,6 +16,7 @@ from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, Tas
 from bakeoff.config import Record, differing
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
 from bakeoff.optimization.budget import Budget
 
@@ -58,7 +59,8 @@ def compare(
             left out, and the report says so.
     """
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
-    return _Comparison(plan, Path(out), progress, engine or Bakeoff(), report or _report).run()
+    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
+        return _Comparison(plan, Path(out), progress, engine or Bakeoff(), report or _report).run()
 
 
 def _report(results: Results, path: Path) -> None:

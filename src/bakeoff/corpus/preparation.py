@@ -15,6 +15,7 @@ from bakeoff.corpus.worker import WorkerDied, workers_for
 from bakeoff.corpus.writer import check_target, work_folder
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.full_disk import DiskFull, full_disk
 
 
 class Preparation:
@@ -56,16 +57,17 @@ class Preparation:
                 shown.note(f"starting anew, for an unfinished corpus here had another {_listed(names)}")
                 plan = None
             try:
-                if plan is None:
-                    _empty(self._work)
-                    plan = self._planner.plan(self._work, 1, shown)
-                else:
-                    shown.note("going on with an unfinished corpus of the same text and options")
-                corpus = encode_whole(
-                    plan, self._work, self._out, self._overwrite, self._reader, self._given, self._workers, shown
-                )
+                with full_disk(self._work, self._kept):
+                    if plan is None:
+                        _empty(self._work)
+                        plan = self._planner.plan(self._work, 1, shown)
+                    else:
+                        shown.note("going on with an unfinished corpus of the same text and options")
+                    corpus = encode_whole(
+                        plan, self._work, self._out, self._overwrite, self._reader, self._given, self._workers, shown
+                    )
             except UserError as error:
-                if not isinstance(error, WorkerDied):
+                if not isinstance(error, WorkerDied | DiskFull) or Plan.load(self._work) is None:
                     remove(self._work)
                 raise
             except KeyboardInterrupt:
@@ -76,6 +78,12 @@ class Preparation:
                 raise Interrupted(message, signal.SIGINT) from None
             remove(self._work)
             return corpus
+
+    def _kept(self) -> str:
+        """What a full disk leaves, told before anything is removed."""
+        if Plan.load(self._work) is None:
+            return "nothing was kept, for the text was not read to its end"
+        return f"what is encoded is kept: with more space the same command goes on from here, or remove {self._work}"
 
     def part(self, part: int, parts: int, planned: bool = False) -> dict[str, Any]:
         """Make one part; see `prepare_part`.
@@ -94,6 +102,7 @@ class Preparation:
             with (
                 held(folder, f"part {part}/{parts} of {self._out}"),
                 Progress(self._progress, self._reader) as shown,
+                full_disk(folder, self._kept),
             ):
                 journal = encode_part(plan, self._work, part, self._reader, self._workers, shown)
             counts = list(journal.splits.values())
@@ -120,7 +129,8 @@ class Preparation:
             raise UserError(f"{self._out}: there are no parts to merge; make them with --part 1/N to --part N/N")
         self._check(plan, plan.parts)
         with held(self._work, self._out), Progress(self._progress, self._reader) as shown:
-            corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
+            with full_disk(self._work, lambda: "all parts are kept: with more space the same command merges them"):
+                corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
             remove(self._work)
         return corpus
 
@@ -150,7 +160,8 @@ class Preparation:
                 # The one that was waited for may have made the plan, or have failed and removed the folder.
                 if self._work.is_dir() and Plan.load(self._work) is None:
                     try:
-                        return self._planner.plan(self._work, parts, shown)
+                        with full_disk(self._work, self._kept):
+                            return self._planner.plan(self._work, parts, shown)
                     except BaseException:
                         remove(self._work)
                         raise

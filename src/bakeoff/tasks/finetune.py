@@ -9,6 +9,7 @@ import torch
 
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import Diverged, UserError
+from bakeoff.full_disk import full_disk
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
@@ -92,7 +93,7 @@ def finetune(
     parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
     notes = [*data.notes, *_truncations(parts, config.length)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
-    with unfinished(out) as folder:
+    with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
         _write_settings(folder, recipe, begun, task, config, data.classes, machine)
         began = time.perf_counter()
         begun = begun._replace(recipe=recipe)

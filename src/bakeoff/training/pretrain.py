@@ -12,6 +12,7 @@ from bakeoff.config import differing
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
+from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
@@ -100,6 +101,7 @@ def pretrain(
     Raises:
         UserError: a mistake in the arguments.
         Diverged: the loss is not a number any more; the last checkpoint stays.
+        DiskFull: there is no space left; the last checkpoint stays.
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the run is saved and can be resumed.
     """
     begun = (resume or finish_now) and (Path(out) / "recipe.yaml").exists()
@@ -170,9 +172,11 @@ def pretrain(
     if run:
         kept: AbstractContextManager[None] = nullcontext()
     else:
-        run = Run.create(out, settled, opened.tokenizer, {**request, "steps": steps, "initial_weights": taken, **here})
+        facts = {**request, "steps": steps, "initial_weights": taken, **here}
+        with full_disk(Path(out), lambda: "nothing was kept"):
+            run = Run.create(out, settled, opened.tokenizer, facts)
         kept = run.removed_before_a_step()
-    with held(run.path), kept, Progress(settled.name, steps, progress) as shown:
+    with full_disk(run.path, run.what_is_kept), held(run.path), kept, Progress(settled.name, steps, progress) as shown:
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()

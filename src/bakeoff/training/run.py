@@ -163,6 +163,16 @@ class Run:
         command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 
+    def what_is_kept(self) -> str:
+        """What a training that could not go on has left, and what to type."""
+        if self.finished:
+            return "the run itself is whole"
+        checkpoints = list_checkpoints(self.checkpoints)
+        if not checkpoints:
+            return "no checkpoint was kept"
+        step = checkpoint_step(checkpoints[-1])
+        return f"the checkpoint of step {step:,} is kept: with more space, {self.how_to_go_on}"
+
     def _require_pretrained(self) -> None:
         if (self.path / "labels.json").is_file():
             raise UserError(f"{self.path}: a fine-tuned run, which names classes; give the run that it came from")
