@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from bakeoff.optimization.optimizers import AdafactorConfig, AdamWConfig, LambConfig, NagConfig, SgdConfig
+from bakeoff.optimization.optimizers import AdafactorConfig, AdamWConfig, LambConfig, MuonConfig, NagConfig, SgdConfig
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,9 @@ from bakeoff.optimization.optimizers import AdafactorConfig, AdamWConfig, LambCo
         AdafactorConfig(lr=0.1),
         AdamWConfig(lr=0.1),
         LambConfig(lr=0.1),
+        MuonConfig(lr=0.1),  # whose matrices are those of stacks: here there is none
     ],
-    ids=["sgd", "momentum", "nag", "adafactor", "adamw", "lamb"],
+    ids=["sgd", "momentum", "nag", "adafactor", "adamw", "lamb", "muon"],
 )
 def test_as_many_numbers_are_kept_for_each_parameter_as_it_says(config):
     linear = nn.Linear(30, 40)

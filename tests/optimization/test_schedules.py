@@ -12,6 +12,7 @@ from bakeoff.optimization.schedules import (
     InverseSqrtConfig,
     LinearConfig,
     PlateauConfig,
+    TrapezoidConfig,
 )
 from bakeoff.recipe import load_recipe
 
@@ -35,6 +36,16 @@ def test_a_linear_decay_may_begin_with_the_first_step():
     assert [schedule.factor(step, 100) for step in (0, 4, 9)] == [0.1, 0.5, 1.0]
     assert [schedule.factor(step, 100) for step in (10, 55, 99)] == pytest.approx([0.9, 0.45, 0.01])
     assert schedule.fitted(1000, 100).factor(100, 1000) == pytest.approx(0.9)
+
+
+def test_a_trapezoid_stays_up_and_falls_to_zero_at_the_end():
+    schedule = TrapezoidConfig(warmup=10, cooldown=0.25)
+    assert [schedule.factor(step, 110) for step in (0, 9, 10, 50, 84)] == [0.1, 1, 1, 1, 1]
+    assert [schedule.factor(step, 110) for step in (85, 90, 100, 110)] == pytest.approx([1, 0.8, 0.4, 0])
+    root = schedule.model_copy(update={"shape": "root"})
+    assert [root.factor(step, 110) for step in (85, 91.25, 110)] == pytest.approx([1, 0.5, 0])
+    whole = TrapezoidConfig(warmup=10, cooldown=1.0)
+    assert all(whole.factor(s, 110) == pytest.approx(LinearConfig(warmup=10).factor(s, 110)) for s in range(111))
 
 
 def test_inverse_sqrt_is_the_transformers_formula():

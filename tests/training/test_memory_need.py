@@ -132,6 +132,23 @@ def test_what_a_step_of_the_optimizer_needs_for_a_moment_is_counted(optimizer, t
     assert few.total == (2 + recipe.training.optimizer.moments) * few.weights + max(few.activations, few.update)
 
 
+def test_what_muon_keeps_and_needs_for_a_moment_is_counted():
+    wide = {"model.encoder.width": 64, "model.encoder.block.ffn.width": 256}
+    optimizer = {"kind": "muon", "lr": 0.02}
+    recipe = shrink("bert-tiny", **wide, **{"training.optimizer": optimizer, "training.precision": "float32"})
+    module = PretrainingModel(recipe, 160)
+    for parameter in module.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    made = recipe.training.optimizer.build(module)
+    made.step()
+    kept = sum(value.nbytes for state in made.state.values() for value in state.values() if value.dim())
+    with Held() as held:
+        made.step()
+    need = memory_need(recipe, 160, CPU, 1)
+    assert need.optimizer == kept
+    assert held.most == pytest.approx(need.update, rel=0.1)
+
+
 def test_what_all_rows_of_a_batch_remember_counts_whatever_the_micro_batch(corpus):
     recipe = shrink("xlnet-tiny", **{"training.precision": "float32", "training.batch": ROWS})
     module = PretrainingModel(recipe, corpus.tokenizer.size)

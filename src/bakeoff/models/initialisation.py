@@ -1,13 +1,14 @@
 """How weights begin."""
 
 import math
-from typing import Any, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch
 from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
+from bakeoff.errors import UserError
 from bakeoff.models.stack import Stack
 
 INITIAL_STANDARD_DEVIATION = 0.02
@@ -30,27 +31,62 @@ class InitialConfig(Config):
             nn.init.uniform_(weight, -self.scale, self.scale)
 
 
-def initialise(module: nn.Module) -> None:
+class InitialWeightsConfig(Config):
+    """How a model's linear maps begin; what a part draws by itself, and tables, are not concerned."""
+
+    linear: Literal["fan_in"] | Annotated[float, Field(gt=0)] = INITIAL_STANDARD_DEVIATION
+    """Standard deviation of the truncated normal distribution; fan_in: 1 / sqrt(number of inputs), with which a map of
+    normed states gives states of that size at any width (LeCun et al. 1998, Efficient BackProp, section 4.6)."""
+    zero_branches: bool = False
+    """The last map of every residual branch begins at zero, so that each layer at first passes on what it is given
+    (Bachlechner et al. 2020, arXiv:2003.04887, discuss it; modded-nanogpt)."""
+
+    def deviation(self, linear: nn.Linear) -> float:
+        """Of a linear map's weight."""
+        return linear.in_features**-0.5 if self.linear == "fan_in" else self.linear
+
+
+def initialise(module: nn.Module, config: InitialWeightsConfig | None = None) -> None:
     """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019).
 
     A part that has a method of this name takes care of itself and of what is in it.
     """
+    config = config or InitialWeightsConfig()
     own = getattr(module, "initialise", None)
     if own is not None:
         own()
         return
     if isinstance(module, nn.Linear | nn.Embedding):
-        deviation = INITIAL_STANDARD_DEVIATION
+        deviation = config.deviation(module) if isinstance(module, nn.Linear) else INITIAL_STANDARD_DEVIATION
         nn.init.trunc_normal_(module.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
         if isinstance(module, nn.Linear) and module.bias is not None:
             nn.init.zeros_(module.bias)
     for child in module.children():
-        initialise(child)
+        initialise(child, config)
 
 
 @torch.no_grad()
 def scale_residuals(stack: Stack) -> None:
     """Divide by the root of N, the number of residual branches (Radford et al. 2019, section 2.3)."""
     branches = sum(len(layer) for layer in stack.layers)
-    for part in {part for layer in stack.layers for part in layer}:
-        cast(Any, part).function.output.weight /= math.sqrt(branches)
+    for weight in _last_maps(stack):
+        weight /= math.sqrt(branches)
+
+
+@torch.no_grad()
+def zero_branches(stack: Stack) -> None:
+    """Let every residual branch begin with nothing."""
+    for weight in _last_maps(stack):
+        weight.zero_()
+
+
+def _last_maps(stack: Stack) -> list[Tensor]:
+    """The weights of the last maps of the branches of transformer blocks, a shared one once.
+
+    Raises:
+        UserError: a recurrent mixer, whose states are what comes out, has none.
+    """
+    functions = [cast(Any, part).function for part in {part: None for layer in stack.layers for part in layer}]
+    if any(not hasattr(function, "output") for function in functions):
+        raise UserError("initial.zero_branches and scaled_residuals: a recurrent mixer has no last map; leave them out")
+    return [function.output.weight for function in functions]

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, NormKind, Place
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
-from bakeoff.models.initialisation import initialise, scale_residuals
+from bakeoff.models.initialisation import InitialWeightsConfig, initialise, scale_residuals, zero_branches
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
@@ -43,6 +43,8 @@ class ModelConfig(Config):
     second_stream: bool = True
     """An encoder whose mixers can attend over two streams has what the second one starts from; false where nothing is
     predicted through it."""
+    initial: InitialWeightsConfig = InitialWeightsConfig()
+    """How linear maps begin."""
     scaled_residuals: bool = False
     """The last map of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
 
@@ -53,8 +55,12 @@ class ModelConfig(Config):
         if self.directions == 2 and (self.decoder is None or self.encoder is not None):
             raise ValueError("directions: 2 is for a model with 'decoder' alone, which then reads from both ends")
         blocks = [block for stack in self.stacks().values() for block in stack.distinct()]
-        if self.scaled_residuals and any(block.kind != "transformer" for block in blocks):
-            raise ValueError("scaled_residuals: only blocks of kind transformer have it")
+        for key, wanted in (
+            ("scaled_residuals", self.scaled_residuals),
+            ("initial.zero_branches", self.initial.zero_branches),
+        ):
+            if wanted and any(block.kind != "transformer" for block in blocks):
+                raise ValueError(f"{key}: only blocks of kind transformer have it")
         return self
 
     def stacks(self) -> dict[str, StackConfig]:
@@ -157,10 +163,12 @@ class Model(nn.Module):
             # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).
             bound = math.sqrt(6 / (1 + config.stack.width))
             self.query = nn.Parameter(nn.init.uniform_(torch.empty(config.stack.width), -bound, bound))
-        initialise(self)
-        if config.scaled_residuals:
-            for stack in self.stacks().values():
+        initialise(self, config.initial)
+        for stack in self.stacks().values():
+            if config.scaled_residuals:
                 scale_residuals(stack)
+            if config.initial.zero_branches:
+                zero_branches(stack)
 
     @property
     def stack(self) -> Stack:

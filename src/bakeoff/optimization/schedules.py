@@ -66,6 +66,25 @@ class LinearConfig(WarmupConfig):
         return max(0.0, 1 - progress)
 
 
+class TrapezoidConfig(WarmupConfig):
+    """The full rate, then a fall to zero at the end: warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395).
+
+    What was trained before the cooldown is the same whatever the budget, as long as the warm-up is.
+    """
+
+    kind: Literal["trapezoid"] = "trapezoid"
+    """The schedule's name."""
+    cooldown: float = Field(default=0.2, gt=0, le=1)
+    """Share of the steps behind the warm-up in which the rate falls (Haegele et al. 2024, arXiv:2405.18392)."""
+    shape: Literal["linear", "root"] = "linear"
+    """The factor when a share p of the cooldown is done: 1 - p, or 1 - sqrt(p)."""
+
+    def decay(self, progress: float) -> float:
+        """1, and 1 - p or 1 - sqrt(p) within the cooldown."""
+        done = min(1.0, max(0.0, 1 - (1 - progress) / self.cooldown))
+        return 1 - (done if self.shape == "linear" else math.sqrt(done))
+
+
 class CosineConfig(WarmupConfig):
     """Half a cosine wave down (GPT; Loshchilov and Hutter 2017, arXiv:1608.03983)."""
 
@@ -128,5 +147,6 @@ class PlateauConfig(WarmupConfig):
 
 
 ScheduleConfig = Annotated[
-    ConstantConfig | LinearConfig | CosineConfig | InverseSqrtConfig | PlateauConfig, Field(discriminator="kind")
+    ConstantConfig | LinearConfig | TrapezoidConfig | CosineConfig | InverseSqrtConfig | PlateauConfig,
+    Field(discriminator="kind"),
 ]

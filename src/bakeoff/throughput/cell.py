@@ -160,7 +160,7 @@ class Cell:
 
     def _training(self, recipe: Recipe, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
         """Forward, backward and optimizer."""
-        optimizer = recipe.training.optimizer.build(module)
+        optimizer = recipe.training.optimizer.build(module, self.precision)
 
         def step(turn: int) -> float:
             module.train()

@@ -88,7 +88,7 @@ def optimize(
     training = recipe.training
     factor = training.schedule.factor(step, training.budget.steps or 1, losses)
     for group in optimizer.param_groups:
-        group["lr"] = training.optimizer.lr * factor
+        group["lr"] = training.optimizer.lr * group.get("lr_multiple", 1.0) * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
     means = {name: torch.zeros((), device=device) for name in counts}
     weights = recipe.weights_at(step)
@@ -149,7 +149,7 @@ class Training:
         assert recipe.training.budget.steps is not None
         self.steps = recipe.training.budget.steps
         self.held_out, self.fixed = held_out, fixed
-        self.optimizer = recipe.training.optimizer.build(module)
+        self.optimizer = recipe.training.optimizer.build(module, precision)
         self.memory = Memory(module.model) if recipe.input.continues else None
         self.position = Position()
         count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))

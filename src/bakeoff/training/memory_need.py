@@ -81,10 +81,10 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
         precision=precision,
         weights=weights,
         gradients=weights,
-        optimizer=weights * recipe.training.optimizer.moments,
+        optimizer=recipe.training.optimizer.kept(module) * BYTES_PER_NUMBER,
         activations=activations,
         remembered=remembered,
-        update=weights * recipe.training.optimizer.temporaries,
+        update=recipe.training.optimizer.needed(module) * BYTES_PER_NUMBER,
     )
 
 

@@ -94,7 +94,7 @@ def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callabl
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):
         module = PretrainingModel(recipe, corpus.tokenizer.size).to(device).train()
-    optimizer = recipe.training.optimizer.build(module)
+    optimizer = recipe.training.optimizer.build(module, precision)
     batches = make_batches(recipe, module, corpus, seed=0)
     memory = Memory(module.model) if recipe.input.continues else None
 

@@ -31,7 +31,7 @@ class AdafactorConfig(OptimizerBaseConfig):
         """None for matrices, whose rows and columns alone have moments; vectors are too few to count."""
         return 0
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         return Adafactor(trained, self.lr, self.decay, self.threshold, self.epsilons)

@@ -24,7 +24,7 @@ class AdamWConfig(MomentsConfig):
         """None where it is fused."""
         return 0 if self.bias_correction else Moments.TEMPORARIES
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; with bias correction fused into one pass."""
         if not self.bias_correction:
             return Moments(self.groups(module), self.lr, self.betas, self.epsilon, bias_correction=False)

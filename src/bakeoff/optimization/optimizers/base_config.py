@@ -25,9 +25,26 @@ class OptimizerBaseConfig(Config):
         """Numbers for each parameter that a step needs for a moment, beside those that it keeps."""
         return 0
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters."""
+    def kept(self, module: nn.Module) -> int:
+        """Numbers that the optimizer keeps for a module."""
+        return self.moments * _count(module)
+
+    def needed(self, module: nn.Module) -> int:
+        """Numbers that a step needs for a moment, beside those that it keeps."""
+        return self.temporaries * _count(module)
+
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
+        """The optimizer of a module's parameters.
+
+        Args:
+            module: what is trained.
+            precision: of the training's products, which an optimizer that multiplies matrices keeps to.
+        """
         raise NotImplementedError
+
+
+def _count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 class DecayConfig(OptimizerBaseConfig):

@@ -24,7 +24,7 @@ class LambConfig(MomentsConfig):
         """Those of the moments."""
         return Moments.TEMPORARIES
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         matrices, vectors = self.groups(module)
         groups = [{**matrices, "adapted": True}, {**vectors, "adapted": False}]

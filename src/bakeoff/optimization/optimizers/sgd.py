@@ -25,7 +25,7 @@ class SgdConfig(DecayConfig):
         """The momentum's direction, where there is momentum."""
         return 1 if self.momentum else 0
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters, fused into one pass."""
         return torch.optim.SGD(self.groups(module), lr=self.lr, momentum=self.momentum, fused=True)
 
@@ -45,7 +45,7 @@ class NagConfig(DecayConfig):
         """The momentum's direction."""
         return 1
 
-    def build(self, module: nn.Module) -> torch.optim.Optimizer:
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         groups = self.groups(module)
         for group in groups:

@@ -1,0 +1,178 @@
+"""Muon: the momentum of matrices made orthogonal, and AdamW for everything else."""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+from torch.optim.adamw import adamw
+
+from bakeoff.models.blocks.convolution import Convolution
+from bakeoff.models.stack import Stack
+from bakeoff.optimization.optimizers.base_config import DecayConfig, DecayRate
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""a, b and c of the published code."""
+
+
+class MuonConfig(DecayConfig):
+    """Muon for the layers' linear maps and convolutions (Jordan et al. 2024, kellerjordan.github.io/posts/muon).
+
+    Tables, vectors, kernels of a few taps and heads are trained by AdamW. The defaults are those of the published code,
+    whose learning rate of matrices is 0.02.
+    """
+
+    kind: Literal["muon"] = "muon"
+    """The optimizer's name."""
+    momentum: DecayRate = 0.95
+    """Decay rate of the mean of the gradients, of which Nesterov's form is made orthogonal."""
+    iterations: int = Field(default=5, gt=0, le=20)
+    """Newton-Schulz iterations."""
+    weight_decay: float = Field(default=0.0, ge=0)
+    """Decoupled weight decay; norms and biases have none."""
+    rest: float = Field(default=0.015, gt=0)
+    """Learning rate of all that AdamW trains, as a multiple of `lr`."""
+    betas: tuple[DecayRate, DecayRate] = (0.9, 0.95)
+    """Decay rates of AdamW's two moments."""
+    epsilon: float = Field(default=1e-10, gt=0)
+    """Added to the root of AdamW's second moment."""
+
+    @property
+    def moments(self) -> int:
+        """AdamW's two; matrices have one, which `kept` knows."""
+        return 2
+
+    def kept(self, module: nn.Module) -> int:
+        """For each number the mean of the gradients, and for those that AdamW trains that of the squares too."""
+        return super().kept(module) - sum(matrix.numel() for matrix in _matrices(module))
+
+    def needed(self, module: nn.Module) -> int:
+        """The directions of all matrices, and what the iterations of those of one shape hold."""
+        sizes: dict[tuple[int, int], int] = defaultdict(int)
+        for matrix in _matrices(module):
+            rows, columns = sorted((len(matrix), matrix.numel() // len(matrix)))
+            sizes[rows, columns] += 1
+        most = max((count * (3 * rows * columns + 2 * rows**2) for (rows, columns), count in sizes.items()), default=0)
+        return most + sum(count * rows * columns for (rows, columns), count in sizes.items())
+
+    def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
+        """The optimizer of a module's parameters; matrices are multiplied in the training's precision."""
+        matrices = list(_matrices(module))
+        chosen = {id(matrix) for matrix in matrices}
+        groups = [{"params": matrices, "weight_decay": self.weight_decay}]
+        for group in self.groups(module):
+            others = [parameter for parameter in group["params"] if id(parameter) not in chosen]
+            groups.append({**group, "params": others, "lr_multiple": self.rest})
+        return Muon(groups, self, torch.bfloat16 if precision == "bfloat16" else torch.float32)
+
+
+def _matrices(module: nn.Module) -> Iterator[Tensor]:
+    """The weights of linear maps, convolutions and recurrent cells in the layers of the module's stacks."""
+    stacks = [each for each in module.modules() if isinstance(each, Stack)]
+    for part in {part: None for stack in stacks for part in stack.modules()}:
+        if isinstance(part, nn.Linear):
+            yield part.weight
+        elif isinstance(part, Convolution):
+            yield part.direction
+        elif isinstance(part, nn.RNNBase):
+            yield from (weight for name, weight in part.named_parameters(recurse=False) if name.startswith("weight_"))
+
+
+class Muon(torch.optim.Optimizer):
+    """x <- x - lr sqrt(max(1, rows / columns)) O(g + momentum (b - g)), with b <- momentum b + (1 - momentum) g.
+
+    O(m) is roughly the orthogonal matrix next to m: singular values become about 1, between 0.7 and 1.2, by
+    Newton-Schulz iterations x <- a x + (b x x^T + c (x x^T)^2) x from m / |m|. Matrices of one shape go through them
+    together. Of a convolution's weight all dimensions but the first count as one. Weight decay is decoupled. All groups
+    but the first are trained by torch's AdamW.
+
+    torch's own Muon does the same for linear maps alone, one after the other and always in bfloat16, which takes longer
+    for small matrices, and longer still where a machine has no products of that type.
+
+    Args:
+        groups: the matrices, and groups of other parameters.
+        config: the settings.
+        dtype: of the iterations.
+    """
+
+    def __init__(self, groups: Iterable[dict[str, Any]], config: MuonConfig, dtype: torch.dtype) -> None:
+        super().__init__(groups, {"lr": config.lr, "lr_multiple": 1.0})
+        self.config, self.dtype = config, dtype
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One update of all parameters that have a gradient."""
+        matrices, *others = self.param_groups
+        self._step_matrices(matrices, [p for p in matrices["params"] if p.grad is not None])
+        for group in others:
+            parameters = [p for p in group["params"] if p.grad is not None]
+            if parameters:
+                self._step_adamw(group, parameters)
+
+    def _step_matrices(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
+        if not parameters:
+            return
+        for parameter in parameters:
+            if not self.state[parameter]:
+                self.state[parameter]["momentum"] = torch.zeros_like(parameter)
+        gradients = _gradients(parameters)
+        means = [self.state[parameter]["momentum"] for parameter in parameters]
+        torch._foreach_lerp_(means, gradients, 1 - self.config.momentum)
+        directions = torch._foreach_lerp(gradients, means, self.config.momentum)
+        if group["weight_decay"]:
+            torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+        alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for index, direction in enumerate(directions):
+            rows, columns = direction.flatten(1).shape
+            alike[min(rows, columns), max(rows, columns)].append(index)
+        for indices in alike.values():
+            flat = [directions[index].flatten(1) for index in indices]
+            wide = torch.stack([each if each.shape[0] <= each.shape[1] else each.T for each in flat])
+            found = orthogonal(wide.to(self.dtype), self.config.iterations)
+            for index, each, result in zip(indices, flat, found, strict=True):
+                rows, columns = each.shape
+                update = (result if rows <= columns else result.T).view_as(parameters[index])
+                parameters[index].add_(update, alpha=-group["lr"] * math.sqrt(max(1, rows / columns)))
+
+    def _step_adamw(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
+        for parameter in parameters:
+            if not self.state[parameter]:
+                self.state[parameter] = {
+                    "step": torch.zeros((), device=parameter.device),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+        states = [self.state[parameter] for parameter in parameters]
+        adamw(
+            parameters,
+            _gradients(parameters),
+            [state["exp_avg"] for state in states],
+            [state["exp_avg_sq"] for state in states],
+            [],
+            [state["step"] for state in states],
+            fused=True,
+            amsgrad=False,
+            beta1=self.config.betas[0],
+            beta2=self.config.betas[1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=self.config.epsilon,
+            maximize=False,
+        )
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def orthogonal(matrices: Tensor, iterations: int) -> Tensor:
+    """(N, R, C) matrices, R at most C, with their singular values brought near 1; those of zeros stay zeros."""
+    a, b, c = COEFFICIENTS
+    x = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
+    for _ in range(iterations):
+        square = x @ x.mT
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return x

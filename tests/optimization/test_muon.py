@@ -1,0 +1,119 @@
+"""Muon: torch's own for linear maps, the singular values that it promises, and what is left to AdamW."""
+
+import pytest
+import torch
+from tests.conftest import shrink
+from torch import nn
+
+from bakeoff.models.stack import Stack
+from bakeoff.optimization.optimizers import MuonConfig
+from bakeoff.optimization.optimizers.muon import orthogonal
+from bakeoff.recipe import load_recipe
+from bakeoff.training.loop import optimize
+from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.training.stages import make_batches
+
+
+def muon(**changes):
+    return MuonConfig(**{"lr": 0.02, "rest": 0.25, **changes})
+
+
+def model(name="gpt-tiny", **changes):
+    torch.manual_seed(0)
+    return PretrainingModel(shrink(name, **changes), 160)
+
+
+def with_gradients(module, seed):
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in module.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+
+
+def matrices_of(optimizer):
+    return {id(parameter) for parameter in optimizer.param_groups[0]["params"]}
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_linear_maps_move_as_by_torchs_own_and_all_else_as_by_adamw(decay):
+    module, twin = model(), model()
+    mine = muon(weight_decay=decay, momentum=0.9, betas=(0.8, 0.95), epsilon=1e-6).build(module, "bfloat16")
+    pairs = list(zip(module.parameters(), twin.parameters(), strict=True))
+    chosen = [theirs for own, theirs in pairs if id(own) in matrices_of(mine)]
+    others = [theirs for own, theirs in pairs if id(own) not in matrices_of(mine)]
+    assert len(chosen) == sum(isinstance(part, nn.Linear) for part in module.model.decoder.modules()) > 0
+    torchs = torch.optim.Muon(chosen, lr=0.02, weight_decay=decay, momentum=0.9)
+    groups = [
+        {"params": [p for p in others if p.dim() >= 2], "weight_decay": decay},
+        {"params": [p for p in others if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    adamw = torch.optim.AdamW(groups, lr=0.005, betas=(0.8, 0.95), eps=1e-6)
+    for group in mine.param_groups:
+        group["lr"] = 0.02 * group["lr_multiple"]
+    for step in range(4):
+        with_gradients(module, step)
+        with_gradients(twin, step)
+        mine.step()
+        torchs.step()
+        adamw.step()
+    for own, theirs in pairs:
+        # Products of bfloat16 are added up in another order.
+        close = {"rtol": 0, "atol": 2e-3} if id(own) in matrices_of(mine) else {}
+        torch.testing.assert_close(own, theirs, **close)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 16, 40)])
+def test_singular_values_come_near_one_and_vectors_stay(shape):
+    matrices = torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    found = orthogonal(matrices, 5)
+    left, before, right = torch.linalg.svd(matrices, full_matrices=False)
+    inside = left.mT @ found @ right.mT
+    values = torch.diagonal(inside, dim1=-2, dim2=-1)
+    torch.testing.assert_close(inside, torch.diag_embed(values), rtol=0, atol=1e-9)
+    large = before > 0.1 * before.max()
+    assert values[large].min() > 0.6
+    assert values.max() < 1.25
+    assert torch.equal(orthogonal(torch.zeros(*shape), 5), torch.zeros(*shape))
+
+
+def test_a_tall_matrix_moves_further_than_a_wide_one_as_in_the_published_code():
+    for name, ratio in (("input", 2.0), ("output", 1.0)):  # (4 D, D) and (D, 4 D)
+        module = model(**{"model.decoder.block.ffn.width": 128})
+        weight = getattr(module.model.decoder.parts["ffn"][0].function, name).weight
+        before = weight.detach().clone()
+        optimizer = muon(lr=0.1).build(module)
+        with_gradients(module, 0)
+        optimizer.step()
+        length = torch.linalg.matrix_norm(weight.detach() - before) / 32**0.5  # of an orthogonal matrix of 32 rows: 1
+        assert length / (0.1 * ratio) == pytest.approx(1, abs=0.2)
+
+
+def test_convolutions_and_recurrent_cells_are_matrices_and_few_taps_tables_and_heads_are_not():
+    for name, kinds in (("gcnn-tiny", ["direction"]), ("lstm-lm-tiny", ["weight_ih_l0", "weight_hh_l0"])):
+        module = build_on_meta(load_recipe(name), 300)
+        chosen = matrices_of(muon().build(module))
+        names = {name.rpartition(".")[2] for name, parameter in module.named_parameters() if id(parameter) in chosen}
+        assert set(kinds) <= names
+    module = build_on_meta(load_recipe("conv-light-encoder-tiny"), 300)
+    chosen = matrices_of(muon().build(module))
+    (stack,) = [part for part in module.modules() if isinstance(part, Stack)]
+    linear = {id(part.weight) for part in stack.modules() if isinstance(part, nn.Linear)}
+    assert chosen == linear
+    kernels = [parameter for name, parameter in stack.named_parameters() if parameter.dim() == 2 and "kernel" in name]
+    assert all(id(parameter) not in chosen for parameter in kernels)
+
+
+def test_every_parameter_is_trained_once_and_shared_ones_too():
+    module = model("albert-tiny")
+    optimizer = muon().build(module)
+    trained = [id(parameter) for group in optimizer.param_groups for parameter in group["params"]]
+    assert sorted(trained) == sorted(id(parameter) for parameter in module.parameters())
+
+
+def test_the_rates_of_both_follow_the_schedule(corpus):
+    schedule = {"kind": "linear", "warmup": 4}
+    recipe = shrink("gpt-tiny", **{"training.optimizer": muon().model_dump(), "training.schedule": schedule})
+    module = PretrainingModel(recipe, corpus.tokenizer.size)
+    optimizer = recipe.training.optimizer.build(module)
+    batch = make_batches(recipe, module, corpus, seed=0).step(0)
+    optimize(module, optimizer, batch, recipe, 0, 1, torch.device("cpu"), "float32")
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.01, 0.0025, 0.0025])
