@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bakeoff.corpus.draws import Draws, key_of, philox
@@ -13,6 +13,7 @@ def test_philox_gives_the_published_known_answers():
     assert [f"{word:08x}" for word in ones[:, 0]] == ["408f276d", "41c83b0e", "a20bc7c6", "6d5451fd"]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(0, 2**63), st.lists(st.integers(0, 2**40), min_size=1, max_size=20), st.integers(1, 9))
 def test_an_example_gets_the_same_numbers_in_any_company(seed, examples, count):
     indices = np.array(examples, np.int64)

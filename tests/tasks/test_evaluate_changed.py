@@ -28,7 +28,7 @@ def text(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def run(text, tmp_path_factory):
-    changes = {"input.length": 16, MEMORY: 4}
+    changes = {"input.length": 16, MEMORY: 4, "training.precision": "float32"}
     return untrained("transformer-xl-tiny", text, tmp_path_factory.mktemp("runs") / "xl", **changes)
 
 

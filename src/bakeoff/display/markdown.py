@@ -5,8 +5,8 @@ from html import escape
 
 from bakeoff.display.text import visible
 
-_MARKUP = re.compile(r"[\\`*\[\]|~$#]|(?<!\w)_|_(?!\w)|^(?:[+=-]|\d+(?=[.)]))")
-"""What means something within a line, or begins a block; an underscore within a word is one."""
+_MARKUP = re.compile(r"[\\`*\[\]|~$#]|(?<![^\W_])_|_(?![^\W_])|^(?:[+=-]|\d+(?=[.)]))")
+"""What means something within a line, or begins a block; an underscore between a word's letters is one of them."""
 
 
 def text(value: object) -> str:
