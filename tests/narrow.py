@@ -19,10 +19,25 @@ MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
 REGISTRY = {name: load_recipe(name) for name in recipe_names()}
 """Every recipe as it is."""
 
+OPTIONS = {"ffn.activation": "relu_squared"}
+"""Settings of a block that no registered recipe has, by their keys within it."""
+VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base")}
+"""Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
+recipe's name, and behind it ` with options`, to what is set in every block of it."""
+
 
 @cache
 def narrow(name: str, least: int = 32) -> Recipe:
-    """A registered recipe with all its kernels and dilations, its widths `least` and up, every dropout at one rate."""
+    """A registered recipe with all its kernels and dilations, its widths `least` and up, every dropout at one rate.
+
+    Or one of the variants, of which the same is true.
+    """
+    if name in VARIANTS:
+        recipe = narrow(name.removesuffix(" with options"), least)
+        sides = recipe.model.stacks()
+        return recipe.changed(
+            {f"model.{side}.block.{key}": VARIANTS[name][key] for side in sides for key in VARIANTS[name]}
+        )
     recipe = REGISTRY[name]
     values = recipe.model_dump(mode="json")
     model = values["model"]
@@ -116,5 +131,5 @@ def _what_is_tested(name: str) -> str:
 ALIKE: dict[str, list[str]] = {}
 """For one recipe of each kind the names of all that are the same once they are narrow."""
 _first: dict[str, str] = {}
-for _name in REGISTRY:
+for _name in [*REGISTRY, *VARIANTS]:
     ALIKE.setdefault(_first.setdefault(_what_is_tested(_name), _name), []).append(_name)
