@@ -21,7 +21,8 @@ from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.inputs import Queries
-from bakeoff.models.mixers.attention import AttentionConfig, CrossAttentionConfig
+from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
 from bakeoff.models.mixers.none import NoMixingConfig

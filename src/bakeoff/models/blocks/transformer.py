@@ -9,7 +9,7 @@ from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers import MixerConfig
-from bakeoff.models.mixers.attention import CrossAttentionConfig
+from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.part import Part, State, Wrapper
 from bakeoff.ops.dropout import dropout
 

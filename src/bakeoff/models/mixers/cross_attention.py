@@ -1,0 +1,60 @@
+"""Multi-head attention of a decoder to its source."""
+
+from typing import ClassVar, cast
+
+from torch import Tensor, nn
+
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.attention import HeadsConfig, split_heads
+from bakeoff.models.part import Part, State
+from bakeoff.ops.attention import attention
+
+
+class CrossAttentionConfig(HeadsConfig):
+    """Attention of a decoder's layer to the output of the encoder (Vaswani et al. 2017, section 3.2.3)."""
+
+    stands_at: ClassVar[str] = "cross"
+
+    def build(self, place: Place) -> "CrossAttention":
+        """The part for one layer."""
+        return CrossAttention(self, place)
+
+
+class CrossAttention(Part):
+    """Queries come from the text, keys and values from the source; U tokens of the source."""
+
+    def __init__(self, config: CrossAttentionConfig, place: Place) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.widths = config.widths(place)
+        self.dropout = config.rate(place)
+        self.scale = None if config.scaled else 1.0
+        self.query = nn.Linear(place.width, self.heads * self.widths.key, bias=place.bias)
+        self.key_value = nn.Linear(place.source or place.width, self.heads * sum(self.widths), bias=place.bias)
+        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); the state is the keys and values of the source, empty before the first token."""
+        query = self.query(x).unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, H, T, d_k)
+        if state:
+            key, value = cast(tuple[Tensor, Tensor], state)
+        else:
+            assert context.source is not None
+            key, value = split_heads(self.key_value(context.source), self.heads, self.widths)
+            state = None if state is None else (key, value)
+        dropout = self.dropout if self.training else 0.0
+        mixed = attention(query, key, value, mask=context.source_mask, scale=self.scale, dropout=dropout)
+        return self.output(mixed.transpose(1, 2).flatten(-2)), state
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Nothing has been computed from the source yet."""
+        return ()
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass for a source of `length` tokens, its keys apart."""
+        maps = self.query.weight.numel() + self.output.weight.numel()
+        return 2 * maps + 2 * length * self.heads * sum(self.widths)
+
+    def flops_per_source_token(self) -> int:
+        """Floating-point operations of the keys and values of one token of the source."""
+        return 2 * self.key_value.in_features * self.key_value.out_features
