@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import rotate
@@ -73,6 +74,9 @@ class AttentionConfig(HeadsConfig):
     two_sided: bool = False
     """T5's table tells distances behind a token from those before it in a decoder, too, for prefixes that are seen from
     both sides."""
+    query_key_norm: bool = False
+    """Queries and keys are divided by their root mean square, head by head, and multiplied by learned gains, before
+    rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442, section 3.1)."""
     attends: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -92,6 +96,8 @@ class AttentionConfig(HeadsConfig):
 class Attention(Part):
     """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
+    With `query_key_norm`, each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k).
+
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
 
@@ -107,12 +113,16 @@ class Attention(Part):
             place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
         )
         self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.query_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
+        self.key_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of all tokens so far."""
         query, key, value = split_heads(
             self.query_key_value(x), self.heads, (self.widths.key, self.widths.key, self.widths.value)
         )
+        if self.query_norm is not None and self.key_norm is not None:
+            query, key = self.query_norm(query), self.key_norm(key)
         if self.positions == "rotary":
             query, key = rotate(query, context.start), rotate(key, context.start)
         if state is not None:

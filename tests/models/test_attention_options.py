@@ -1,0 +1,121 @@
+"""Attention with its settings against its equations, number by number in float64; and transformers' where it has them.
+
+Shapes: B batch, T length, D width, H heads, d_k and d_v widths of a head's keys and values.
+"""
+
+import math
+
+import pytest
+import torch
+from tests.models.parity import Links, assert_equal, randomise
+
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.models.mixers.head_norm import HeadNorm
+
+B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
+
+
+def mixer(causal=False, seed=0, **settings):
+    """Attention in float64, with weights of any size."""
+    config = AttentionConfig(heads=H, key_width=KEY, value_width=VALUE, **settings)
+    made = config.build(Place(width=D, causal=causal, dropout=0.0, norm_epsilon=EPSILON)).double()
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, generator=generator)
+    return made
+
+
+def states(seed=1, length=T):
+    return torch.randn(B, length, D, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
+
+
+def naive(part, x, documents=None):
+    """What attention gives for (B, T, D), by loops over rows, places and heads.
+
+    Of tokens of the same document, and where the part is causal of none behind, in (B, T) `documents`, 0 for padding.
+    """
+    length = x.shape[1]
+    documents = torch.ones(len(x), length, dtype=torch.long) if documents is None else documents
+    projected = x @ part.query_key_value.weight.T + part.query_key_value.bias
+    widths = [H * KEY, H * KEY, H * VALUE]
+    result = torch.zeros(len(x), length, H * VALUE, dtype=x.dtype)
+    for b in range(len(x)):
+        query, key, value = projected[b].split(widths, dim=-1)
+        for head in range(H):
+            keys = slice(head * KEY, (head + 1) * KEY)
+            q = [normed(each, part.query_norm) for each in query[:, keys]]
+            k = [normed(each, part.key_norm) for each in key[:, keys]]
+            v = value[:, head * VALUE : (head + 1) * VALUE]
+            for t in range(length):
+                seen = [s for s in range(length) if documents[b, s] == documents[b, t] and (s <= t or not part.causal)]
+                weights = [math.exp(float(q[t] @ k[s]) / math.sqrt(KEY)) for s in seen]
+                mean = sum(weight * v[s] for weight, s in zip(weights, seen, strict=True)) / sum(weights)
+                result[b, t, head * VALUE : (head + 1) * VALUE] = mean
+    return result @ part.output.weight.T + part.output.bias
+
+
+def normed(vector, norm):
+    """g x / sqrt(mean(x^2) + epsilon)."""
+    if norm is None:
+        return vector
+    return norm.weight * vector / math.sqrt(sum(float(each) ** 2 for each in vector) / len(vector) + EPSILON)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"query_key_norm": True},
+    ],
+    ids=str,
+)
+@torch.no_grad()
+def test_attention_is_its_equation(settings, causal):
+    part, x = mixer(causal, **settings), states()
+    torch.testing.assert_close(part(x, Context())[0], naive(part, x))
+
+
+def test_norms_are_those_of_qwen3(double):
+    """Queries and keys normalised before their rotation, gradients included."""
+    qwen3 = pytest.importorskip("transformers.models.qwen3.modeling_qwen3")
+    config = qwen3.Qwen3Config(
+        hidden_size=D * H,
+        num_attention_heads=H,
+        num_key_value_heads=H,
+        head_dim=D,
+        attention_bias=True,
+        rms_norm_eps=EPSILON,
+        attn_implementation="eager",
+    )
+    theirs = qwen3.Qwen3Attention(config, layer_idx=0)
+    randomise(theirs)
+    made = AttentionConfig(heads=H, positions="rotary", query_key_norm=True)
+    ours = made.build(Place(width=D * H, causal=True, dropout=0.0, norm_epsilon=EPSILON))
+    links = Links(ours)
+    links.linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
+    links.linear(ours.output, theirs.o_proj)
+    links.tensor(ours.query_norm.weight, theirs.q_norm.weight)
+    links.tensor(ours.key_norm.weight, theirs.k_norm.weight)
+    x = torch.randn(B, T, D * H)
+    angles = torch.arange(T)[:, None] * 10_000 ** (-torch.arange(0, D, 2) / D)
+    angles = torch.cat([angles, angles], dim=-1)[None]  # theirs are made in single precision
+    unseen = torch.full((T, T), -math.inf).triu(1)[None, None]
+    expected = theirs(x, (angles.cos(), angles.sin()), unseen)[0]
+    found = ours(x, Context())[0]
+    assert_equal(found, expected)
+    upstream = torch.randn_like(found)
+    (found * upstream).sum().backward()
+    (expected * upstream).sum().backward()
+    links.check_gradients()
+
+
+def test_norms_under_autocast_are_computed_in_single_precision(recwarn):
+    norm = HeadNorm(8, EPSILON)
+    torch.nn.init.normal_(norm.weight, generator=torch.Generator().manual_seed(0))
+    x = torch.randn(B, H, T, 8, generator=torch.Generator().manual_seed(1)).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = norm(x)
+    assert torch.equal(found, norm(x.float()).bfloat16())
+    assert not recwarn.list
