@@ -7,7 +7,7 @@ from tests.models.parity import replace_everywhere
 
 from bakeoff.models import part
 from bakeoff.models.blocks import convolution, transformer
-from bakeoff.models.mixers import attention, light_conv, short_convolution
+from bakeoff.models.mixers import attention, light_conv, projection_convolution, short_convolution
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import Model
 from bakeoff.ops.dropout import dropout
@@ -40,6 +40,8 @@ def test_a_leak_between_documents_is_found(monkeypatch):
     [
         (short_convolution, "short_convolution", "conv-light-encoder-tiny"),
         (short_convolution, "short_convolution", "conv-dilated-lm"),
+        (projection_convolution, "short_convolution", "bert-base with options"),
+        (projection_convolution, "short_convolution", "gpt2-base with options"),
         (convolution, "convolution", "gcnn-14"),
         (convolution, "convolution", "tcn-ptb"),
     ],
@@ -176,6 +178,18 @@ def test_padding_that_is_seen_by_one_deep_layer_is_found(monkeypatch):
     fails(contracts.test_more_padding_changes_nothing, module, length)
 
 
+def test_padding_that_is_seen_by_a_convolution_of_projections_is_found(monkeypatch):
+    exact = projection_convolution.ProjectionConvolution.forward
+    monkeypatch.setattr(
+        projection_convolution.ProjectionConvolution,
+        "forward",
+        lambda self, x, context, left: exact(self, x, context._replace(real=None), left),
+    )
+    module, length = built("bert-base with options")
+    fails(contracts.test_padding_is_not_seen, module, length, "evaluation")
+    fails(contracts.test_more_padding_changes_nothing, module, length)
+
+
 def test_a_state_that_forgets_the_oldest_token_is_found(monkeypatch):
     exact = part.last_inputs
 
@@ -184,7 +198,7 @@ def test_a_state_that_forgets_the_oldest_token_is_found(monkeypatch):
         return None if state is None else torch.cat([torch.zeros_like(state[:, :1]), state[:, 1:]], dim=1)
 
     replace_everywhere(monkeypatch, exact, forgets)
-    for name in ("conv-dilated-lm", "tcn-ptb", "cnn-lm"):
+    for name in ("conv-dilated-lm", "tcn-ptb", "cnn-lm", "gpt2-base with options"):
         module, length = built(name)
         fails(contracts.test_chunks_give_what_the_whole_gives, contracts.narrow(name), module, length, [5, 1, 2, 12, 3])
 

@@ -8,10 +8,14 @@ import math
 import pytest
 import torch
 from tests.models.parity import Links, assert_equal, randomise
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
+from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.recipe import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
 
@@ -40,6 +44,8 @@ def naive(part, x, documents=None):
     projected = x @ part.query_key_value.weight.T + part.query_key_value.bias
     widths = [H * KEY, H * KEY, H * VALUE]
     result = torch.zeros(len(x), length, H * VALUE, dtype=x.dtype)
+    if part.convolution is not None:
+        projected = convolved(projected, part, documents)
     for b in range(len(x)):
         query, key, value = projected[b].split(widths, dim=-1)
         for head in range(H):
@@ -55,6 +61,21 @@ def naive(part, x, documents=None):
     return result @ part.output.weight.T + part.output.bias
 
 
+def convolved(x, part, documents):
+    """y[t] = sum_j w_j x[t + offset_j], where the taps that fall outside or into another document are zero."""
+    taps = part.convolution.taps
+    kernel = taps.shape[1]
+    before = kernel - 1 if part.causal else kernel // 2
+    y = torch.zeros_like(x)
+    for b in range(len(x)):
+        for t in range(x.shape[1]):
+            for tap in range(kernel):
+                s = t - before + tap
+                if 0 <= s < x.shape[1] and documents[b, s] == documents[b, t]:
+                    y[b, t] += taps[:, tap] * x[b, s]
+    return y
+
+
 def normed(vector, norm):
     """g x / sqrt(mean(x^2) + epsilon)."""
     if norm is None:
@@ -68,6 +89,10 @@ def normed(vector, norm):
     [
         {},
         {"query_key_norm": True},
+        {"convolution": 3},
+        {"convolution": 4},
+        {"convolution": 12},
+        {"convolution": 3, "query_key_norm": True},
     ],
     ids=str,
 )
@@ -75,6 +100,29 @@ def normed(vector, norm):
 def test_attention_is_its_equation(settings, causal):
     part, x = mixer(causal, **settings), states()
     torch.testing.assert_close(part(x, Context())[0], naive(part, x))
+    documents = torch.tensor([[1, 1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 2, 2, 2]])
+    seen = documents[:, None, :, None] == documents[:, None, None]
+    mask = seen.tril() if causal else seen
+    found = part(x, Context(documents=documents, attention_mask=mask))[0]
+    torch.testing.assert_close(found, naive(part, x, documents))
+    real = torch.arange(T) < torch.tensor([[5], [T]])
+    mask = (real[:, None, None] & torch.ones(T, T).tril().bool()) if causal else real[:, None, None]
+    found = part(x, Context(real=real, attention_mask=mask))[0]
+    for row, length in enumerate((5, T)):
+        torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0])
+
+
+@pytest.mark.parametrize("settings", [{}, {"convolution": 3}, {"convolution": 12}], ids=str)
+def test_attention_costs_what_torch_counts(settings):
+    part = mixer(**settings)
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        part(states(), Context())
+    assert counter.get_total_flops() == B * T * part.flops_per_token(T)
+
+
+def test_a_convolution_is_of_two_taps_at_least():
+    with pytest.raises(UserError, match=r"mixer\.convolution: input should be greater than or equal to 2"):
+        load_recipe("bert-tiny", ["model.encoder.block.mixer.convolution=1"])
 
 
 def test_norms_are_those_of_qwen3(double):

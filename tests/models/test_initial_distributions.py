@@ -144,6 +144,14 @@ RULES = [
     ),
     Rule("conv-dense-*", "function.taps", "normal", lambda shape: fan_in(shape) ** -0.5, "ours"),
     Rule("conv-d*", "function.taps", "normal", lambda shape: shape[1] ** -0.5, "ours"),
+    # Attention
+    Rule(
+        "*",
+        "convolution.taps",
+        "unmeasured",
+        None,
+        "google-research, primer/t5_models.py, causal_depthwise_conv: see the test of Primer's taps",
+    ),
     # Relative attention
     Rule(
         "xlnet-* transformer-xl-*",
@@ -258,3 +266,12 @@ def test_recurrent_cells_begin_as_torchs(name):
     for each in cells:
         values = torch.cat([parameter.detach().double().flatten() for parameter in each.parameters()])
         assert_distributed(values * each.hidden_size**0.5, "uniform", "cells")
+
+
+def test_primers_taps_begin_near_the_identity():
+    """0.5 for a token itself and 0.5 / K for the others, centred in encoders."""
+    for name, place in (("bert-base with options", 2), ("gpt2-base with options", 3)):
+        for part in PretrainingModel(narrow(name), 160).model.stack.parts["mixer"]:
+            taps = torch.full((3 * 32, 4), 0.125)
+            taps[:, place] = 0.5
+            assert torch.equal(part.function.convolution.taps, taps)

@@ -15,6 +15,10 @@ MIXERS = {
     "t5": {"kind": "attention", "heads": 3, "positions": "t5", "two_sided": True, "buckets": 8, "distance": 9},
     "relative": {"kind": "relative_attention", "heads": 3},
 }
+CAUSAL = {
+    "convolution": {"kind": "attention", "heads": 3, "positions": "rotary", "convolution": 3},
+}
+"""Within a prefix, too, something of them looks back alone, so that they do not read it as an encoder would."""
 
 
 def model(side, mixer):
@@ -42,6 +46,11 @@ def pair(request):
     return decoder, encoder
 
 
+@pytest.fixture(params=MIXERS | CAUSAL)
+def decoder(request):
+    return model("decoder", (MIXERS | CAUSAL)[request.param])
+
+
 def random_ids(rows=4, length=LENGTH, seed=0):
     return torch.randint(VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
 
@@ -62,17 +71,15 @@ def test_a_prefix_is_read_as_an_encoder_reads_it(pair):
 
 
 @torch.no_grad()
-def test_a_prefix_of_one_token_or_none_changes_nothing(pair):
-    decoder, _ = pair
+def test_a_prefix_of_one_token_or_none_changes_nothing(decoder):
     ids = random_ids()
     for length in (0, 1):
         close(decoder(ids, prefix=torch.full((4,), length)), decoder(ids))
 
 
 @torch.no_grad()
-def test_behind_the_prefix_nothing_sees_ahead(pair):
+def test_behind_the_prefix_nothing_sees_ahead(decoder):
     """A token behind it sees the whole prefix and all up to itself: it is what an encoder's last token would be."""
-    decoder, _ = pair
     ids = random_ids()
     prefix = torch.tensor([1, 5, 8, 12])
     hidden = decoder(ids, prefix=prefix)
@@ -85,8 +92,7 @@ def test_behind_the_prefix_nothing_sees_ahead(pair):
 
 
 @torch.no_grad()
-def test_padding_and_other_documents_are_not_seen(pair):
-    decoder, _ = pair
+def test_padding_and_other_documents_are_not_seen(decoder):
     ids, prefix = random_ids(3), torch.tensor([4, 9, 7])
     lengths = torch.tensor([LENGTH, 10, 7])
     real = torch.arange(LENGTH) < lengths[:, None]
@@ -95,7 +101,7 @@ def test_padding_and_other_documents_are_not_seen(pair):
         close(hidden[row, :length], decoder(ids[row : row + 1, :length], prefix=prefix[row : row + 1])[0])
     documents = torch.tensor([1] * 6 + [2] * 5 + [0] * 2).expand(3, -1)
     hidden = decoder(ids, documents=documents, prefix=prefix)
-    if pair[0].config.embedding.positions == "none":  # where a document begins in the row changes nothing
+    if decoder.config.embedding.positions == "none":  # where a document begins in the row changes nothing
         for row, length in enumerate(prefix.tolist()):
             for part, own in ((slice(0, 6), min(length, 6)), (slice(6, 11), max(0, length - 6))):
                 alone = decoder(ids[row : row + 1, part], prefix=torch.tensor([own]))[0]
@@ -107,8 +113,7 @@ def test_padding_and_other_documents_are_not_seen(pair):
 
 @pytest.mark.parametrize("sizes", [[1] * 6, [6], [2, 3, 1]], ids=str)
 @torch.no_grad()
-def test_a_prefix_and_chunks_behind_it_give_what_the_whole_gives(pair, sizes):
-    decoder, _ = pair
+def test_a_prefix_and_chunks_behind_it_give_what_the_whole_gives(decoder, sizes):
     ids, prefix = random_ids(), torch.tensor([7, 7, 5, 1])  # the first chunk may hold more than the prefix
     expected = decoder(ids, prefix=prefix)
     hidden, state = decoder.extend(ids[:, :7], decoder.start(4), prefix=prefix)

@@ -11,6 +11,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.models.mixers.projection_convolution import ProjectionConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import rotate
@@ -77,6 +78,10 @@ class AttentionConfig(HeadsConfig):
     query_key_norm: bool = False
     """Queries and keys are divided by their root mean square, head by head, and multiplied by learned gains, before
     rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442, section 3.1)."""
+    convolution: int | None = Field(default=None, ge=2)
+    """K, the taps of a depthwise convolution over queries, keys and values behind their projection, centred in encoders
+    and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021, arXiv:2109.08668,
+    section 3.1, where K is 3). Absent: no convolution."""
     attends: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -96,7 +101,8 @@ class AttentionConfig(HeadsConfig):
 class Attention(Part):
     """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
-    With `query_key_norm`, each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k).
+    With `convolution`, Q, K and V are each convolved over time before they are anything else. With `query_key_norm`,
+    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -113,22 +119,28 @@ class Attention(Part):
             place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
         )
         self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        channels, taps = self.query_key_value.out_features, config.convolution
+        self.convolution = None if taps is None else ProjectionConvolution(channels, taps, place.causal)
         self.query_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
         self.key_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D); the state is the keys and values of all tokens so far."""
-        query, key, value = split_heads(
-            self.query_key_value(x), self.heads, (self.widths.key, self.widths.key, self.widths.value)
-        )
+        """(B, T, D) to (B, T, D).
+
+        The state is the keys and values of all tokens so far, and what a convolution has to its left.
+        """
+        earlier, left = self._parted(state)
+        projected = self.query_key_value(x)
+        if self.convolution is not None:
+            projected, left = self.convolution(projected, context, left)
+        query, key, value = split_heads(projected, self.heads, (self.widths.key, self.widths.key, self.widths.value))
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
         if self.positions == "rotary":
             query, key = rotate(query, context.start), rotate(key, context.start)
-        if state is not None:
-            earlier_key, earlier_value = cast(tuple[Tensor, Tensor], state)
-            key, value = torch.cat([earlier_key, key], dim=2), torch.cat([earlier_value, value], dim=2)
-            state = (key, value)
+        if earlier is not None:
+            key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
+            state = (key, value) if left is None else (key, value, left)
         mixed = attention(
             query,
             key,
@@ -143,13 +155,30 @@ class Attention(Part):
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
-        return tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
+        empty = tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
+        return empty if self.convolution is None else (*empty, self.convolution.start(rows, like))
+
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """(C, K) the taps of each channel of queries, keys and values, None where these are not convolved."""
+        return None if self.convolution is None else self.convolution.taps
+
+    def offsets(self) -> list[int]:
+        """Where these taps look, relative to the output's position."""
+        return [] if self.convolution is None else self.convolution.offsets()
+
+    def _parted(self, state: State) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:
+        """The earlier keys and values, and what the convolution has to its left."""
+        if state is None:
+            return None, None
+        key, value, *left = cast(tuple[Tensor, ...], state)
+        return (key, value), left[0] if left else None
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         attended = (length + 1) / 2 if self.causal else length
         maps = self.query_key_value.weight.numel() + self.output.weight.numel()
-        return round(2 * maps + attended * self.flops_per_pair())
+        taps = 0 if self.convolution is None else self.convolution.flops_per_token()
+        return round(2 * maps + taps + attended * self.flops_per_pair())
 
     def flops_per_pair(self) -> int:
         """Floating-point operations of a score and of a sum."""

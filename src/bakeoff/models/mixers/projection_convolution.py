@@ -1,0 +1,50 @@
+"""The convolution behind the projections of attention."""
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.models.context import Context
+from bakeoff.models.part import last_inputs
+from bakeoff.ops.short_convolution import short_convolution, tap_offsets
+
+OWN_TAP = 0.5
+"""What a channel's own place weighs at the beginning."""
+
+
+class ProjectionConvolution(nn.Module):
+    """y[t, c] = sum_j w[c, j] p[t + offset_j, c] of each channel c of queries, keys and values p; C channels, K taps.
+
+    Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3.1), whose taps look at the present
+    and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is no
+    bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
+    """
+
+    def __init__(self, channels: int, kernel: int, causal: bool) -> None:
+        super().__init__()
+        self.kernel, self.causal = kernel, causal
+        self.taps = nn.Parameter(torch.empty(channels, kernel))  # (C, K)
+        nn.init.constant_(self.taps, OWN_TAP / kernel)
+        with torch.no_grad():
+            self.taps[:, self.offsets().index(0)] = OWN_TAP
+
+    def forward(self, x: Tensor, context: Context, left: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """(B, T, C) to (B, T, C), behind `left`, the (B, K - 1, C) before it, and what is left of the next token then.
+
+        Padding and other documents count as zeros.
+        """
+        if context.real is not None:
+            x = x * context.real[..., None]
+        y = short_convolution(x, self.taps, causal=self.causal, documents=context.documents, left=left)
+        return y, last_inputs(left, x)
+
+    def offsets(self) -> list[int]:
+        """Where the taps look, relative to the output's position."""
+        return tap_offsets(self.kernel, self.causal)
+
+    def start(self, rows: int, like: Tensor) -> Tensor:
+        """Zeros, as there are left of the first token."""
+        return like.new_zeros(rows, self.kernel - 1, len(self.taps))
+
+    def flops_per_token(self) -> int:
+        """Floating-point operations of one token's forward pass."""
+        return 2 * self.taps.numel()
