@@ -1,13 +1,18 @@
 """Encoders and language models as their recipes have them, against transformers' with its own defaults."""
 
+import math
+
 import pytest
 import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, marked, randomise, sized
 
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
+qwen3 = pytest.importorskip("transformers.models.qwen3.modeling_qwen3")
 
 pytestmark = pytest.mark.usefixtures("double", "marked_dropout")
 
@@ -242,3 +247,37 @@ def test_gpt2(inputs, training):
     positions = torch.arange(LENGTH).expand(3, -1)
     expected = theirs(batch.ids, attention_mask=batch.real.long(), position_ids=positions, labels=labels)
     check(ours, links, batch, expected, {"clm": expected.logits})
+
+
+def test_norms_are_those_of_qwen3():
+    """Queries and keys normalised before their rotation, gradients included."""
+    rows, width, heads, epsilon = 2, 12, 2, 1e-3
+    config = qwen3.Qwen3Config(
+        hidden_size=width,
+        num_attention_heads=heads,
+        num_key_value_heads=heads,
+        head_dim=width // heads,
+        attention_bias=True,
+        rms_norm_eps=epsilon,
+        attn_implementation="eager",
+    )
+    theirs = qwen3.Qwen3Attention(config, layer_idx=0)
+    randomise(theirs)
+    made = AttentionConfig(heads=heads, positions="rotary", query_key_norm=True)
+    ours = made.build(Place(width=width, causal=True, dropout=0.0, norm_epsilon=epsilon))
+    links = Links(ours)
+    links.linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
+    links.linear(ours.output, theirs.o_proj)
+    links.tensor(ours.query_norm.weight, theirs.q_norm.weight)
+    links.tensor(ours.key_norm.weight, theirs.k_norm.weight)
+    x = torch.randn(rows, LENGTH, width)
+    angles = torch.arange(LENGTH)[:, None] * 10_000 ** (-torch.arange(0, 6, 2) / 6)
+    angles = torch.cat([angles, angles], dim=-1)[None]  # theirs are made in single precision
+    unseen = torch.full((LENGTH, LENGTH), -math.inf).triu(1)[None, None]
+    expected = theirs(x, (angles.cos(), angles.sin()), unseen)[0]
+    found = ours(x, Context())[0]
+    assert_equal(found, expected)
+    upstream = torch.randn_like(found)
+    (found * upstream).sum().backward()
+    (expected * upstream).sum().backward()
+    links.check_gradients()

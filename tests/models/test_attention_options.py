@@ -1,4 +1,4 @@
-"""Attention with its settings against its equations, number by number in float64; and transformers' where it has them.
+"""Attention with its settings against its equations, number by number in float64.
 
 Shapes: B batch, T length, D width, H heads, d_k and d_v widths of a head's keys and values.
 """
@@ -7,7 +7,6 @@ import math
 
 import pytest
 import torch
-from tests.models.parity import Links, assert_equal, randomise
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -123,40 +122,6 @@ def test_attention_costs_what_torch_counts(settings):
 def test_a_convolution_is_of_two_taps_at_least():
     with pytest.raises(UserError, match=r"mixer\.convolution: input should be greater than or equal to 2"):
         load_recipe("bert-tiny", ["model.encoder.block.mixer.convolution=1"])
-
-
-def test_norms_are_those_of_qwen3(double):
-    """Queries and keys normalised before their rotation, gradients included."""
-    qwen3 = pytest.importorskip("transformers.models.qwen3.modeling_qwen3")
-    config = qwen3.Qwen3Config(
-        hidden_size=D * H,
-        num_attention_heads=H,
-        num_key_value_heads=H,
-        head_dim=D,
-        attention_bias=True,
-        rms_norm_eps=EPSILON,
-        attn_implementation="eager",
-    )
-    theirs = qwen3.Qwen3Attention(config, layer_idx=0)
-    randomise(theirs)
-    made = AttentionConfig(heads=H, positions="rotary", query_key_norm=True)
-    ours = made.build(Place(width=D * H, causal=True, dropout=0.0, norm_epsilon=EPSILON))
-    links = Links(ours)
-    links.linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
-    links.linear(ours.output, theirs.o_proj)
-    links.tensor(ours.query_norm.weight, theirs.q_norm.weight)
-    links.tensor(ours.key_norm.weight, theirs.k_norm.weight)
-    x = torch.randn(B, T, D * H)
-    angles = torch.arange(T)[:, None] * 10_000 ** (-torch.arange(0, D, 2) / D)
-    angles = torch.cat([angles, angles], dim=-1)[None]  # theirs are made in single precision
-    unseen = torch.full((T, T), -math.inf).triu(1)[None, None]
-    expected = theirs(x, (angles.cos(), angles.sin()), unseen)[0]
-    found = ours(x, Context())[0]
-    assert_equal(found, expected)
-    upstream = torch.randn_like(found)
-    (found * upstream).sum().backward()
-    (expected * upstream).sum().backward()
-    links.check_gradients()
 
 
 def test_norms_under_autocast_are_computed_in_single_precision(recwarn):
