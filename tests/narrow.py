@@ -19,7 +19,12 @@ MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
 REGISTRY = {name: load_recipe(name) for name in recipe_names()}
 """Every recipe as it is."""
 
-OPTIONS = {"ffn.activation": "relu_squared", "mixer.query_key_norm": True, "mixer.convolution": 4}
+OPTIONS = {
+    "ffn.activation": "relu_squared",
+    "mixer.query_key_norm": True,
+    "mixer.convolution": 4,
+    "mixer.gate": "gelu",
+}
 """Settings of a block that no registered recipe has, by their keys within it."""
 VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base")}
 """Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered

@@ -274,3 +274,15 @@ def test_a_kind_that_is_set_replaces_the_part():
     mixer = "model.decoder.block.mixer"
     with pytest.raises(UserError, match="mixer: unknown key 'heads'"):
         load_recipe("gpt-tiny", [f"{mixer}.kind=lstm", f"{mixer}.heads=2"])
+
+
+def test_a_kind_that_is_set_does_without_values_that_it_does_not_take():
+    """Convolutions have a gate or none, attention one of several."""
+    mixer = "model.encoder.block.mixer"
+    assert load_recipe("conv-light-encoder-tiny").model.encoder.block.mixer.gate is True
+    turned = load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention"]).model.encoder.block.mixer
+    assert (turned.kind, turned.heads, turned.gate) == ("attention", 8, "none")
+    with pytest.raises(UserError, match=r"mixer\.gate: input should be 'none', 'sigmoid' or 'gelu', not True"):
+        load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.gate=true"])
+    with pytest.raises(UserError, match=r"mixer\.heads: input should be a valid integer"):
+        load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.heads=many"])

@@ -51,7 +51,9 @@ def set_key(values: dict[str, Any], key: str, value: Any, where: str) -> None:
 
 
 def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseModel], where: str) -> None:
-    """Set some dotted keys; what becomes of another kind or format loses the old one's keys that it does not know.
+    """Set some dotted keys; what becomes of another kind or format loses the old one's keys that mean nothing to it.
+
+    Those are keys that it does not know, and keys of single values that it does not take.
 
     Args:
         values: changed in place.
@@ -67,7 +69,7 @@ def set_keys(values: dict[str, Any], pairs: Mapping[str, Any], model: type[BaseM
     for key, value in pairs.items():
         set_key(values, key, value, where)
     turned = [tuple(key.split(".")[:-1]) for key in tags if before[key] != pairs[key]]
-    while turned and (inherited := [path for path in _unknown(values, model) if path[:-1] in turned]):
+    while turned and (inherited := [path for path in _refused(values, model) if path[:-1] in turned]):
         for path in inherited:
             if ".".join(path) in pairs:
                 return  # a mistake of the user's, which is to be told
@@ -86,15 +88,17 @@ def _at(values: Any, path: Collection[str]) -> Any:
     return values
 
 
-def _unknown(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
-    """The paths of keys that a model does not know, one of each mapping."""
+def _refused(values: dict[str, Any], model: type[BaseModel]) -> Iterator[tuple[str, ...]]:
+    """The paths of keys that a model does not know, one of each mapping, and of single values that it does not take."""
     try:
         model.model_validate(values)
     except ValidationError as error:
         for item in error.errors():
+            path: tuple[str, ...] = ()
+            for part in map(str, item["loc"]):  # which also names the kinds of what stands on the way
+                if _at(values, (*path, part)) is not None:
+                    path = (*path, part)
             if item["type"] == "unknown_key":
-                path: tuple[str, ...] = ()
-                for part in map(str, item["loc"]):  # which also names the kinds of what stands on the way
-                    if _at(values, (*path, part)) is not None:
-                        path = (*path, part)
                 yield (*path, item["ctx"]["key"])
+            elif item["type"] != "missing" and not isinstance(_at(values, path), dict | list):
+                yield path

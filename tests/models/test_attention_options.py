@@ -17,6 +17,10 @@ from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.recipe import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
+GATES = {
+    "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
+    "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
+}
 
 
 def mixer(causal=False, seed=0, **settings):
@@ -57,6 +61,9 @@ def naive(part, x, documents=None):
                 weights = [math.exp(float(q[t] @ k[s]) / math.sqrt(KEY)) for s in seen]
                 mean = sum(weight * v[s] for weight, s in zip(weights, seen, strict=True)) / sum(weights)
                 result[b, t, head * VALUE : (head + 1) * VALUE] = mean
+    if part.gate is not None:
+        opened = x @ part.gate.weight.T + part.gate.bias
+        result = result * opened.apply_(GATES[part.gate_activation])
     return result @ part.output.weight.T + part.output.bias
 
 
@@ -91,7 +98,9 @@ def normed(vector, norm):
         {"convolution": 3},
         {"convolution": 4},
         {"convolution": 12},
-        {"convolution": 3, "query_key_norm": True},
+        {"gate": "sigmoid"},
+        {"gate": "gelu"},
+        {"convolution": 3, "query_key_norm": True, "gate": "gelu"},
     ],
     ids=str,
 )
@@ -111,7 +120,7 @@ def test_attention_is_its_equation(settings, causal):
         torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0])
 
 
-@pytest.mark.parametrize("settings", [{}, {"convolution": 3}, {"convolution": 12}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"convolution": 3}, {"convolution": 12}, {"gate": "gelu"}], ids=str)
 def test_attention_costs_what_torch_counts(settings):
     part = mixer(**settings)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:

@@ -19,7 +19,7 @@ class FeedForwardConfig(Config):
     """Width between the two maps."""
     activation: Literal["relu", "relu_squared", "gelu", "gelu_tanh"] = "gelu"
     """The activation; gelu_tanh is BERT's approximation, relu_squared is max(0, x)^2 (Primer: So et al. 2021,
-    arXiv:2109.08668, section 3.1)."""
+    arXiv:2109.08668, section 3)."""
     gate: bool = False
     """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
     dropout: float = Field(default=0.0, ge=0, lt=1)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal, NamedTuple, Self, cast
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
@@ -77,11 +78,15 @@ class AttentionConfig(HeadsConfig):
     both sides."""
     query_key_norm: bool = False
     """Queries and keys are divided by their root mean square, head by head, and multiplied by learned gains, before
-    rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442, section 3.1)."""
+    rotary positions (Henry et al. 2020, arXiv:2010.04245; Dehghani et al. 2023, arXiv:2302.05442)."""
     convolution: int | None = Field(default=None, ge=2)
     """K, the taps of a depthwise convolution over queries, keys and values behind their projection, centred in encoders
     and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021, arXiv:2109.08668,
-    section 3.1, where K is 3). Absent: no convolution."""
+    section 3, where K is 3). Absent: no convolution."""
+    gate: Literal["none", "sigmoid", "gelu"] = "none"
+    """What is mixed is multiplied, element by element, by an activation of one more linear map of the input before the
+    output map: sigmoid as in Qiu et al. 2025 (arXiv:2505.06708, section 2.2), gelu as in GPT-BERT (Charpentier and
+    Samuel 2024, arXiv:2410.24159)."""
     attends: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -102,7 +107,8 @@ class Attention(Part):
     """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
     With `convolution`, Q, K and V are each convolved over time before they are anything else. With `query_key_norm`,
-    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k).
+    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate` f, what the
+    output map W_O reads is multiplied by f(W_G x).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -119,6 +125,9 @@ class Attention(Part):
             place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
         )
         self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.gate_activation = config.gate
+        inner = self.output.in_features
+        self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
         channels, taps = self.query_key_value.out_features, config.convolution
         self.convolution = None if taps is None else ProjectionConvolution(channels, taps, place.causal)
         self.query_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
@@ -151,7 +160,11 @@ class Attention(Part):
             scale=self.scale,
             dropout=self.dropout if self.training else 0.0,
         )
-        return self.output(mixed.transpose(1, 2).flatten(-2)), state
+        mixed = mixed.transpose(1, 2).flatten(-2)
+        if self.gate is not None:
+            opened = self.gate(x)
+            mixed = mixed * (opened.sigmoid() if self.gate_activation == "sigmoid" else F.gelu(opened))
+        return self.output(mixed), state
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
@@ -177,6 +190,7 @@ class Attention(Part):
         """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         attended = (length + 1) / 2 if self.causal else length
         maps = self.query_key_value.weight.numel() + self.output.weight.numel()
+        maps += 0 if self.gate is None else self.gate.weight.numel()
         taps = 0 if self.convolution is None else self.convolution.flops_per_token()
         return round(2 * maps + taps + attended * self.flops_per_pair())
 

@@ -14,7 +14,7 @@ OWN_TAP = 0.5
 class ProjectionConvolution(nn.Module):
     """y[t, c] = sum_j w[c, j] p[t + offset_j, c] of each channel c of queries, keys and values p; C channels, K taps.
 
-    Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3.1), whose taps look at the present
+    Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the present
     and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is no
     bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
     """
