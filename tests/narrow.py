@@ -24,9 +24,10 @@ OPTIONS = {
     "mixer.query_key_norm": True,
     "mixer.convolution": 4,
     "mixer.gate": "gelu",
+    "mixer.value_residual": True,
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
-VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base")}
+VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base", "albert-base")}
 """Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
 recipe's name, and behind it ` with options`, to what is set in every block of it."""
 

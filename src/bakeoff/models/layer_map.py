@@ -96,9 +96,14 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
     if depth != target and (by is None or depth > target):
         grow = f"; --grow {target} makes them more" if depth < target else ""
         raise UserError(f"the {side} has {target} layers, but the run's has {depth}{grow}")
-    parts = _part_sources(old, new, source_layers(depth, target, by or "repeat"))
+    layers = source_layers(depth, target, by or "repeat")
+    parts = _part_sources(old, new, layers)
     names = {}
     for name in new.state_dict():
+        if name.startswith("value_residual.") and old.value_residual is not None:
+            *path, layer = name.split(".")
+            names[name] = ".".join([*path, str(old.value_residual.share_from(layers[int(layer)]))])
+            continue
         if not name.startswith("parts."):
             names[name] = name
             continue

@@ -14,6 +14,7 @@ from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
+from bakeoff.models.value_residual import ValueResidual, value_residual
 from bakeoff.ops.dropout import dropout
 
 RECOMPILE_LIMIT = 64
@@ -106,10 +107,11 @@ class Stack(nn.Module):
         owned: dict[str, list[Part]] = {}
         shared: dict[tuple[str, int], tuple[int, int]] = {}  # (name, group) -> index of the part, first layer with it
         self.index_map: list[list[tuple[str, int]]] = []
-        width = config.width
+        width, places = config.width, []
         for layer, block in enumerate(blocks):
             applied = []
-            for name, part in block.build(place.at(layer, width)).items():
+            places.append(place.at(layer, width))
+            for name, part in block.build(places[-1]).items():
                 distinct = owned.setdefault(name, [])
                 key = (name, config.group_of(layer))
                 if config.shares(name) and key in shared:
@@ -126,18 +128,22 @@ class Stack(nn.Module):
         self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
         self.norm = place.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
         self.dropout = place.output_dropout
-        self.bias: RelativeBias | None = relative_bias([block.mixer_config for block in blocks], place.causal)
+        mixers = [block.mixer_config for block in blocks]
+        self.bias: RelativeBias | None = relative_bias(mixers, place.causal)
+        self.value_residual: ValueResidual | None = value_residual(mixers, places)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
         context = self._with_bias(x, context)
         apply = _compiled_apply() if self.compiled else _apply
         if state is None:
-            for layer in self.layers:
+            for number, layer in enumerate(self.layers):
+                context = self._told(number, x, context)
                 x, _ = apply(layer, x, context)
             return self._output(x), None
         states: list[State] = []
-        for layer, remembered in zip(self.layers, cast(tuple[State, ...], state), strict=True):
+        for number, (layer, remembered) in enumerate(zip(self.layers, cast(tuple[State, ...], state), strict=True)):
+            context = self._told(number, x, context)
             x, after = apply(layer, x, context, cast(tuple[State, ...], remembered))
             states.append(after)
         return self._output(x), tuple(states)
@@ -148,12 +154,13 @@ class Stack(nn.Module):
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
         """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.
 
-        The norm behind the last layer belongs to none of them and is left out. Also the context that the parts are
-        given.
+        The norm behind the last layer belongs to none of them and is left out. Also the context that the last layer's
+        parts are given; those of the others differ in their values' residual connections alone.
         """
         context = self._with_bias(x, context)
         steps: list[list[Tensor]] = []
-        for layer in self.layers:
+        for number, layer in enumerate(self.layers):
+            context = self._told(number, x, context)
             states = [x]
             for part in layer:
                 x, _ = part(x, context)
@@ -165,6 +172,12 @@ class Stack(nn.Module):
         if self.bias is None:
             return context
         return context._replace(attention_bias=self.bias(context.start, x.shape[1]))
+
+    def _told(self, number: int, x: Tensor, context: Context) -> Context:
+        """The context of the layer into which (B, T, D) x comes, from that of the one before it."""
+        if self.value_residual is None:
+            return context
+        return self.value_residual.told(number, self.layers[number][0], x, context)
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token: one entry a layer, of one entry a part."""

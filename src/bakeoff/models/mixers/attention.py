@@ -87,6 +87,9 @@ class AttentionConfig(HeadsConfig):
     """What is mixed is multiplied, element by element, by an activation of one more linear map of the input before the
     output map: sigmoid as in Qiu et al. 2025 (arXiv:2505.06708, section 2.2), gelu as in GPT-BERT (Charpentier and
     Samuel 2024, arXiv:2410.24159)."""
+    value_residual: bool = False
+    """Values are mixed with those of the first layer that has this, in a learned proportion a layer, half and half at
+    the beginning (Zhou et al. 2024, arXiv:2410.17897); before a convolution."""
     attends: ClassVar[bool] = True
 
     @model_validator(mode="after")
@@ -125,6 +128,7 @@ class Attention(Part):
             place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
         )
         self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.value_residual = config.value_residual
         self.gate_activation = config.gate
         inner = self.output.in_features
         self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
@@ -139,7 +143,7 @@ class Attention(Part):
         The state is the keys and values of all tokens so far, and what a convolution has to its left.
         """
         earlier, left = self._parted(state)
-        projected = self.query_key_value(x)
+        projected = self._projected(x, context)
         if self.convolution is not None:
             projected, left = self.convolution(projected, context, left)
         query, key, value = split_heads(projected, self.heads, (self.widths.key, self.widths.key, self.widths.value))
@@ -165,6 +169,26 @@ class Attention(Part):
             opened = self.gate(x)
             mixed = mixed * (opened.sigmoid() if self.gate_activation == "sigmoid" else F.gelu(opened))
         return self.output(mixed), state
+
+    def _projected(self, x: Tensor, context: Context) -> Tensor:
+        """(B, T, D) to (B, T, H (2 d_k + d_v)), queries, keys and values."""
+        if context.values is None or not self.value_residual:
+            return self.query_key_value(x)
+        queries_and_keys = 2 * self.heads * self.widths.key
+        if context.value_share is None:  # the first layer, whose values are there already
+            return torch.cat([self._map(x, slice(queries_and_keys)), context.values], dim=-1)
+        query_key, value = self.query_key_value(x).tensor_split([queries_and_keys], dim=-1)
+        share = context.value_share.to(value.dtype)
+        return torch.cat([query_key, (1 - share) * value + share * context.values], dim=-1)
+
+    def values(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (B, T, H d_v), the values of all heads as they are projected."""
+        return self._map(x, slice(2 * self.heads * self.widths.key, None))
+
+    def _map(self, x: Tensor, channels: slice) -> Tensor:
+        """Some channels of the projection."""
+        bias = self.query_key_value.bias
+        return F.linear(x, self.query_key_value.weight[channels], None if bias is None else bias[channels])
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
