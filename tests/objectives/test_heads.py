@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 from tests.conftest import shrink
@@ -6,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
 from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe import load_recipe, recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
@@ -117,3 +119,70 @@ def test_heads_share_the_table_or_have_their_own():
     untied = UntiedTokenHead(8, 20, bias=False)
     torch.testing.assert_close(untied.scores(rows, table), rows @ untied.output.weight.T)
     assert untied.output.bias is None
+
+
+CAPPED = {
+    "mlm": "bert-tiny",
+    "word_structure": "structbert-tiny",
+    "permutation": "xlnet-tiny",
+    "clm": "gpt-tiny",
+    "prefix_clm": "prefix-lm-tiny",
+    "bilm": "elmo-tiny",
+    "span_corruption": "t5-tiny",
+    "denoising": "bart-tiny",
+    "deshuffling": "t5-tiny",
+    "prefix_lm": "t5-tiny",
+    "translation": "transformer-translation-tiny",
+}
+"""For each objective that predicts tokens a recipe whose model it can train."""
+
+
+def test_all_objectives_that_predict_tokens_can_be_capped():
+    known = {kind for name in recipe_names() for kind in (part.kind for part in load_recipe(name).objective)}
+    tokens = {part.kind for name in recipe_names() for part in load_recipe(name).objective if part.token_targets}
+    assert tokens <= CAPPED.keys()
+    assert not (known - tokens) & CAPPED.keys()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [*((kind, {}) for kind in CAPPED), ("clm", {"head": "untied", "bias": True}), ("clm", {"bias": True})],
+)
+def test_scores_are_capped_in_training_and_in_use(kind, settings):
+    """Scores, log-probabilities and loss are those of C tanh(s / C), number by number, and the gradients too."""
+    cap, heads = 1.5, []
+    for own in ({"logit_cap": cap}, {}):
+        torch.manual_seed(0)
+        recipe = shrink(CAPPED[kind], objective=[{"kind": kind, **settings, **own}])
+        module = PretrainingModel(recipe, 40).double()
+        for parameter in module.heads[kind].parameters():
+            nn.init.normal_(parameter)
+        heads.append(module.heads[kind])
+    width, table = recipe.model.output_width // recipe.model.directions, module.model.embedding.table.detach()
+    table = torch.randn(table.shape, dtype=torch.float64, requires_grad=True)
+    rows, labels = torch.randn(5, width, dtype=torch.float64, requires_grad=True), torch.tensor([3, 0, 39, 7, 7])
+    found, plain = (head.scores(rows, table) for head in heads)
+    expected = plain.detach().clone().apply_(lambda s: cap * math.tanh(s / cap))
+    assert plain.abs().max() > 2 * cap
+    torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
+    probabilities = (cap * (plain / cap).tanh()).log_softmax(-1)
+    torch.testing.assert_close(heads[0].log_probabilities(rows, table).double(), probabilities, atol=1e-5, rtol=1e-5)
+    smoothing = getattr(heads[0], "label_smoothing", 0.0)
+    right = (1 - smoothing) * probabilities[range(5), labels] + smoothing * probabilities.mean(-1)
+    loss = heads[0].loss(rows, labels, table)
+    torch.testing.assert_close(loss.double(), -right.sum(), atol=1e-4, rtol=1e-5)
+    (of_rows,) = torch.autograd.grad(loss, rows)
+    torch.testing.assert_close(of_rows, torch.autograd.grad(-right.sum(), rows)[0], atol=1e-5, rtol=1e-4)
+
+
+def test_an_adaptive_softmax_cannot_be_capped():
+    with pytest.raises(
+        UserError, match=r"logit_cap: an adaptive softmax has no score for each token; set head to tied"
+    ):
+        load_recipe(
+            "gpt-tiny", {"objective": [{"kind": "clm", "head": "adaptive", "cutoffs": [10], "logit_cap": 30.0}]}
+        )
+    with pytest.raises(UserError, match=r"logit_cap: input should be greater than 0"):
+        load_recipe("gpt-tiny", {"objective": [{"kind": "clm", "logit_cap": 0}]})
+    with pytest.raises(UserError, match=r"unknown key 'logit_cap'"):
+        load_recipe("bert-tiny", ["objective.1.logit_cap=30.0"])

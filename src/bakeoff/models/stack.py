@@ -136,17 +136,13 @@ class Stack(nn.Module):
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
         context = self._with_bias(x, context)
         apply = _compiled_apply() if self.compiled else _apply
-        if state is None:
-            for number, layer in enumerate(self.layers):
-                context = self._told(number, x, context)
-                x, _ = apply(layer, x, context)
-            return self._output(x), None
+        before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
-        for number, (layer, remembered) in enumerate(zip(self.layers, cast(tuple[State, ...], state), strict=True)):
+        for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True)):
             context = self._told(number, x, context)
-            x, after = apply(layer, x, context, cast(tuple[State, ...], remembered))
+            x, after = apply(layer, x, context, cast(tuple[State, ...] | None, remembered))
             states.append(after)
-        return self._output(x), tuple(states)
+        return self._output(x), None if state is None else tuple(states)
 
     def _output(self, x: Tensor) -> Tensor:
         return dropout(self.norm(x), self.dropout, self.training)

@@ -12,10 +12,10 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
 from bakeoff.objectives.input_config import RowMarks
-from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
+from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 
 
-class LanguageModelConfig(ObjectiveConfig):
+class LanguageModelConfig(TokenObjectiveConfig):
     """What the objectives have in common that predict a token from those on one side of it."""
 
     head: Literal["tied", "untied", "adaptive"] = "tied"
@@ -36,15 +36,17 @@ class LanguageModelConfig(ObjectiveConfig):
             raise ValueError(f"'cutoffs' belong to head: adaptive, and head is {self.head}")
         if self.cutoffs is not None and [0, *self.cutoffs] != sorted({0, *self.cutoffs}):
             raise ValueError(f"cutoffs: {self.cutoffs} are not positive and rising")
+        if self.head == "adaptive" and self.logit_cap is not None:
+            raise ValueError("logit_cap: an adaptive softmax has no score for each token; set head to tied or untied")
         return self
 
     def _head(self, model: ModelConfig, vocabulary: int) -> Head:
         width = model.stack.output_width
         if self.head == "tied":
-            return table_head(model, vocabulary, self.bias)
+            return table_head(model, vocabulary, self.logit_cap, self.bias)
         if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
             return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
-        return UntiedTokenHead(width, vocabulary, self.bias)
+        return UntiedTokenHead(width, vocabulary, self.bias, self.logit_cap)
 
 
 class CausalLanguageModelConfig(LanguageModelConfig):

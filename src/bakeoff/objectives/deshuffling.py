@@ -27,7 +27,7 @@ class DeshufflingConfig(SequenceToSequenceConfig):
 
     def build(self, model: ModelConfig, vocabulary: int) -> "Deshuffling":
         """The objective with a fresh head."""
-        return Deshuffling(model, vocabulary)
+        return Deshuffling(self, model, vocabulary)
 
 
 class Deshuffling:
@@ -35,8 +35,8 @@ class Deshuffling:
 
     name = "deshuffling"
 
-    def __init__(self, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+    def __init__(self, config: DeshufflingConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.head: Head = table_head(model, vocabulary, config.logit_cap)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

@@ -53,8 +53,9 @@ class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
-    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. With
-    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
+    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. A `cap`
+    bounds the scores. With `label_smoothing` the loss is that of labels which give this share of their probability to
+    all tokens alike.
     """
 
     def __init__(
@@ -67,9 +68,10 @@ class TokenHead(Head):
         norm_epsilon: float,
         bias: bool = False,
         label_smoothing: float = 0.0,
+        cap: float | None = None,
     ) -> None:
         super().__init__()
-        self.activation, self.label_smoothing = activation, label_smoothing
+        self.activation, self.label_smoothing, self.cap = activation, label_smoothing, cap
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
         self.norm = nn.LayerNorm(table_width, eps=norm_epsilon) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
@@ -82,31 +84,39 @@ class TokenHead(Head):
             rows = self.transform(rows)
         if self.norm is not None:
             rows = self.norm(activate(rows, self.activation))
-        return F.linear(rows, table, self.bias)
+        return capped(F.linear(rows, table, self.bias), self.cap)
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
         return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing)
 
 
-def table_head(model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0) -> TokenHead:
+def table_head(
+    model: ModelConfig, vocabulary: int, cap: float | None, bias: bool = False, label_smoothing: float = 0.0
+) -> TokenHead:
     """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
     width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing)
+    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, cap)
+
+
+def capped(scores: Tensor, cap: float | None) -> Tensor:
+    """C tanh(s / C) for a cap C, in single precision (Gemma Team 2024, arXiv:2408.00118)."""
+    return scores if cap is None else cap * torch.tanh(scores.float() / cap)
 
 
 class UntiedTokenHead(Head):
-    """Scores of every token of the vocabulary, W h + b, from a table of the head's own."""
+    """Scores of every token of the vocabulary, W h + b, from a table of the head's own, bounded by a `cap`."""
 
-    def __init__(self, width: int, vocabulary: int, bias: bool) -> None:
+    def __init__(self, width: int, vocabulary: int, bias: bool, cap: float | None = None) -> None:
         super().__init__()
+        self.cap = cap
         self.output = nn.Linear(width, vocabulary, bias=bias)
         self.flops_per_row = 2 * width * vocabulary
         initialise(self)
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
-        return self.output(rows)
+        return capped(self.output(rows), self.cap)
 
 
 class AdaptiveTokenHead(Head):

@@ -12,11 +12,11 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
-from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
+from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.target_choice import RunLengths, TargetChoice, free_sources
 
 
-class MaskedLanguageModelConfig(ObjectiveConfig):
+class MaskedLanguageModelConfig(TokenObjectiveConfig):
     """BERT's masking (Devlin et al. 2019, arXiv:1810.04805), and ALBERT's n-grams (Lan et al. 2020, section 4.1)."""
 
     kind: Literal["mlm"] = "mlm"
@@ -68,7 +68,15 @@ class MaskedLanguageModel:
     def __init__(self, config: MaskedLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
         width = model.stack.output_width
-        self.head: Head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
+        self.head: Head = TokenHead(
+            width,
+            model.table_width,
+            vocabulary,
+            True,
+            config.activation,
+            model.norm_epsilon,
+            cap=config.logit_cap,
+        )
         self.choice = TargetChoice(config.rate, config.ngram, config.lengths, config.whole_word)
         self.targets_per_token = config.rate
 

@@ -93,6 +93,14 @@ class ObjectiveConfig(Config):
     """The objective whose head this one scores with, where both are trained."""
 
 
+class TokenObjectiveConfig(ObjectiveConfig):
+    """What the configs of objectives have in common that predict tokens of the vocabulary."""
+
+    logit_cap: float | None = Field(default=None, gt=0)
+    """C, which bounds the tokens' scores: C tanh(score / C) takes their place, in training and in use (Gemma 2: Gemma
+    Team 2024, arXiv:2408.00118). Absent: no bound."""
+
+
 class Objective(Protocol):
     """The part of a config that works: `ObjectiveConfig.build` makes it."""
 

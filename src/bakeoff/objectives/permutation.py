@@ -12,11 +12,11 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
-from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
+from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
-class PermutationConfig(ObjectiveConfig):
+class PermutationConfig(TokenObjectiveConfig):
     """XLNet's objective (Yang et al. 2019, arXiv:1906.08237, sections 2.2 and 2.3), with partial prediction."""
 
     kind: Literal["permutation"] = "permutation"
@@ -45,7 +45,7 @@ class Permutation:
     name = "permutation"
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+        self.head: Head = table_head(model, vocabulary, config.logit_cap)
         self.choice = TargetChoice(config.rate, config.ngram, span_end=config.span_end)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate

@@ -22,7 +22,7 @@ class PrefixLanguageModelConfig(SequenceToSequenceConfig):
 
     def build(self, model: ModelConfig, vocabulary: int) -> "PrefixLanguageModel":
         """The objective with a fresh head."""
-        return PrefixLanguageModel(model, vocabulary)
+        return PrefixLanguageModel(self, model, vocabulary)
 
 
 class PrefixLanguageModel:
@@ -30,8 +30,8 @@ class PrefixLanguageModel:
 
     name = "prefix_lm"
 
-    def __init__(self, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+    def __init__(self, config: PrefixLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.head: Head = table_head(model, vocabulary, config.logit_cap)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

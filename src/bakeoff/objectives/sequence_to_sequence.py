@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.input_config import RowMarks
-from bakeoff.objectives.objective import ObjectiveConfig, Scoring, Targets
+from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 
 ROUNDED = 8
 """Rows without a fixed length are padded to a multiple of this, so that there are few shapes."""
 
 
-class SequenceToSequenceConfig(ObjectiveConfig):
+class SequenceToSequenceConfig(TokenObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
 
     row_marks: ClassVar[RowMarks] = "none"

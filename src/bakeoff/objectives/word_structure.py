@@ -12,7 +12,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
-from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.objective import Targets, TokenObjectiveConfig
 from bakeoff.objectives.target_choice import free_sources
 
 RUN = 3
@@ -21,7 +21,7 @@ RUN = 3
 ORDERS = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
 
 
-class WordStructureConfig(ObjectiveConfig):
+class WordStructureConfig(TokenObjectiveConfig):
     """StructBERT's word structural objective (Wang et al. 2020, arXiv:1908.04577, section 2.2).
 
     argmax log P(pos_1 = t_1, pos_2 = t_2, pos_3 = t_3 | the three tokens in a random order, all else)
@@ -49,7 +49,15 @@ class WordStructure:
     def __init__(self, config: WordStructureConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
         width = model.stack.output_width
-        self.head: Head = TokenHead(width, model.table_width, vocabulary, True, config.activation, model.norm_epsilon)
+        self.head: Head = TokenHead(
+            width,
+            model.table_width,
+            vocabulary,
+            True,
+            config.activation,
+            model.norm_epsilon,
+            cap=config.logit_cap,
+        )
         self.targets_per_token = RUN * config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
