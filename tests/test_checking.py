@@ -209,4 +209,4 @@ def test_what_is_none_of_these_is_refused(tmp_path, capsys):
     assert "no such directory" in printed(capsys, tmp_path / "absent")[2]
     status, _, err = printed(capsys, tmp_path)
     assert status == 2
-    assert "this is no corpus, run, fine-tuned run or comparison" in err
+    assert "this is no corpus, run, fine-tuned run, comparison or search" in err

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.training.run import Run
+    from bakeoff.tuning.search import tune
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
@@ -48,6 +49,7 @@ _HOMES = {
     "prepare_part": "bakeoff.corpus.prepare",
     "pretrain": "bakeoff.training.pretrain",
     "speed": "bakeoff.throughput.measure",
+    "tune": "bakeoff.tuning.search",
 }
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "prepare_part",
     "pretrain",
     "speed",
+    "tune",
 ]
 
 

@@ -13,12 +13,14 @@ from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.recipe import load_recipe
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.training.checkpoint import State, list_checkpoints
-from bakeoff.training.run import Run
+from bakeoff.training.run import SEARCH, Run
+from bakeoff.tuning.results import Journal
 
-Kind = Literal["corpus", "run", "fine-tuned run", "comparison"]
+Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
 
 class Group(Config):
@@ -76,14 +78,18 @@ def check(path: str | Path, progress: Callable[[Group], None] | None = None) -> 
 def _kind(path: Path) -> Kind:
     """What a directory is, by the files that make it so."""
     if not path.is_dir():
-        raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run or a comparison")
+        raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run, a comparison or a search")
     if (path / MANIFEST).is_file():
         return "corpus"
+    if (path / SEARCH).is_file():
+        return "search"
     if (path / "recipe.yaml").is_file():
         return "fine-tuned run" if FinetunedRun.at(path) else "run"
     if (path / "budget.json").is_file() or (path / "results.json").is_file():
         return "comparison"
-    raise UserError(f"{path}: this is no corpus, run, fine-tuned run or comparison: none of their files are here")
+    raise UserError(
+        f"{path}: this is no corpus, run, fine-tuned run, comparison or search: none of their files are here"
+    )
 
 
 def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
@@ -161,6 +167,11 @@ def _read(file: Path) -> None:
         Corpus.open(folder)
     elif file.name == "state.json":
         State.check(read_json(file), str(file))
+    elif (folder / SEARCH).is_file():
+        if file.name == SEARCH:
+            Journal.read(file)
+        elif file.name == "recipe.yaml":
+            load_recipe(file)
     elif (folder / "recipe.yaml").is_file():
         run, finetuned, of_finetuned = Run(folder), FinetunedRun(folder), FinetunedRun.at(folder)
         readers: dict[str, Callable[[], object]] = {

@@ -224,8 +224,7 @@ class Recipe(Config):
     def changed(self, changes: Mapping[str, Any]) -> "Recipe":
         """The recipe with other values at some dotted keys, checked again."""
         values = self.model_dump(mode="json")
-        for key, value in changes.items():
-            set_key(values, key, value, self.name)
+        set_keys(values, changes, Recipe, self.name)
         if _change_the_model(changes):
             values["published"] = None
         return Recipe.parse(values, self.name)

@@ -20,8 +20,13 @@ from bakeoff.comparison.results import Results
 from bakeoff.display.text import visible
 from bakeoff.inspection.layers import Kernels, Layer
 from bakeoff.inspection.page import write_page as write_inspection
+from bakeoff.recipe import load_recipe
 from bakeoff.throughput.page import write_page as write_speeds
 from bakeoff.throughput.results import Measurement, SpeedResults
+from bakeoff.tuning.outputs import write_outputs
+from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.report import write_report as write_search
+from bakeoff.tuning.results import Trial, TuningResults
 
 HOSTILE = [
     "</SCRIPT><script>alert(1)</script>",
@@ -199,3 +204,40 @@ def test_an_inspection_of_a_run_with_a_hostile_name(tmp_path):
     write_inspection(tmp_path / "inspect.html", HOSTILE[0], HOSTILE[1], [layer])
     page, _ = require_safe((tmp_path / "inspect.html").read_text(encoding="utf-8"))
     assert visible(HOSTILE[0]) in page.text
+
+
+def test_a_search_with_hostile_names(tmp_path):
+    key = HOSTILE[0]
+    values = [*HOSTILE, 1e-3]
+    trials = [
+        Trial(number=number, values={key: value}, steps=4, looks=[2, 4], losses=[2.0, 1.0 + number][: 1 + number % 2])
+        for number, value in enumerate(values)
+    ]
+    results = TuningResults(
+        recipe=HOSTILE[1],
+        corpus=HOSTILE[2],
+        corpus_fingerprint=HOSTILE[5],
+        budget=f"steps={HOSTILE[3]}",
+        seed=0,
+        measured_as=[],
+        ranges=[Range(key=key, text=HOSTILE[4], own=HOSTILE[6], choices=values)],
+        trials=trials,
+        states=[trial.state for trial in trials],
+        best=1,
+        before={key: HOSTILE[6]},
+        seconds=1.0,
+        tokens=1,
+        full_trainings=1.0,
+        environment={"device_name": HOSTILE[3]},
+        cautions=HOSTILE,
+    )
+    recipe = load_recipe("bert-tiny", {"name": HOSTILE[0]})
+    write_search(results, recipe, tmp_path / "report.html")
+    page, drawn = require_safe((tmp_path / "report.html").read_text(encoding="utf-8"))
+    for name in HOSTILE:
+        assert visible(name) in page.text
+        assert visible(name) in json.dumps(drawn, ensure_ascii=False).replace('\\"', '"').replace("\\\\", "\\")
+    write_outputs(results, recipe, tmp_path)
+    text = (tmp_path / "recipe.yaml").read_text(encoding="utf-8")
+    assert load_recipe(tmp_path / "recipe.yaml") == recipe
+    assert visible(text, "\n") == text

@@ -68,6 +68,21 @@ def falling(steps, **changes):
     return shrink("gpt-tiny", **{"training.schedule": schedule, "training.budget": {"steps": steps}, **changes})
 
 
+@pytest.mark.parametrize("name", ["bert-tiny", "transformer-xl-tiny"])
+def test_a_run_waits_behind_a_step_and_goes_on_exactly(name, corpus, tmp_path):
+    recipe = shrink(name, **{"training.budget": {"steps": 60}})
+    whole = train(recipe, corpus, tmp_path / "whole")
+    run = train(recipe, corpus, tmp_path / "run", until=30)
+    assert (run.finished, run.step()) == (False, 30)
+    assert [line["step"] for line in run.metrics() if line["kind"] == "validation"] == [0, 30]
+    assert train(recipe, corpus, tmp_path / "run", until=30, resume=True).step() == 30  # it is there already
+    assert train(recipe, corpus, tmp_path / "run", until=41, resume=True).step() == 41
+    run = train(recipe, corpus, tmp_path / "run", resume=True)
+    assert run.weights_file().read_bytes() == whole.weights_file().read_bytes()
+    assert run.summary["validation"]["losses"] == whole.summary["validation"]["losses"]
+    assert train(recipe, corpus, tmp_path / "beyond", until=99).finished
+
+
 def test_a_run_goes_on_by_its_directory_alone(stop, corpus, tmp_path):
     recipe = falling(20)
     run = stop(recipe, 9, seed=3, budget=Budget(steps=16))

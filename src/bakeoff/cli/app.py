@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks
+from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks, tune
 from bakeoff.display.terminal import show
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.command()(models.show)
 app.command()(corpus.prepare)
 app.command()(inspection.peek)
 app.command()(models.pretrain)
+app.command()(tune.tune)
 app.command()(tasks.finetune)
 app.command()(tasks.evaluate)
 app.command()(tasks.predict)

@@ -33,15 +33,14 @@ def changed_run(run: Run, overrides: Overrides) -> Run:
         return run
     changed = Run(run.path)
     changed.recipe = load_recipe(run.path / "recipe.yaml", keys)
-    if problem := _unlike(run, changed.recipe):
+    if problem := unlike(run.recipe, changed.recipe, run.tokenizer.size):
         raise UserError(f"{run.path}: --set {_guilty(run, keys)}: the run's weights do not fit: {problem}")
     return changed
 
 
-def _unlike(run: Run, recipe: Recipe) -> str | None:
-    """The first tensor that the model of a recipe has and a run has not, or the other way round; None where all fit."""
-    size = run.tokenizer.size
-    old, new = (build_on_meta(each, size).state_dict() for each in (run.recipe, recipe))
+def unlike(old_recipe: Recipe, new_recipe: Recipe, vocabulary: int) -> str | None:
+    """The first tensor that the models of two recipes do not have alike, in words; None where all fit."""
+    old, new = (build_on_meta(each, vocabulary).state_dict() for each in (old_recipe, new_recipe))
     for name in [*new, *(name for name in old if name not in new)]:
         there, here = (None if name not in each else tuple(each[name].shape) for each in (old, new))
         if there != here:
@@ -53,7 +52,7 @@ def _guilty(run: Run, keys: Mapping[str, Any]) -> str:
     """The key that alone changes the tensors, or all of them where none does."""
     for key, value in keys.items():
         try:
-            if _unlike(run, load_recipe(run.path / "recipe.yaml", {key: value})):
+            if unlike(run.recipe, load_recipe(run.path / "recipe.yaml", {key: value}), run.tokenizer.size):
                 return key
         except UserError:
             continue

@@ -35,6 +35,12 @@ TRAIN_LINES = 200
 """Number of lines on the training loss in metrics.jsonl."""
 
 
+def validation_steps(validations: int, steps: int) -> list[int]:
+    """The steps of a training behind which its held-out loss is measured, rising; the first is 0, the last its end."""
+    count = max(1, min(validations, steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
+    return sorted({0} | {round(steps * (i + 1) / count) for i in range(count)})
+
+
 @dataclass
 class Position:
     """How far a training has come; saved with every checkpoint."""
@@ -152,8 +158,7 @@ class Training:
         self.optimizer = recipe.training.optimizer.build(module, precision)
         self.memory = Memory(module.model) if recipe.input.continues else None
         self.position = Position()
-        count = max(1, min(recipe.training.validations, self.steps // FEWEST_STEPS_BETWEEN_VALIDATIONS))
-        self.validation_steps = {0} | {round(self.steps * (i + 1) / count) for i in range(count)}
+        self.validation_steps = set(validation_steps(recipe.training.validations, self.steps))
         self.snapshot_steps = set(snapshot_steps(self.steps, recipe.training.average_last))
         self.log_every = max(1, self.steps // TRAIN_LINES)
         self.last_validation: dict[str, Any] = {}
@@ -177,8 +182,8 @@ class Training:
         self.losses = [line["loss"] for line in lines if line["step"] > 0]
         return True
 
-    def train(self) -> None:
-        """Run to the end.
+    def train(self, until: int | None = None) -> None:
+        """Run to the end, or up to a step, behind which a checkpoint is saved.
 
         Raises:
             Interrupted: a signal came; everything is saved.
@@ -191,7 +196,8 @@ class Training:
             if position.step == 0 and not self.last_validation:
                 self._validate()
             self.read_at = self._now()
-            for parts in ahead(self.batches.step, position.step, self.steps):
+            last = self.steps if until is None else min(until, self.steps)
+            for parts in ahead(self.batches.step, position.step, max(last, position.step)):
                 means = optimize(
                     self.module,
                     self.optimizer,
@@ -211,6 +217,7 @@ class Training:
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends
                 validates = position.step in self.validation_steps
                 due = time.monotonic() - saved_at > 60 * self.recipe.training.checkpoint_minutes
+                due = due or position.step == until
                 kept = position.step in self.snapshot_steps
                 if logs or validates or due or kept or stopping or len(self.unread) >= self.read_every:
                     self._read(list(means))

@@ -75,6 +75,7 @@ def pretrain(
     average_last: int | None = None,
     resume: bool = False,
     finish_now: bool = False,
+    until: int | None = None,
     progress: bool = True,
     watch: Callable[[Position], None] | None = None,
 ) -> Run:
@@ -95,6 +96,7 @@ def pretrain(
             says that it begins.
         finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
             an average of last weights.
+        until: stop behind that step, with a checkpoint: an unfinished run, which `resume` continues.
         progress: show a bar, or lines where there is no terminal.
         watch: told how far the training is whenever its figures are read; what it raises ends it.
 
@@ -208,7 +210,9 @@ def pretrain(
             if finish_now:
                 training.end_here()
             else:
-                training.train()
+                training.train(until)
+                if training.position.step < steps:
+                    return run
             run.finish(module, _summary(training, opened, seed))
             if finish_now:
                 remove(run.snapshots)

@@ -27,6 +27,8 @@ from bakeoff.training.records import PretrainingEnvironment, parse_metrics, read
 from bakeoff.yaml_files import read_yaml
 
 METRICS = "metrics.jsonl"
+SEARCH = "search.json"
+"""The file that makes a directory a search; the recipe.yaml beside it is what the search has found, and no run's."""
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that do not change any more when a run finishes."""
 
@@ -59,6 +61,8 @@ class Run:
             raise UserError(f"{path}: no such run")
         if not (path / "recipe.yaml").is_file():
             raise UserError(f"{path}: this is not a run: it has no recipe.yaml")
+        if (path / SEARCH).is_file():
+            raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
         self.checkpoints = path / "checkpoints"
         self.snapshots = path / "snapshots"  # weights that are to be averaged
 

@@ -1,0 +1,74 @@
+"""`bakeoff tune`."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bakeoff.cli.output import Device, Json, Seed, Set
+from bakeoff.display.terminal import tell, write_json
+from bakeoff.errors import UserError
+
+MOST_JOBS = 1024
+
+
+def tune(
+    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
+    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3.")],
+    out: Annotated[Path, typer.Option(help="Directory of all trials, the best recipe and the report.")],
+    trials: Annotated[int, typer.Option(min=1, max=999, help="Trials at most.")] = 16,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="Of one whole trial: tokens=5M, flops=1e15, minutes=5, steps=1000. Default: the recipe's."),
+    ] = None,
+    over: Annotated[
+        list[str],
+        typer.Option(
+            metavar="KEY=RANGE",
+            help="Search this key, too: 0.01..0.3, or values 0.1,0.2. The learning rate always is, from an eighth of "
+            "the recipe's to eight times it, or in the range given here.",
+        ),
+    ] = [],  # noqa: B006
+    jobs: Annotated[str, typer.Option(metavar="N", help="Trials side by side; auto: one a core.")] = "1",
+    seed: Seed = 0,
+    set: Set = [],  # noqa: B006
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Search the learning rate of a recipe, and other keys, for the lowest held-out loss.
+
+    Bad trials are stopped early. Give the same command to go on after an interruption.
+
+    Example: bakeoff tune bert-mini --corpus corpora/mine --out searches/bert --budget minutes=5 --trials 16
+
+    Example: bakeoff tune gpt-mini --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs auto
+    """
+    from bakeoff.optimization.budget import Budget
+    from bakeoff.recipe import load_recipe
+    from bakeoff.tuning.search import tune as search
+    from bakeoff.tuning.terminal import print_results
+
+    results = search(
+        load_recipe(recipe, set),
+        corpus,
+        out,
+        over=over,
+        trials=trials,
+        budget=None if budget is None else Budget.parse_text(budget),
+        jobs=_jobs(jobs),
+        seed=seed,
+        device=device,
+        progress=tell,
+    )
+    if json:
+        write_json(results.model_dump_json(indent=2))
+    else:
+        print_results(results, out)
+
+
+def _jobs(text: str) -> int | Literal["auto"]:
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise UserError(f"--jobs {text}: give how many trials run side by side, or auto")
+    return int(text)

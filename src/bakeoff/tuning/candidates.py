@@ -1,0 +1,106 @@
+"""The values that the trials of a search have: all of them are known before the first one begins.
+
+Of one range they are a grid, the recipe's own value among it. Of several they are the points of an additive recurrence,
+which fill a space more evenly than random ones do (Bergstra and Bengio 2012, "Random search for hyper-parameter
+optimization", section 3, measured that this is what decides for so few trials).
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import Any
+
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe
+from bakeoff.tuning.ranges import Range
+
+_DRAWS = 100
+"""Points that are looked at for each trial at most, where most of them round to values that there are already."""
+
+Values = dict[str, Any]
+
+
+def candidates(ranges: Sequence[Range], trials: int) -> list[Values]:
+    """The values of each trial, those of the recipe itself first, or the ones nearest to it.
+
+    There are fewer where the ranges hold fewer.
+    """
+    sizes = math.prod(each.size for each in ranges)
+    first = {each.key: each.middle for each in ranges}
+    if sizes <= trials:
+        found: Iterator[Values] = _all(ranges)
+    elif len(ranges) == 1 and not ranges[0].choices:
+        found = iter(_grid(ranges[0], trials))
+    else:
+        found = _spread(ranges, trials)
+    distinct: list[Values] = [first]
+    for values in islice(found, _DRAWS * trials):
+        if len(distinct) < trials and values not in distinct:
+            distinct.append(values)
+    return distinct
+
+
+def _all(ranges: Sequence[Range]) -> Iterator[Values]:
+    for values in product(*(each.all for each in ranges)):
+        yield dict(zip([each.key for each in ranges], values, strict=True))
+
+
+def _grid(only: Range, trials: int) -> list[Values]:
+    """Evenly spread numbers, from the middle outwards; the one nearest to the middle is the middle itself."""
+    middle = only.place(only.middle)
+    places = [i / (trials - 1) for i in range(trials)] if trials > 1 else []
+    places = sorted(places, key=lambda place: (abs(place - middle), place))[1:]
+    return [{only.key: only.at(place)} for place in places]
+
+
+def _spread(ranges: Sequence[Range], trials: int) -> Iterator[Values]:
+    """The points of Roberts's R sequence: x_i = (1/2 + i * (g^-1, g^-2, ..., g^-d)) mod 1, with g^(d+1) = g + 1.
+
+    Roberts 2018, "The unreasonable effectiveness of quasirandom sequences"; for d = 1 g is the golden ratio.
+    """
+    ratio = 2.0
+    for _ in range(64):
+        ratio = (1 + ratio) ** (1 / (len(ranges) + 1))
+    for i in range(1, _DRAWS * trials):
+        yield {each.key: each.at((0.5 + i * ratio**-power) % 1) for power, each in enumerate(ranges, 1)}
+
+
+def recipe_with(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe:
+    """The recipe with these values.
+
+    Raises:
+        UserError: it refuses them; the message begins with `where`.
+    """
+    try:
+        return recipe.changed(values)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+
+
+def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values]) -> list[Recipe]:
+    """The recipe of each trial.
+
+    Raises:
+        UserError: the recipe refuses a value of a list, an end of a range, or the values of a trial together.
+    """
+    for each in ranges:
+        for value in each.checked:
+            recipe_with(recipe, {each.key: value}, f"--over {each.key}={each.text}: {value}")
+    return [recipe_with(recipe, values, f"--over: {shown(values)}") for values in found]
+
+
+def shown(values: Mapping[str, Any]) -> str:
+    """Values as people read them."""
+    return ", ".join(f"{short(key)} {written(value)}" for key, value in values.items())
+
+
+def short(key: str) -> str:
+    """The last part of a key, with what is above it where that is a number's place in a list."""
+    return key.rpartition(".")[2]
+
+
+def written(value: Any) -> str:
+    """A value as it may be given."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return value if isinstance(value, str) else "null" if value is None else str(value).replace("'", "")

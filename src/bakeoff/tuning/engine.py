@@ -1,0 +1,167 @@
+"""What a search asks of the rest of Bakeoff, behind one door, so that a test can stand in for it."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.corpus.mixture import open_corpus
+from bakeoff.errors import Diverged, UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+
+
+class Stage(Config):
+    """A part of one trial: from where it stands to the next look."""
+
+    recipe: dict[str, Any]
+    """The trial's complete recipe."""
+    corpus: str
+    """Directory of the corpus, or several with weights."""
+    out: str
+    """Directory of the trial's run."""
+    seed: int
+    """The trial's seed."""
+    device: str
+    """auto, cpu, cuda or mps."""
+    steps: int
+    """Steps of the whole trial."""
+    until: int
+    """The step behind which it is measured and waits."""
+    measured_as: dict[str, Any] = Field(default={})
+    """Keys of the recipe that its held-out loss is measured under; none: its own."""
+
+
+class Outcome(Config):
+    """What has become of a trial so far."""
+
+    loss: float | None
+    """The held-out loss at the look; None where it diverged."""
+    seconds: float = 0.0
+    """Time in its steps."""
+    tokens: int = 0
+    """Tokens seen."""
+    diverged: str | None = None
+    """What was said where its loss is not a number any more."""
+
+
+class Engine(Protocol):
+    """The steps of a search."""
+
+    def fingerprint(self, corpus: str) -> str:
+        """What tells the corpus from others."""
+
+    def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
+        """Refuse what cannot be trained on the corpus, or measured so."""
+
+    def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
+        """The steps that a budget pays for."""
+
+    def train(self, stage: Stage, progress: bool = False) -> Outcome:
+        """Begin a trial, or go on with it, until the look."""
+
+    def environment(self, device: str) -> dict[str, Any]:
+        """Machine and versions."""
+
+
+class Bakeoff:
+    """The engine that trains.
+
+    Args:
+        watch: called now and then in each training; what it raises ends it.
+    """
+
+    def __init__(self, watch: Callable[[], None] | None = None) -> None:
+        self.watch = watch
+
+    def fingerprint(self, corpus: str) -> str:
+        """From the corpus's manifest."""
+        return open_corpus(corpus).fingerprint
+
+    def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
+        """See `bakeoff.training.stages.require_rows`."""
+        from bakeoff.training.changed_run import unlike
+        from bakeoff.training.device import resolve_device
+        from bakeoff.training.stages import require_rows
+
+        opened = open_corpus(corpus)
+        require_rows(recipe, opened, resolve_device(device))
+        if not measured_as:
+            return
+        changed = recipe.changed(measured_as)
+        require_rows(changed, opened, resolve_device(device))
+        if problem := unlike(recipe, changed, opened.tokenizer.size):
+            raise UserError(
+                "losses under another objective or input are compared under the recipe's own, which does not fit this "
+                f"model: {problem}"
+            )
+
+    def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
+        """See `bakeoff.training.pretrain.settle`."""
+        from bakeoff.training.pretrain import settle
+
+        return settle(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
+
+    def train(self, stage: Stage, progress: bool = False) -> Outcome:
+        """See `bakeoff.training.pretrain`."""
+        from bakeoff.training.pretrain import pretrain
+
+        out = Path(stage.out)
+        begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
+        watch = self.watch
+        recipe = Recipe.parse(stage.recipe, stage.out)
+        try:
+            run = pretrain(
+                recipe.with_tokenizer(open_corpus(stage.corpus).tokenizer.config),  # else each trial would remark on it
+                stage.corpus,
+                out,
+                seed=stage.seed,
+                budget=Budget(steps=stage.steps),
+                device=stage.device,
+                average_last=0,
+                resume=begun,
+                until=stage.until,
+                progress=progress,
+                watch=None if watch is None else lambda position: watch(),
+            )
+        except Diverged as error:
+            return Outcome(loss=None, diverged=str(error), **_spent(out))
+        lines = [line for line in run.metrics() if line["kind"] == "validation" and line["step"] == stage.until]
+        loss = self._measured(stage) if stage.measured_as else lines[-1]["loss"]
+        if not math.isfinite(loss):
+            return Outcome(loss=None, diverged=f"{out}: the held-out loss is not a finite number", **_spent(out))
+        return Outcome(loss=loss, **_spent(out))
+
+    def _measured(self, stage: Stage) -> float:
+        """The held-out loss of the weights of now, under other keys than they were trained with."""
+        from bakeoff.training.changed_run import changed_run
+        from bakeoff.training.device import resolve_device, resolve_precision
+        from bakeoff.training.run import Run
+        from bakeoff.training.stages import make_batches
+        from bakeoff.training.validation import validate
+
+        run = changed_run(Run.open_trained(stage.out), stage.measured_as)
+        corpus, on, training = open_corpus(stage.corpus), resolve_device(stage.device), run.recipe.training
+        module = run.load(on)
+        batches = make_batches(run.recipe, module, corpus, stage.seed, split="validation")
+        fixed = batches.fixed(training.validation_examples)
+        precision = resolve_precision(training.precision, on)
+        return float(validate(module, fixed, corpus.validation, on, precision)["loss"])
+
+    def environment(self, device: str) -> dict[str, Any]:
+        """See `bakeoff.training.device.environment`; the precision stands in the recipes."""
+        from bakeoff.training.device import environment, resolve_device
+
+        return {name: value for name, value in environment(resolve_device(device), "").items() if name != "precision"}
+
+
+def _spent(out: Path) -> dict[str, Any]:
+    """What the steps of a trial have cost so far; nothing where it left no directory."""
+    from bakeoff.training.records import read_metrics
+
+    lines = read_metrics(out / "metrics.jsonl", growing=True)
+    last = max(lines, key=lambda line: line["step"], default={})
+    return {"seconds": float(last.get("seconds", 0.0)), "tokens": int(last.get("tokens", 0))}

@@ -1,0 +1,69 @@
+"""What can be said of a search: the best trial, and what to know before relying on it."""
+
+from collections.abc import Sequence
+
+from bakeoff.optimization.budget import Budget
+from bakeoff.tuning.candidates import shown, written
+from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.results import Trial
+
+COST = ("training.optimizer.", "training.schedule.", "training.clip")
+"""Keys below which nothing changes what a step costs, but the kind of the optimizer."""
+
+
+def costs(key: str) -> bool:
+    """Whether a key may change the time, the work or the tokens of a step."""
+    return key == "training.optimizer.kind" or not key.startswith(COST)
+
+
+def best(trials: Sequence[Trial]) -> int | None:
+    """The number of the finished trial with the lowest held-out loss; None where all diverged."""
+    finished = [(trial.losses[-1], trial.number) for trial in trials if trial.state == "finished"]
+    return min(finished)[1] if finished else None
+
+
+def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, budget: Budget) -> list[str]:
+    """What a reader has to know of the best trial."""
+    return [
+        *_edges(ranges, trials, winner),
+        _distance(trials, winner),
+        *_unequal(ranges, budget),
+    ]
+
+
+def _edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> list[str]:
+    """Numbers beyond which nothing was tried."""
+    found = []
+    for each in ranges:
+        tried = {trial.values[each.key] for trial in trials} if each.low is not None else set()
+        value = winner.values[each.key]
+        for edge, word in ((min, "lowest"), (max, "highest")) if len(tried) > 1 else ():
+            if value == edge(tried):
+                found.append(
+                    f"{each.key}: the best value, {written(value)}, is the {word} that was tried; a better one may lie "
+                    f"beyond it: search again with another range, --over {each.key}=LOWEST..HIGHEST"
+                )
+    return found
+
+
+def _distance(trials: Sequence[Trial], winner: Trial) -> str:
+    """How far the second is from the best."""
+    others = [trial for trial in trials if trial.state == "finished" and trial.number != winner.number]
+    if not others:
+        return "only one trial was trained to its end, so that there is nothing to measure its loss by"
+    second = min(others, key=lambda trial: (trial.losses[-1], trial.number))
+    return (
+        f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind; every trial "
+        "has the same seed, so that the noise, what another seed would change, is unknown: before you rely on a small "
+        "difference, search again with another --seed"
+    )
+
+
+def _unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
+    keys = [each.key for each in ranges if costs(each.key) and each.size > 1]
+    if budget.steps is None or not keys:
+        return []
+    return [
+        f"the budget is in steps, and {', '.join(keys)} may change what a step costs or reads: trials with the same "
+        "steps did not spend the same; a budget in minutes, flops or tokens is the same for all"
+    ]

@@ -1,0 +1,63 @@
+"""Successive halving: at a quarter and at half of their steps the better half of the trials goes on.
+
+Jamieson and Talwalkar 2016, "Non-stochastic best arm identification and hyperparameter optimization", in its
+synchronous form: a decision waits for all trials that it is about, so that it does not depend on which of them was the
+fastest. All trials follow the schedule of their whole training, so that they are compared at the same place of it.
+"""
+
+import math
+from collections.abc import Sequence
+
+from bakeoff.training.loop import validation_steps
+
+SHARES = (0.25, 0.5)
+"""Shares of a trial's steps at which it may be stopped."""
+
+FEWEST = 2
+"""Trials that go on at least: the best is told with its distance from the second."""
+
+
+def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
+    """For each trial the steps behind which it is compared with the others; the last is its end.
+
+    They are those at which a training measures its held-out loss anyway; a short one has fewer, or only its end.
+
+    Args:
+        validations: the recipe's `training.validations`.
+        steps: of each trial.
+    """
+    found: list[list[int]] = [[] for _ in steps]
+    measured = [validation_steps(validations, each) for each in steps]
+    for share in SHARES:
+        at = [next(step for step in own if step >= share * each) for own, each in zip(measured, steps, strict=True)]
+        if all(step < each and (not own or step > own[-1]) for step, each, own in zip(at, steps, found, strict=True)):
+            for own, step in zip(found, at, strict=True):
+                own.append(step)
+    return [[*own, each] for own, each in zip(found, steps, strict=True)]
+
+
+def going_on(trials: int, look: int) -> int:
+    """How many of so many trials are trained behind the look of that number, counted from 0, at most."""
+    for _ in range(look + 1):
+        trials = min(trials, max(FEWEST, math.ceil(trials / 2)))
+    return trials
+
+
+def chosen(losses: Sequence[float | None], most: int) -> list[int]:
+    """The places of the lowest losses, in rising order of places; None is worse than any, and never among them."""
+    finite = [(loss, place) for place, loss in enumerate(losses) if loss is not None]
+    return sorted(place for _, place in sorted(finite)[:most])
+
+
+def most_work(looks_of: Sequence[Sequence[int]]) -> float:
+    """What all trials cost at most, in full trainings.
+
+    Args:
+        looks_of: the looks of each trial.
+    """
+    total = 0.0
+    for look in range(len(looks_of[0])):
+        trials = len(looks_of) if look == 0 else going_on(len(looks_of), look - 1)
+        parts = [(own[look] - (own[look - 1] if look else 0)) / own[-1] for own in looks_of]
+        total += sum(sorted(parts, reverse=True)[:trials])
+    return total

@@ -1,0 +1,51 @@
+"""What a search leaves: the recipe with the best values, and the results."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bakeoff import checksums
+from bakeoff.comparison.wording import budget, counted
+from bakeoff.display.text import visible
+from bakeoff.durable import write_atomically
+from bakeoff.recipe import Recipe
+from bakeoff.tuning.report import write_report
+from bakeoff.tuning.results import TuningResults
+
+RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
+
+
+def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
+    """Write recipe.yaml, results.json and report.html, each whole or not at all.
+
+    Args:
+        results: what was found.
+        recipe: that of the best trial, its budget as in the recipe that was searched.
+        out: the directory.
+    """
+    write_atomically(out / RECIPE, _comment(results) + recipe.to_yaml())  # without a checksum: people change it
+    checksums.forget(out, [REPORT])
+    checksums.write(out / RESULTS, results.model_dump_json(indent=2) + "\n")
+    write_report(results, recipe, out / REPORT)
+    checksums.record(out, [REPORT])
+
+
+def _comment(results: TuningResults) -> str:
+    """How the recipe was found, as lines of comment."""
+    winner = results.winner
+    finished = results.states.count("finished")
+    lines = [
+        f"{results.recipe} with the best values of {counted(len(results.trials), 'trial')} by `bakeoff tune`, of "
+        f"{budget(results.budget)} each, {finished} of them trained to the end",
+        *(
+            f"{each.key}: {_plain(winner.values[each.key])}, before {_plain(each.own)}; {each.text}"
+            for each in results.ranges
+        ),
+        f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, seed {results.seed}",
+        f"the best trial again: --budget steps={winner.steps} --seed {results.seed}",
+    ]
+    return "".join(f"# {visible(line)}\n" for line in lines)
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

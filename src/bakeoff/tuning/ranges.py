@@ -1,0 +1,207 @@
+"""What a search may set a recipe's keys to: `KEY=RANGE`, read and checked before anything is trained."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError, similar
+from bakeoff.recipe import Recipe
+from bakeoff.yaml_files import parse_value
+
+RATE = "training.optimizer.lr"
+"""The key that every search has."""
+
+RATE_FACTOR = 8.0
+"""It is searched up to the recipe's own value times this, and as far down, or a trial less where their number is even:
+then the own value is one of evenly spread ones."""
+
+LOGARITHMIC_FROM = 10.0
+"""Ratio of a range's positive bounds from which on it is searched on a logarithmic scale."""
+
+UNSEARCHED = (
+    *("name", "paper", "published", "tokenizer"),
+    *(f"training.{key}" for key in ("budget", "average_last", "compile", "precision", "micro_batch")),
+    *(f"training.{key}" for key in ("validations", "validation_examples", "checkpoint_minutes")),
+)
+"""Keys that say how a trial is run or measured, which is to be the same for all."""
+
+Over = Mapping[str, str | Sequence[Any]] | Sequence[str]
+"""Ranges by keys, lists of values among them, or the command line's texts `KEY=RANGE`."""
+
+_DIGITS = 3
+"""Significant digits of values within a range of numbers: more make no difference, and are hard to read."""
+
+
+class Range(Config):
+    """What one key may be: numbers between two, or some values."""
+
+    key: str
+    """The dotted key."""
+    text: str
+    """The range as it was given."""
+    own: Any
+    """The recipe's value."""
+    low: float | None = None
+    """The lowest number; None where there is a list."""
+    high: float | None = None
+    """The highest."""
+    logarithmic: bool = False
+    """The logarithm of numbers is spread evenly, and not the numbers."""
+    whole: bool = False
+    """Numbers are whole."""
+    choices: list[Any] = Field(default=[])
+    """The values of a list."""
+
+    @property
+    def size(self) -> float:
+        """How many values there are."""
+        if self.low is None or self.high is None:
+            return len(self.choices)
+        return round(self.high) - round(self.low) + 1 if self.whole else 1 if self.low == self.high else math.inf
+
+    @property
+    def checked(self) -> list[Any]:
+        """The values that stand for all of them where a recipe is to say whether it takes them."""
+        return self.choices if self.low is None else [self._number(self.low), self._number(self.high or 0.0)]
+
+    @property
+    def all(self) -> list[Any]:
+        """Every value of a list, or of whole numbers."""
+        return self.choices if self.low is None else [self._number(self.low + i) for i in range(int(self.size))]
+
+    @property
+    def has_own(self) -> bool:
+        """Whether the recipe's value is among them."""
+        if self.low is None or self.high is None:
+            return self.own in self.choices
+        return _is_number(self.own) and self.low <= self.own <= self.high
+
+    @property
+    def middle(self) -> Any:
+        """The recipe's value, or where it is not among them the one in the middle."""
+        return self.own if self.has_own else self.at(0.5)
+
+    def at(self, place: float) -> Any:
+        """The value at a place from 0, the lowest or first, to 1."""
+        if self.low is None or self.high is None:
+            return self.choices[min(int(place * len(self.choices)), len(self.choices) - 1)]
+        if place <= 0 or place >= 1:
+            return self._number(self.low if place <= 0 else self.high)
+        if self.logarithmic:
+            value = math.exp(math.log(self.low) + place * (math.log(self.high) - math.log(self.low)))
+        else:
+            value = self.low + place * (self.high - self.low)
+        return self._number(value if self.whole else min(max(float(f"{value:.{_DIGITS}g}"), self.low), self.high))
+
+    def place(self, number: float) -> float:
+        """Where a number of the range lies in it, from 0 to 1."""
+        assert self.low is not None
+        assert self.high is not None
+        if self.low == self.high:
+            return 0.5
+        scale = math.log if self.logarithmic else float
+        return (scale(number) - scale(self.low)) / (scale(self.high) - scale(self.low))
+
+    def _number(self, value: float) -> float | int:
+        return round(value) if self.whole else float(value)
+
+
+def parse_ranges(over: Over, recipe: Recipe, trials: int) -> list[Range]:
+    """The ranges of a search: the learning rate's first, then those that were asked for.
+
+    Args:
+        over: `KEY=1e-4..1e-2` or `KEY=relu,gelu`; numbers are spread evenly, or their logarithms where the bounds are
+            positive and 10 times apart or more; they are whole where the recipe's own value is.
+        recipe: what they change.
+        trials: how many of them there will be.
+
+    Raises:
+        UserError: a key that the recipe does not have, or that cannot be searched, or a range that is none.
+    """
+    values = recipe.model_dump(mode="json")
+    ranges: dict[str, Range] = {}
+    for key, written in _pairs(over):
+        text = written if isinstance(written, str) else ",".join(json.dumps(value) for value in written)
+        where = f"--over {key}={text}"
+        if key in ranges:
+            raise UserError(f"{where}: this key is given twice")
+        if any(key == each or key.startswith(f"{each}.") for each in UNSEARCHED):
+            raise UserError(f"{where}: cannot be searched: all trials are run and measured alike; give it with --set")
+        own = _own(values, key, where, recipe.name)
+        ranges[key] = _range(key, text, written, own, where)
+    if RATE not in ranges:
+        ranges = {RATE: _around(recipe.training.optimizer.lr, trials), **ranges}
+    for key in ranges:
+        if below := [other for other in ranges if other.startswith(f"{key}.")]:
+            raise UserError(f"--over {key}: sets {below[0]}, which is searched, too; give the keys below it")
+    return [ranges.pop(RATE), *ranges.values()]
+
+
+def _around(rate: float, trials: int) -> Range:
+    """The range of the learning rate where none is asked for."""
+    downwards, upwards = (trials - 1) // 2, max(1, trials // 2)
+    ratio = RATE_FACTOR ** (1 / upwards)
+    low, high = (float(f"{rate * ratio**power:.{_DIGITS}g}") for power in (-downwards, upwards))
+    low = min(low, rate)
+    return Range(key=RATE, text=f"{low!r}..{high!r}", own=rate, low=low, high=high, logarithmic=True)
+
+
+def _pairs(over: Over) -> Iterator[tuple[str, str | Sequence[Any]]]:
+    if isinstance(over, Mapping):
+        yield from over.items()
+        return
+    for each in over:
+        key, separator, text = each.partition("=")
+        if not separator or not key.strip() or not text.strip():
+            raise UserError(f"--over {each}: expected KEY=RANGE, such as {RATE}=1e-4..1e-2")
+        yield key.strip(), text.strip()
+
+
+def _own(values: Any, key: str, where: str, name: str) -> Any:
+    """The recipe's value at a key."""
+    known = list(_keys(values))
+    if key not in known:
+        same = [each for each in known if each.endswith(f".{key}")]
+        hint = f"; did you mean '{same[0]}'?" if same else similar(key, known)
+        raise UserError(f"{where}: {name} has no such key{hint}")
+    for part in key.split("."):
+        values = values[int(part)] if isinstance(values, list) else values[part]
+    return values
+
+
+def _keys(values: Any, above: str = "") -> Iterator[str]:
+    """The dotted keys of a tree."""
+    if isinstance(values, Mapping | list):
+        for name, value in values.items() if isinstance(values, Mapping) else enumerate(values):
+            yield f"{above}{name}"
+            yield from _keys(value, f"{above}{name}.")
+
+
+def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: str) -> Range:
+    bounds = re.fullmatch(r"(.+?)\.\.(.+)", text) if isinstance(written, str) else None
+    if bounds is None:
+        choices = parse_value(f"[{text}]", where) if isinstance(written, str) else list(written)
+        if not choices:
+            raise UserError(f"{where}: give at least one value")
+        if any(choices.count(choice) > 1 for choice in choices):
+            raise UserError(f"{where}: a value is given twice")
+        return Range(key=key, text=text, own=own, choices=choices)
+    low, high = (parse_value(part, where) for part in bounds.groups())
+    if not (_is_number(low) and _is_number(high) and low <= high):
+        raise UserError(f"{where}: expected the lowest and the highest number, such as 1e-4..1e-2, or values 1,2,3")
+    if own is not None and not _is_number(own):
+        raise UserError(f"{where}: the recipe has {json.dumps(own)} there, which is no number; list values, as in a,b")
+    whole = isinstance(own, int)
+    if whole and not (float(low).is_integer() and float(high).is_integer()):
+        raise UserError(f"{where}: the recipe has the whole number {own} there; give whole numbers")
+    logarithmic = low > 0 and high / low >= LOGARITHMIC_FROM
+    return Range(key=key, text=text, own=own, low=low, high=high, whole=whole, logarithmic=logarithmic)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,160 @@
+"""A search as a page: a chart of losses over each key, a table of trials, and the recipe that was found."""
+
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import altair
+
+from bakeoff.comparison.charts import Figure, specification, styles
+from bakeoff.comparison.page import figure_element, html_page, legend
+from bakeoff.comparison.wording import budget, counted, duration, quantity
+from bakeoff.durable import write_atomically
+from bakeoff.recipe import Recipe
+from bakeoff.tuning.candidates import short, shown, written
+from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.results import Trial, TuningResults
+
+DIVERGED = "diverged"
+
+
+def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
+    """Write the page; it needs no network."""
+    figures = [_figure(results, each, number) for number, each in enumerate(results.ranges) if each.size > 1]
+    drawn = {
+        figure.name: specification(figure.chart, width="container", height=300, ink="currentColor", legend=False)
+        for figure in figures
+    }
+    title = f"The best values for {results.recipe}"
+    about = (
+        f"{counted(len(results.trials), 'trial')}, {budget(results.budget)} each, seed {results.seed} · "
+        f"{results.corpus} · {results.environment.get('device_name', '')}"
+    )
+    body = [
+        f'<p class="eyebrow">{escape(about)}</p>',
+        f"<h1>{escape(f'{results.recipe}: {shown(results.winner.values)}')}</h1>",
+        f'<ul class="answer">{_items(answers(results))}</ul>',
+        f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(results.cautions)}</ul></section>',
+        "<h2>Loss over what was searched</h2>",
+        '<p class="note">Each dot is a trial at one of the steps at which all were compared; only dots of one colour '
+        "compare. At each such step the worse half was stopped. A cross at the top is a trial that diverged.</p>",
+        legend(styles(_names(results))),
+        '<div class="panels">',
+        *map(figure_element, figures),
+        "</div>",
+        "<h2>Trials</h2>",
+        _table(results),
+        "<h2>The recipe</h2>",
+        f"<details><summary>{escape(recipe.name)}</summary><pre>{escape(recipe.to_yaml())}</pre></details>",
+    ]
+    write_atomically(path, html_page(title, "\n".join(body), drawn))
+
+
+def answers(results: TuningResults) -> list[str]:
+    """The best trial, what the recipe's own values gave, and the cost, a sentence each."""
+    winner = results.winner
+    found = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {winner.losses[-1]:.4f}"]
+    own = next((trial for trial in results.trials if trial.values == results.before), None)
+    if own is not None and own.number == winner.number:
+        found.append("these are the recipe's own values")
+    elif own is not None:
+        found.append(f"the recipe's own values ({shown(own.values)}): {_fate(own)}")
+    if results.measured_as:
+        found.append(f"all trials were measured under the recipe's own {' and '.join(results.measured_as)}")
+    found.append(
+        f"the search cost {results.full_trainings:.3g} full trainings: {duration(results.seconds)} in steps, "
+        f"{quantity(results.tokens)} tokens"
+    )
+    return found
+
+
+def _fate(trial: Trial) -> str:
+    if trial.loss is None:
+        return DIVERGED
+    end = "" if trial.state == "finished" else f" at step {trial.step:,} of {trial.steps:,}, where it was stopped"
+    return f"held-out loss {trial.loss:.4f}{end}"
+
+
+def _items(texts: list[str]) -> str:
+    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+
+
+def _look_name(trial: Trial, look: int) -> str:
+    share = trial.looks[look] / trial.steps
+    return "at the end" if look == len(trial.looks) - 1 else f"after {100 * share:.0f} % of the steps"
+
+
+def _names(results: TuningResults) -> list[str]:
+    """The looks, the last one first, so that it has the first colour."""
+    longest = results.winner
+    return [_look_name(longest, look) for look in reversed(range(len(longest.looks)))]
+
+
+def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
+    names = list(reversed(_names(results)))
+    for trial in results.trials:
+        value = trial.values[key]
+        shared = {"x": value if isinstance(value, int | float) else written(value), "values": shown(trial.values)}
+        for look, loss in enumerate(trial.losses):
+            yield {**shared, "y": float(f"{loss:.6g}"), "look": names[look], "trial": trial.name}
+
+
+def _figure(results: TuningResults, searched: Range, number: int) -> Figure:
+    """Losses over one key."""
+    rows = list(_dots(results, searched.key))
+    found = styles(_names(results))
+    title = short(searched.key)
+    numbers = searched.low is not None
+    x: Any = altair.X("x:N", title=title, sort=None)
+    if numbers:
+        scale = altair.Scale(type="log" if searched.logarithmic else "linear", zero=False, nice=False, padding=16)
+        x = altair.X("x:Q", title=title, scale=scale, axis=altair.Axis(format="~g", tickCount=6))
+    base = altair.Chart(altair.Data(values=rows)).encode(
+        x=x,
+        y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
+        color=altair.Color(
+            "look:N", scale=altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
+        ),
+        tooltip=[
+            altair.Tooltip("trial:N"),
+            altair.Tooltip("values:N"),
+            altair.Tooltip("look:N"),
+            altair.Tooltip("y:Q", title="held-out loss", format=".4f"),
+        ],
+    )
+    layers: list[Any] = [base.mark_point(filled=True, size=60, opacity=0.9)]
+    if numbers and len(results.ranges) == 1:
+        layers.insert(0, base.mark_line(strokeWidth=1, opacity=0.5))
+    if lost := [
+        {"x": trial.values[searched.key], "values": shown(trial.values)}
+        for trial in results.trials
+        if trial.diverged is not None and numbers
+    ]:
+        cross = altair.Chart(altair.Data(values=lost)).mark_point(shape="cross", angle=45, size=70, filled=True)
+        layers.append(cross.encode(x=x, y=altair.value(6), tooltip=[altair.Tooltip("values:N", title=DIVERGED)]))
+    return Figure(f"key-{number}", searched.key, f"held-out loss over {searched.key}", altair.layer(*layers))
+
+
+def _table(results: TuningResults) -> str:
+    keys = [each.key for each in results.ranges]
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns(keys))
+    rows = "".join(
+        "<tr>"
+        + "".join(f"<{'th' if i == 0 else 'td'}>{escape(cell)}</{'th' if i == 0 else 'td'}>" for i, cell in row)
+        + "</tr>"
+        for row in (enumerate(cells(trial, keys)) for trial in results.ranked)
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+
+
+def columns(keys: list[str]) -> list[str]:
+    """The heads of a table of trials."""
+    return ["trial", *map(short, keys), "held-out loss", "at step", "time", "state"]
+
+
+def cells(trial: Trial, keys: list[str]) -> list[str]:
+    """A trial's row in it."""
+    loss = "-" if trial.loss is None else f"{trial.loss:.4f}"
+    values = [written(trial.values[key]) for key in keys]
+    return [trial.name, *values, loss, f"{trial.step:,} of {trial.steps:,}", duration(trial.seconds), trial.state]

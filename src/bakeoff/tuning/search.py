@@ -1,0 +1,316 @@
+"""`tune`: the values of a recipe's keys with the lowest held-out loss, searched by trials that are runs."""
+
+import signal
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, Literal
+
+from bakeoff.comparison.wording import budget as budget_words
+from bakeoff.comparison.wording import counted, duration
+from bakeoff.config import differing
+from bakeoff.durable import held, own_folder, remove
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.full_disk import full_disk
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.training.run import SEARCH
+from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
+from bakeoff.tuning.engine import Bakeoff, Engine, Stage
+from bakeoff.tuning.findings import best, cautions, costs
+from bakeoff.tuning.halving import chosen, going_on, looks, most_work
+from bakeoff.tuning.outputs import write_outputs
+from bakeoff.tuning.ranges import Over, Range, parse_ranges
+from bakeoff.tuning.results import Journal, Trial, TuningResults
+from bakeoff.tuning.workers import InTurn, Runner, SideBySide, cores
+
+COMPARED_UNDER = ("objective", "input")
+"""What a held-out loss depends on beside the weights: where it is searched, all trials are measured under the recipe's
+own."""
+
+Progress = Callable[[str], None]
+
+
+def tune(
+    recipe: Recipe | str | Path,
+    corpus: str | Path,
+    out: str | Path,
+    *,
+    over: Over = (),
+    trials: int = 16,
+    budget: Budget | None = None,
+    jobs: int | Literal["auto"] = 1,
+    seed: int = 0,
+    device: str = "auto",
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> TuningResults:
+    """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
+
+    Bad trials are stopped early. What is done is not done again: the same call goes on where an earlier one was
+    stopped.
+
+    Args:
+        recipe: the recipe, its name or its file.
+        corpus: a directory that `prepare` made, or several with weights; its validation part decides.
+        out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
+        over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
+        trials: how many, at most.
+        budget: what one whole trial may spend; None: the recipe's own.
+        jobs: trials side by side, each with its share of the cores; auto: one a core.
+        seed: of every trial.
+        device: auto, cpu, cuda or mps.
+        progress: told a line now and then.
+        engine: what trains; left out: Bakeoff, which alone can have several jobs.
+
+    Raises:
+        Interrupted: SIGINT or SIGTERM came; the same call goes on.
+        UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other ones, and
+            the message names what differs; or every trial diverged.
+    """
+    for option, number in (("--trials", trials), ("--jobs", 1 if jobs == "auto" else jobs)):
+        if number < 1:
+            raise UserError(f"{option} {number}: give at least 1")
+    assert engine is None or jobs == 1
+    loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    ranges = parse_ranges(over, loaded, trials)
+    search = _Search(loaded, ranges, str(corpus), Path(out), budget, seed, device, progress, engine or Bakeoff())
+    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
+        return search.run(trials, jobs)
+
+
+class _Search:
+    """One call of `tune`."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        ranges: list[Range],
+        corpus: str,
+        out: Path,
+        budget: Budget | None,
+        seed: int,
+        device: str,
+        progress: Progress | None,
+        engine: Engine,
+    ) -> None:
+        self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
+        self.budget, self.seed, self.device, self.engine = budget or recipe.training.budget, seed, device, engine
+        self.loud = progress is not None
+        self.say: Progress = progress or (lambda line: None)
+        searched = {each.key.partition(".")[0] for each in ranges}
+        dumped = recipe.model_dump(mode="json")
+        self.measured_as = {key: dumped[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
+        if self.measured_as:
+            self.measured_as["training.curriculum"] = []  # of the trial's rows, and done by now
+
+    def run(self, trials: int, jobs: int | Literal["auto"]) -> TuningResults:
+        """Everything in its order: what may fail for a mistake comes first."""
+        found = candidates(self.ranges, trials)
+        recipes = recipes_of(self.recipe, self.ranges, found)
+        self.fingerprint = self.engine.fingerprint(self.corpus)
+        settings = {
+            "recipe": self.recipe.model_dump(mode="json"),
+            "corpus": self.fingerprint,
+            "budget": str(self.budget),
+            "over": {each.key: each.text for each in self.ranges},
+            "trials": trials,
+            "seed": self.seed,
+            "device": self.device,
+        }
+        path = self.out / SEARCH
+        begun = path.is_file()
+        if begun:
+            self.journal = self._known(path, settings)
+        else:
+            self._require_own_place()
+            self.journal = Journal(settings=settings, trials=self._planned(found, recipes))
+        self.recipes = recipes_of(self.recipe, self.ranges, [trial.values for trial in self.journal.trials])
+        made = not self.out.exists()
+        own_folder(self.out / "trials", self.out)
+        self.out.mkdir(parents=True, exist_ok=True)
+        try:
+            with held(self.out):
+                if begun:
+                    self.journal = Journal.read(path)  # another process may have been at it until now
+                else:
+                    self.journal.write(path)
+                self._tell_cost(begun)
+                several = min(cores() if jobs == "auto" else jobs, len(found))
+                runner = SideBySide(several) if several > 1 else nullcontext(InTurn(self.engine, self.loud))
+                with runner as running:
+                    return self._run(running)
+        except BaseException as error:
+            kept = self._has_trials() or begun
+            if not kept:
+                self._remove(made)
+            if not isinstance(error, Interrupted | KeyboardInterrupt):
+                raise
+            # What a single run advises does not continue a search.
+            number = error.signal_number if isinstance(error, Interrupted) else signal.SIGINT
+            what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
+            raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
+
+    def _known(self, path: Path, settings: dict[str, Any]) -> Journal:
+        """The journal of an earlier call.
+
+        Raises:
+            UserError: it was called with something else.
+        """
+        journal = Journal.read(path)
+        for key, old, new in differing(journal.settings, settings):
+            raise UserError(
+                f"{self.out}: this search was begun with {key} {old!r}, not {new!r}; give the same again, or choose "
+                "another --out"
+            )
+        return journal
+
+    def _require_own_place(self) -> None:
+        """Refuse to write into something else.
+
+        Raises:
+            UserError: the place is a file, or holds files.
+        """
+        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
+            raise UserError(f"{self.out}: holds something else already; choose another --out")
+
+    def _planned(self, found: Sequence[Values], recipes: Sequence[Recipe]) -> list[Trial]:
+        """All trials, each checked against the corpus, with its steps."""
+        self.engine.check(self.recipe, {}, self.corpus, self.device)  # what is wrong with it is no range's fault
+        for values in ({each.key: value} for each in self.ranges if costs(each.key) for value in each.checked):
+            self._check(self.recipe.changed(values), values)
+        groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in found]
+        firsts = {group: groups.index(group) for group in groups}  # trials of a group have equal steps
+        for place in firsts.values():
+            self._check(recipes[place], found[place])
+        steps = {}
+        for group, place in firsts.items():
+            if self.budget.minutes is not None:
+                self.say(f"measuring the speed of {shown(found[place])}")
+            steps[group] = self.engine.steps(recipes[place], self.budget, self.corpus, self.device)
+        each_steps = [steps[group] for group in groups]
+        compared = looks(self.recipe.training.validations, each_steps)
+        return [
+            Trial(number=number, values=values, steps=own, looks=at)
+            for number, (values, own, at) in enumerate(zip(found, each_steps, compared, strict=True))
+        ]
+
+    def _check(self, recipe: Recipe, values: Values) -> None:
+        try:
+            self.engine.check(recipe, self.measured_as, self.corpus, self.device)
+        except UserError as error:
+            raise UserError(f"--over: {shown(values)}: {error}") from None
+
+    def _tell_cost(self, begun: bool) -> None:
+        trials = self.journal.trials
+        most = most_work([trial.looks for trial in trials])
+        steps = sorted({trial.steps for trial in trials})
+        each = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
+        each = "" if self.budget.steps else f" ({each} steps)"
+        minutes = self.budget.minutes
+        time = "" if minutes is None else f", {duration(60 * minutes * most)} of training in turn"
+        early = "the worse half is stopped early" if most < len(trials) else "none is stopped early"
+        self.say(
+            f"{counted(len(trials), 'trial')} of {budget_words(str(self.budget))}{each} each; {early}: all "
+            f"cost {most:.3g} full trainings at most{time}"
+        )
+        if begun:
+            self.say(
+                f"{sum(bool(trial.losses) or trial.diverged is not None for trial in trials)} of them begun before"
+            )
+
+    def _run(self, runner: Runner) -> TuningResults:
+        """Look by look: every trial is trained up to it, then the better ones go on."""
+        total = len(self.journal.trials)
+        alive = list(range(total))
+        for look in range(len(self.journal.trials[0].looks)):
+            if look:
+                losses = [self._loss_at(number, look - 1) for number in alive]
+                going = [alive[place] for place in chosen(losses, going_on(total, look - 1))]
+                for number in {*alive} - {*going}:
+                    remove(self._directory(number) / "checkpoints", self.out)  # nobody goes on from them
+                alive = going
+            waiting = [number for number in alive if self._to_train(number, look)]
+            for place, outcome in runner.run([self._stage(number, look) for number in waiting]):
+                self._keep(waiting[place], look, self.journal.trials[waiting[place]].after(outcome))
+        return self._publish()
+
+    def _loss_at(self, number: int, look: int) -> float | None:
+        trial = self.journal.trials[number]
+        return trial.losses[look] if look < len(trial.losses) else None
+
+    def _to_train(self, number: int, look: int) -> bool:
+        trial = self.journal.trials[number]
+        return trial.diverged is None and len(trial.losses) == look
+
+    def _directory(self, number: int) -> Path:
+        return self.out / "trials" / self.journal.trials[number].name
+
+    def _stage(self, number: int, look: int) -> Stage:
+        trial = self.journal.trials[number]
+        return Stage(
+            recipe=self.recipes[number].model_dump(mode="json"),
+            corpus=self.corpus,
+            out=str(self._directory(number)),
+            seed=self.seed,
+            device=self.device,
+            steps=trial.steps,
+            until=trial.looks[look],
+            measured_as=self.measured_as,
+        )
+
+    def _keep(self, number: int, look: int, trial: Trial) -> None:
+        """Write down what has become of a trial."""
+        trials = list(self.journal.trials)
+        trials[number] = trial
+        self.journal = self.journal.model_copy(update={"trials": trials})
+        self.journal.write(self.out / SEARCH)
+        at = f"step {trial.looks[look]:,} of {trial.steps:,}"
+        what = "diverged" if trial.diverged is not None else f"{at}: held-out loss {trial.losses[-1]:.4f}"
+        self.say(f"trial {trial.name} ({shown(trial.values)}): {what}")
+
+    def _publish(self) -> TuningResults:
+        """Write recipe, results and report.
+
+        Raises:
+            UserError: every trial diverged.
+        """
+        trials = self.journal.trials
+        number = best(trials)
+        if number is None:
+            message = next(trial.diverged for trial in trials if trial.diverged is not None)
+            raise UserError(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
+        results = TuningResults(
+            recipe=self.recipe.name,
+            corpus=self.corpus,
+            corpus_fingerprint=self.fingerprint,
+            budget=str(self.budget),
+            seed=self.seed,
+            measured_as=[key for key in self.measured_as if key in COMPARED_UNDER],
+            ranges=self.ranges,
+            trials=trials,
+            states=[trial.state for trial in trials],
+            best=number,
+            before={each.key: each.own for each in self.ranges},
+            seconds=round(sum(trial.seconds for trial in trials), 3),
+            tokens=sum(trial.tokens for trial in trials),
+            full_trainings=round(sum(trial.step / trial.steps for trial in trials), 3),
+            environment=self.engine.environment(self.device),
+            cautions=cautions(self.ranges, trials, trials[number], self.budget),
+        )
+        write_outputs(results, self.recipes[number], self.out)
+        return results
+
+    def _has_trials(self) -> bool:
+        """Whether anything was trained."""
+        folder = self.out / "trials"
+        begun = folder.is_dir() and any((trial / "recipe.yaml").is_file() for trial in folder.iterdir())
+        return begun or any(trial.losses or trial.diverged is not None for trial in self.journal.trials)
+
+    def _remove(self, made: bool) -> None:
+        """Leave the place as it was found."""
+        remove(self.out / "trials", self.out)
+        for name in (SEARCH, "bakeoff.sha256"):
+            (self.out / name).unlink(missing_ok=True)
+        if made and self.out.is_dir():
+            self.out.rmdir()
