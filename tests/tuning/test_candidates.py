@@ -111,12 +111,12 @@ def test_looks_are_at_a_quarter_and_a_half_where_the_loss_is_measured():
     assert looks(1, [1000]) == [[1000]]
 
 
-def test_half_of_the_trials_goes_on():
-    assert [going_on(16, look) for look in range(2)] == [8, 4]
-    assert [going_on(5, look) for look in range(2)] == [3, 2]
+def test_half_of_the_trials_goes_on_and_then_three_quarters():
+    assert [going_on(16, look) for look in range(2)] == [8, 6]
+    assert [going_on(5, look) for look in range(2)] == [3, 3]
     assert [going_on(2, look) for look in range(2)] == [2, 2]
     assert going_on(1, 1) == 1
-    assert most_work([[250, 500, 1000]] * 16) == 4 + 2 + 2
+    assert most_work([[250, 500, 1000]] * 16) == 4 + 2 + 3
     assert most_work([[1000]] * 3) == 3
 
 

@@ -38,7 +38,7 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
         f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(results.cautions)}</ul></section>',
         "<h2>Loss over what was searched</h2>",
         '<p class="note">Each dot is a trial at one of the steps at which all were compared; only dots of one colour '
-        "compare. At each such step the worse half was stopped. A cross at the top is a trial that diverged.</p>",
+        "compare. At each such step the worst were stopped. A cross at the top is a trial that diverged.</p>",
         legend(styles(_names(results))),
         '<div class="panels">',
         *map(figure_element, figures),

@@ -209,7 +209,7 @@ class _Search:
         each = "" if self.budget.steps else f" ({each} steps)"
         minutes = self.budget.minutes
         time = "" if minutes is None else f", {duration(60 * minutes * most)} of training in turn"
-        early = "the worse half is stopped early" if most < len(trials) else "none is stopped early"
+        early = "bad ones are stopped early" if most < len(trials) else "none is stopped early"
         self.say(
             f"{counted(len(trials), 'trial')} of {budget_words(str(self.budget))}{each} each; {early}: all "
             f"cost {most:.3g} full trainings at most{time}"
