@@ -40,6 +40,14 @@ def test_the_own_learning_rate_is_a_step_of_an_even_grid(trials):
     assert rate.high == pytest.approx(8 * rate.own)
 
 
+def test_a_rate_of_many_digits_is_among_them():
+    recipe = RECIPE.changed({RATE: 0.0012367})
+    for trials in (1, 2, 3):
+        (rate,) = parse_ranges([], recipe, trials)
+        assert rate.has_own
+        assert rate.middle == 0.0012367
+
+
 @given(NUMBERS, NUMBERS, st.floats(0, 1, allow_subnormal=False))
 def test_a_range_of_numbers_gives_numbers_of_the_range(first, second, place):
     low, high = sorted((first, second))

@@ -101,8 +101,6 @@ class _Search:
         searched = {each.key.partition(".")[0] for each in ranges}
         dumped = recipe.model_dump(mode="json")
         self.measured_as = {key: dumped[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
-        if self.measured_as:
-            self.measured_as["training.curriculum"] = []  # of the trial's rows, and done by now
 
     def run(self, trials: int, jobs: int | Literal["auto"]) -> TuningResults:
         """Everything in its order: what may fail for a mistake comes first."""
@@ -286,7 +284,7 @@ class _Search:
             corpus_fingerprint=self.fingerprint,
             budget=str(self.budget),
             seed=self.seed,
-            measured_as=[key for key in self.measured_as if key in COMPARED_UNDER],
+            measured_as=list(self.measured_as),
             ranges=self.ranges,
             trials=trials,
             states=[trial.state for trial in trials],
