@@ -1,0 +1,129 @@
+"""What each setting of a small encoder's training is worth, one at a time and from both ends.
+
+    python benchmarks/levers.py CORPUS OUT [--tokens 500k] [--seeds 1] [--seeds-of-the-largest 3] [--levers NAME ...]
+
+The recipe laptop-encoder-tiny has them all. It is trained without each of them in turn, and a plain recipe, which has
+none, with each of them alone; then both again with other seeds for the five levers that were worth most. The same
+tokens for all, of CORPUS. Every trained model is measured on held-out rows with 15 % masked, however many it was
+trained with. What has finished is not run again, so that more seeds may be asked for later; several of these commands
+may share OUT. One thread each: give every process a core of its own.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import bakeoff
+from bakeoff.durable import held, remove
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import load_recipe
+from bakeoff.training.run import Run
+
+WITH_ALL = "laptop-encoder-tiny"
+BLOCK, TRAINING = "model.encoder.block", "training"
+MIXER = f"{BLOCK}.mixer"
+
+WITHOUT: dict[str, dict[str, Any]] = {
+    "Muon": {f"{TRAINING}.optimizer": {"kind": "adamw", "lr": 3e-3, "betas": [0.9, 0.98], "epsilon": 1e-8}},
+    "convolution of queries, keys and values": {f"{MIXER}.convolution": None},
+    "norm of queries and keys": {f"{MIXER}.query_key_norm": False},
+    "rotary positions": {f"{MIXER}.positions": "none", "model.embedding.positions": "learned"},
+    "norm before the branch": {f"{BLOCK}.norm": "post"},
+    "initial weights by inputs, tables of 0.05": {
+        "model.initial.linear": 0.02,
+        "model.embedding.initial": {"kind": "normal", "scale": 0.02},
+    },
+    "branches that begin at zero": {"model.initial.zero_branches": False},
+    "no dropout": {"model.dropout": 0.1},
+    "30 % masked": {"objective.0.rate": 0.15},
+    "batches of 8 rows": {f"{TRAINING}.batch": 32},
+}
+"""What takes each lever out of the recipe that has them all; all of these together make the plain one."""
+
+LARGEST = 5
+"""Levers that are measured with more seeds."""
+
+
+def changes(without: list[str]) -> dict[str, Any]:
+    """The overrides that leave these levers out."""
+    return {key: value for name in without for key, value in WITHOUT[name].items()}
+
+
+def measured(corpus: str, out: Path, without: list[str], budget: Budget, seed: int) -> dict[str, float] | None:
+    """Held-out loss and processor seconds of one training; None where another process is at it."""
+    left = [number for number, name in enumerate(WITHOUT) if name in without]
+    path = out / f"without-{'-'.join(map(str, left)) or 'none'}" / f"seed-{seed}"
+    found = path.with_suffix(".json")
+    if found.is_file():
+        known: dict[str, float] = json.loads(found.read_text())
+        return known
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with held(path.parent):
+            recipe = load_recipe(WITH_ALL, changes(without))
+            run = bakeoff.pretrain(recipe, corpus, path, seed=seed, budget=budget, resume=True, progress=False)
+            figures = bakeoff.evaluate(run.path, corpus=corpus, overrides={"objective.0.rate": 0.15})
+            known = {"loss": figures["losses"]["mlm"], "seconds": Run(path).summary["work_seconds"]}
+            found.write_text(json.dumps(known))
+            remove(path)
+            return known
+    except UserError as error:
+        if "another process" not in str(error):
+            raise
+        return None
+
+
+def main() -> None:
+    """Train, and print the table as Markdown."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tokens", default="500k")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--seeds-of-the-largest", type=int, default=3)
+    parser.add_argument("--levers", nargs="*", choices=list(WITHOUT), default=list(WITHOUT))
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    budget = Budget.parse_text(f"tokens={options.tokens}")
+
+    def mean(without: list[str], seeds: int) -> tuple[float, float, float]:
+        """Loss, its standard deviation over seeds, and seconds, of what is there."""
+        found = [measured(options.corpus, options.out, without, budget, seed) for seed in range(seeds)]
+        known = [each for each in found if each is not None]
+        losses = [each["loss"] for each in known] or [float("nan")]
+        spread = statistics.stdev(losses) if len(losses) > 1 else float("nan")
+        return statistics.fmean(losses), spread, statistics.fmean(each["seconds"] for each in known) if known else 0.0
+
+    def worth(name: str, seeds: int, ends: Callable[[str], tuple[list[str], list[str]]]) -> float:
+        """How much lower the loss is with a lever than without it."""
+        with_it, without_it = ends(name)
+        return mean(without_it, seeds)[0] - mean(with_it, seeds)[0]
+
+    every = list(WITHOUT)
+    ends: dict[str, Callable[[str], tuple[list[str], list[str]]]] = {
+        "all others there": lambda name: ([], [name]),
+        "no other there": lambda name: ([other for other in every if other != name], every),
+    }
+    seeds = dict.fromkeys(options.levers, options.seeds)
+    worths = {name: [worth(name, options.seeds, end) for end in ends.values()] for name in options.levers}
+    for name in sorted(worths, key=lambda name: -max(worths[name]))[:LARGEST]:
+        seeds[name] = max(options.seeds, options.seeds_of_the_largest)
+    print("| | held-out loss | seconds |\n|---|---|---|")
+    most = max(seeds.values(), default=1)
+    for title, without in (("all levers", []), ("none", every)):
+        loss, spread, seconds = mean(without, most)
+        print(f"| {title} ({most} seeds) | {loss:.3f} ± {spread:.3f} | {seconds:.0f} |")
+    print(f"\n| lever | {' | '.join(ends)} | seeds |\n|---|{'---|' * len(ends)}---|")
+    for name in sorted(worths, key=lambda name: -max(worths[name])):
+        cells = [f"{-worth(name, seeds[name], end):+.3f}".replace("-", "−") for end in ends.values()]
+        print(f"| {name} | {' | '.join(cells)} | {seeds[name]} |")
+
+
+if __name__ == "__main__":
+    main()
