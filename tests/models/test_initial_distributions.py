@@ -136,7 +136,7 @@ RULES = [
     ),
     # Short convolutions
     Rule(
-        "*light*",
+        "*light* laptop-conv-* laptop-hybrid-*",
         "function.taps",
         "uniform",
         lambda shape: math.sqrt(6 / (shape[1] * (1 + shape[0]))),
@@ -181,6 +181,15 @@ RULES = [
         "truncated",
         lambda shape: 0.02 / math.sqrt(2 * 2),
         "Radford et al. 2019, section 2.3: by the root of the number of residual branches, here of two layers",
+    ),
+    # Laptop sizes
+    Rule("laptop-*", "embedding.tokens.weight", "normal", 0.05, "ours: docs/learning.md"),
+    Rule(
+        "laptop-*",
+        "parts.(mixer|ffn).function.(query_key_value|gate|value|input|output).weight",
+        "truncated",
+        lambda shape: fan_in(shape) ** -0.5,
+        "LeCun et al. 1998, section 4.6, cut at two deviations (ours); what recipes let begin at zero is not so here",
     ),
     # All others
     Rule("*", "norm.weight", "ones", None, "layer, root-mean-square and batch norms"),
