@@ -145,6 +145,11 @@ class Recipe(Config):
         if self.reads_prefix and len(self.objective) > 1:
             kind = next(part.kind for part in self.objective if part.reads_prefix)
             reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
+        for part in self.objective:
+            if part.reads_rows and part.rows_left > 0 and "clm" not in kinds:
+                reasons.append(f"objective: {part.kind} leaves rows to clm; add that, or set causal to 0")
+            if part.reads_rows and part.rows_left == 0 and "clm" in kinds:
+                reasons.append(f"objective: {part.kind} leaves no rows to clm; set its causal, to 0.0625 for example")
         reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
         reasons += self._unfit_stages()
         reasons += self._uncountable(related)
@@ -214,6 +219,11 @@ class Recipe(Config):
     def reads_prefix(self) -> bool:
         """The model learns to see the beginning of a row from both sides, though it is causal behind it."""
         return any(part.reads_prefix for part in self.objective)
+
+    @property
+    def reads_both_sides(self) -> bool:
+        """The model can see a whole text from both sides, though its stack is causal."""
+        return self.reads_prefix or any(part.reads_rows for part in self.objective)
 
     def to_yaml(self) -> str:
         """The complete recipe, every default written out."""

@@ -22,6 +22,7 @@ from bakeoff.models.inputs import Queries, Source
 LENGTH = 12
 MEMORY = 5
 FORWARDS = ["gpt-tiny", "conv-light-lm-tiny", "tcn-tiny", "elmo-tiny", "lstm-lm-tiny", "transformer-xl-tiny"]
+FORWARDS += ["gpt-bert-tiny"]
 AROUND = ["bert-tiny", "xlnet-tiny"]
 PAIRS = ["transformer-translation-tiny", "bart-tiny"]
 TEXTS = [

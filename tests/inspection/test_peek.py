@@ -92,6 +92,7 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
             whole = "input" if batch.source is None else "target"
             assert [name for name in names if name not in ("context", "prefix")] in ([whole], [])
             assert whole in names or int(batch.prefix[i]) == len(ids)
+            assert not any(config.from_before for config in recipe.objective) or names == ["input"]
         if batch.source is not None:
             source = batch.source.ids[i]
             source = source if batch.source.real is None else source[batch.source.real[i]]
@@ -110,7 +111,14 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 continue
             targets[config.kind] += len(own)
             assert row.targets[config.kind] == len(own)
-            if config.row_marks != "ends":
+            if config.from_before:
+                own = [(slot + 1, y) for slot, y in own]
+                assert row.both_sides == (int(batch.prefix[i]) > 0)
+                assert row.both_sides or not own
+                assert shown_targets(row, config.kind) == own
+            elif config.row_marks != "ends" and row.both_sides:
+                assert not own
+            elif config.row_marks != "ends":
                 (last,) = (p for line in row.lines for p in line.pieces if p.kind == "next")
                 assert row.lines[-1].pieces[-1] == last
                 text = [*ids, *last.targets]
@@ -119,13 +127,13 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 first = own[0][0] // directions
                 assert forward == text[first + 1 :]
                 context = [line for line in row.lines if line.name.startswith("context")]
-                if batch.prefix is not None:
+                if recipe.reads_prefix:
                     context = [line for line in row.lines if line.name.startswith("prefix")]
                     first += 1
                     assert first == int(batch.prefix[i])
                 assert sum(len(piece.ids) for line in context for piece in line.pieces) == first
                 assert batch.prefix is not None or first in (0, getattr(recipe.input, "context", 0))
-                contexts += first * (batch.prefix is None)
+                contexts += first * (not recipe.reads_prefix)
                 assert all(y == text[slot // 2 - 1] for slot, y in own if slot % directions == 1)
             elif batch.queries is not None:
                 positions = batch.queries.positions[i]

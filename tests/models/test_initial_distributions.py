@@ -176,7 +176,7 @@ RULES = [
     ),
     # GPT-2
     Rule(
-        "gpt2-*",
+        "gpt2-* gpt-bert-tiny",
         "parts.(mixer|ffn).function.output.weight",
         "truncated",
         lambda shape: 0.02 / math.sqrt(2 * 2),

@@ -107,8 +107,17 @@ def check_originals(made, step, whole, slots, kinds, directions):
             ids[example, slot] = labels
         elif kind == "permutation":
             assert np.array_equal(labels, expected[example, whole["queries"][example, slot - ids.shape[1]]])
+        elif kind == "mntp":
+            ids[example, slot + 1] = labels
+            assert np.array_equal(labels, examples.following[example, slot])
+            assert not np.isin(labels, made.tokenizer.special_ids).any()
+            assert np.array_equal(examples.documents[example, slot], examples.documents[example, slot + 1])
+            assert set(whole["prefix"][example]) <= set((examples.documents > 0).sum(1).tolist())
+            assert (whole["prefix"][example] > 0).all()
         elif kind in ("clm", "prefix_clm"):
             assert np.array_equal(labels, examples.following[example, slot])
+            if kind == "clm" and "prefix" in whole:
+                assert (whole["prefix"][example] == 0).all()
             if kind == "prefix_clm":
                 last = (examples.documents > 0).sum(1)
                 assert ((whole["prefix"] >= 1) & (whole["prefix"] <= last)).all()

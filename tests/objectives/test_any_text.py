@@ -32,6 +32,7 @@ OBJECTIVES = {kind: config for kind, config in OBJECTIVES.items() if kind != "tr
 
 OBJECTIVE_OPTIONS = {
     "mlm": [{}, {"ngram": 3}, {"whole_word": True, "rate": 0.9}, {"masking": "static"}],
+    "mntp": [{}, {"causal": 0.5, "ngram": 3}, {"causal": 0.5, "rate": 0.9, "masking": "static"}],
     "permutation": [{}, {"ngram": 1, "rate": 0.9}],
     "word_structure": [{"rate": 0.05}, {"rate": 1 / 3}],
     "span_corruption": [{}, {"rate": 0.9, "span": 1.0, "marks": 7}],
@@ -148,6 +149,8 @@ def test_all_objectives_on_any_text(characters, text, data):
             configs = [OBJECTIVES[kind](**data.draw(st.sampled_from(OBJECTIVE_OPTIONS.get(kind, [{}]))))]
             if kind not in ("mlm", "permutation") and refusal("mlm", model, rows) is None:
                 configs.insert(data.draw(st.integers(0, 1)), OBJECTIVES["mlm"]())
+            if kind == "mntp":
+                configs.insert(data.draw(st.integers(0, 1)), OBJECTIVES["clm"]())
             made = batches_of(corpus, rows, configs, model, seed=3)
             if made is None:
                 continue

@@ -15,7 +15,9 @@ from bakeoff.training.stages import make_batches
 WORKERS = (1, 2, 4, 8)
 STEPS = (0, 3, 40)  # the last is made with other steps than the first, in another chunk
 ALONE = ["t5-tiny", "bart-tiny", "structbert-tiny", "gpt-tiny", "elmo-tiny", "roberta-tiny", "prefix-lm-tiny"]
+ALONE += ["gpt-bert-tiny"]
 MIXED = ["gpt-tiny on a mixture", "bart-tiny on a mixture", "prefix-lm-tiny on a mixture"]
+MIXED += ["gpt-bert-tiny on a mixture"]
 CASES = [*ALONE, "xlnet-tiny", "transformer-xl-tiny", *MIXED, "translation"]
 
 
@@ -25,7 +27,8 @@ def parts_for(name, workers, corpus, mixture, parallel_corpus):
         sizes = {"training.batch": {"tokens": 160}, "training.micro_batch": {"tokens": 160 // workers}}
         recipe, text = shrink("transformer-translation-tiny", **sizes), parallel_corpus
     else:
-        recipe = shrink(name.removesuffix(" on a mixture"), **{"training.micro_batch": 8 // workers})
+        own = {"objective.0.causal": 0.5} if name.startswith("gpt-bert") else {}  # rows of both kinds among eight
+        recipe = shrink(name.removesuffix(" on a mixture"), **own, **{"training.micro_batch": 8 // workers})
         text = open_corpus(mixture) if name.endswith("mixture") else corpus
     batches = make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
     found = [batches.step(step) for step in STEPS]

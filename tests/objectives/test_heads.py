@@ -127,6 +127,7 @@ CAPPED = {
     "permutation": "xlnet-tiny",
     "clm": "gpt-tiny",
     "prefix_clm": "prefix-lm-tiny",
+    "mntp": "gpt-tiny",
     "bilm": "elmo-tiny",
     "span_corruption": "t5-tiny",
     "denoising": "bart-tiny",

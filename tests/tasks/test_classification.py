@@ -38,16 +38,17 @@ def test_both_directions_reach_the_classes():
             settle(FinetuneConfig(pooling=pooling), recipe)
 
 
+@pytest.mark.parametrize(("name", "pooled"), [("prefix-lm-tiny", "last"), ("gpt-bert-tiny", "mean")])
 @torch.no_grad()
-def test_a_prefix_model_reads_rows_from_both_sides():
+def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     """Its first position depends on the last token, and no position on padding."""
-    recipe = shrink("prefix-lm-tiny")
-    assert natural_pooling(recipe) == "last"
+    recipe = shrink(name)
+    assert natural_pooling(recipe) == pooled
     torch.manual_seed(0)
     classifiers = {pooling: Classifier(recipe, 50, pooling, 3, 0.0).eval() for pooling in ("cls", "mean", "last")}
     ids = torch.randint(5, 50, (2, 6))
     others = ids.clone()
-    others[:, -1] += 1
+    others[:, -1] = 54 - others[:, -1]
     real = torch.arange(9) < 6
     padded = torch.cat([ids, torch.randint(5, 50, (2, 3))], dim=1)
     for pooling, classifier in classifiers.items():

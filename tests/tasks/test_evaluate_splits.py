@@ -60,6 +60,18 @@ def test_a_sample_says_of_how_many_rows_and_gives_no_perplexity_per_word(officia
     assert "perplexity_per_word" not in found
 
 
+def test_rows_that_are_not_all_read_causally_give_no_perplexity_per_word(corpus, tmp_path):
+    """As many of them as is said, each as in training, so that of either kind the loss is of some of the text."""
+    opened = Corpus.open(corpus)
+    run = untrained("gpt-bert-tiny", opened, tmp_path / "run", **{"input.length": 16})
+    found = evaluate(run.path, corpus=corpus, overrides={"objective.0.causal": 0.5}, device="cpu")
+    tokens = len(opened.validation.tokens)
+    assert 0.3 * tokens < found["targets"]["clm"] < 0.7 * tokens
+    assert found["losses"].keys() == {"mntp", "clm"}
+    assert found["examples"] == found["of_examples"]
+    assert "perplexity_per_word" not in found
+
+
 @pytest.mark.parametrize("name", ["bert-tiny", "t5-tiny", "xlnet-tiny", "bart-tiny"])
 def test_all_rows_are_those_of_a_sample_of_as_many(name, corpus):
     text = corpus if isinstance(corpus, Corpus) else Corpus.open(corpus)

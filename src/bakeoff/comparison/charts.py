@@ -23,6 +23,7 @@ OBJECTIVES = {
     "mlm": "Masked tokens (mlm)",
     "clm": "Next token (clm)",
     "prefix_clm": "Next token behind a prefix (prefix_clm)",
+    "mntp": "Masked tokens, each from the place before it (mntp)",
     "bilm": "Next token, from both ends (bilm)",
     "permutation": "Tokens in a random order (permutation)",
     "word_structure": "Shuffled tokens (word_structure)",

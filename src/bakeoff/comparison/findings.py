@@ -11,7 +11,7 @@ from bakeoff.comparison.wording import METRIC_NAMES, counted, listed, percent, p
 PLATEAU = 0.95
 """A loss above this share of the unigram entropy: hardly more than token frequencies has been learned."""
 
-TOKEN_OBJECTIVES = ("clm", "mlm", "permutation")
+TOKEN_OBJECTIVES = ("clm", "mlm", "mntp", "permutation")
 """Objectives whose loss is a mean over tokens of the corpus, which the unigram entropy therefore bounds."""
 
 

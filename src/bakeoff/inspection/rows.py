@@ -48,6 +48,8 @@ class Row(Config):
     """How the segments relate, in words, by the objective that asks for it."""
     backwards: bool
     """Whether it reads the text from its end."""
+    both_sides: bool | None
+    """Whether a model that is causal otherwise sees all of the row from both sides; None: it never does."""
     follows: bool | None
     """Whether B goes on with A in the order of reading; None: a relation says it, or there is no choice."""
     lines: list[Line]
@@ -81,6 +83,7 @@ class RowReader:
         backwards = batch.backwards is not None and bool(batch.backwards[index])
         marks: dict[int, Mark] = {}
         context: int = getattr(self.recipe.input, "reuse", 0)
+        prefix = None if batch.prefix is None else int(batch.prefix[index])
         following: list[Piece] = []
         targets, relations = {}, {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
@@ -89,13 +92,15 @@ class RowReader:
                 relations[objective.name] = cast(Relation, objective).labels[labels[0]]
                 continue
             targets[objective.name] = len(labels)
-            if config.row_marks != "ends":
+            if config.from_before:
+                slots = slots + 1
+            elif config.row_marks != "ends":
                 context = int(slots[0]) // self.recipe.model.directions if len(slots) else tokens
-                if batch.prefix is not None:
-                    context = int(batch.prefix[index])
+                if prefix is not None:
+                    context = prefix if self.recipe.reads_prefix else 0
                 following += self._following(objective.name, slots, labels, ids[:tokens])
-            else:
-                marks |= _marks(objective, batch, index, slots, labels)
+                continue
+            marks |= _marks(objective, batch, index, slots, labels)
         lines = [] if batch.source is None else [Line(name="source", pieces=source)]
         for name, start, stop in self._parts(documents[:tokens], segments, context):
             pieces = self.speller.pieces(ids, marks, start, stop, backwards)
@@ -109,6 +114,7 @@ class RowReader:
             targets=targets,
             relations=relations,
             backwards=backwards,
+            both_sides=bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None,
             follows=None if batch.follows is None else bool(batch.follows[index]),
             lines=lines,
         )

@@ -135,6 +135,8 @@ def _header(row: Row) -> str:
     padding = places - row.tokens - row.source_tokens
     share = f"{padding} of padding ({percent(padding / places)} %)" if padding else "no padding"
     notes = ["read from the text's end"] if row.backwards else []
+    if row.both_sides is not None:
+        notes.append("read from both sides" if row.both_sides else "read causally")
     notes += [f"{name}: {text}" for name, text in row.relations.items()]
     if row.follows is not None:
         notes.append("B follows A" if row.follows else "B comes from elsewhere")

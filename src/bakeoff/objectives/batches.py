@@ -73,7 +73,10 @@ class Batches:
     ) -> None:
         self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
         # Each leaves alone what those before it have taken: the order in which they are listed is to change nothing.
-        turns = sorted(zip(configs, objectives, strict=True), key=lambda pair: (pair[0].moves, pair[0].kind))
+        turns = sorted(
+            zip(configs, objectives, strict=True),
+            key=lambda pair: (not pair[0].reads_rows, pair[0].moves, pair[0].kind),
+        )
         self.in_turn = [each for config, each in turns if config.relates_segments or config.kind not in idle]
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
         related = [

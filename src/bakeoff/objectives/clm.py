@@ -50,11 +50,15 @@ class LanguageModelConfig(TokenObjectiveConfig):
 
 
 class CausalLanguageModelConfig(LanguageModelConfig):
-    """Next-token prediction at every position (Radford et al. 2018)."""
+    """Next-token prediction at every position (Radford et al. 2018).
+
+    Beside `mntp` in the rows that it leaves, with its head, whatever its own settings of a head say.
+    """
 
     kind: Literal["clm"] = "clm"
     """The objective's name."""
     writes: ClassVar[bool] = True
+    head_of: ClassVar[str | None] = "mntp"
 
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
         """The objective with a fresh head."""
@@ -71,11 +75,13 @@ class CausalLanguageModel:
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """All places but padding and what is only read, and the ids that follow them."""
+        """All places but padding, what is only read and rows seen from both sides, and the ids that follow them."""
         assert examples.following is not None
         predicted = examples.documents > 0
         if examples.context is not None:
             predicted &= np.arange(predicted.shape[1]) >= examples.context[:, None]
+        if examples.prefix is not None:
+            predicted &= examples.prefix[:, None] == 0
         if tokenizer.end_of_line is not None:  # behind the last line there is nothing
             predicted &= examples.sources < len(split.tokens) - 1
         rows = np.flatnonzero(predicted)

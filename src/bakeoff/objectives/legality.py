@@ -174,6 +174,20 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         **_predicts_all("prefix_clm"),
         **_starts_anew("prefix_clm"),
     },
+    "mntp": {
+        "encoder": "mntp predicts a hidden token at the place before it, as a model with 'decoder' predicts the next "
+        "one; use 'decoder', or mlm",
+        "decoder with directions: 2": "mntp needs layers that see both sides, and 'directions: 2' has two that never "
+        "meet; use bilm, or set it to 1",
+        "encoder and decoder": "mntp leaves the encoder without anything to read; leave it out, or use denoising",
+        "mixers that do not attend": "mntp shows tokens of a row what is ahead of them: attention and "
+        "relative_attention can look there, no other mixer",
+        "t5 positions of one side": "mntp shows tokens what is ahead of them, where this decoder's t5 positions tell "
+        "no distances; set two_sided of its mixers to true",
+        **_reads_running_text("mntp"),
+        **_predicts_all("mntp"),
+        **_starts_anew("mntp"),
+    },
     "bilm": {
         **dict.fromkeys(
             ("encoder", "decoder", "encoder and decoder"),

@@ -75,6 +75,11 @@ class ObjectiveConfig(Config):
     """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""
 
     @property
+    def rows_left(self) -> float:
+        """Share of the rows that an objective which `reads_rows` leaves to `clm`."""
+        return 0.0
+
+    @property
     def extra_tokens(self) -> int:
         """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
         return 0
@@ -87,6 +92,10 @@ class ObjectiveConfig(Config):
     """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
     reads_prefix: ClassVar[bool] = False
     """The beginning of a row, which is not predicted, is seen from both sides by a model that is causal behind it."""
+    reads_rows: ClassVar[bool] = False
+    """Rows are seen whole from both sides by a model that is causal otherwise."""
+    from_before: ClassVar[bool] = False
+    """Tokens that are hidden are predicted at the place before theirs."""
     moves: ClassVar[bool] = False
     """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None
@@ -135,6 +144,14 @@ def row_lengths(objectives: Sequence[Objective], length: int) -> tuple[int, int]
     """Tokens of the source, 0 where there is none, and of the row that the model reads of `length` tokens of text."""
     rewriting = next((each for each in objectives if isinstance(each, Rewriting)), None)
     return (0, length) if rewriting is None else rewriting.lengths(length)
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """An objective that takes some rows for itself, and leaves the others to those beside it."""
+
+    rows_left: float
+    """The share that it leaves."""
 
 
 @runtime_checkable

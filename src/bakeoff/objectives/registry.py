@@ -11,6 +11,7 @@ from bakeoff.objectives.continued_pair import ContinuedPairConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.objectives.mntp import MaskedNextTokenConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.parallel import ParallelConfig
@@ -36,6 +37,7 @@ AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
     | CausalLanguageModelConfig
     | PrefixCausalLanguageModelConfig
+    | MaskedNextTokenConfig
     | BidirectionalLanguageModelConfig
     | NextSentenceConfig
     | SentenceOrderConfig

@@ -22,9 +22,10 @@ def natural_pooling(recipe: Recipe) -> Pooling:
     """The pooling that pre-training prepared a model for.
 
     cls where an objective of sentence pairs has trained the first position, last for a causal model, whose last
-    position alone has seen everything, or alone has predicted anything where the rest is a prefix, mean otherwise.
+    position alone has seen everything, or alone has predicted anything where the rest is a prefix, mean otherwise, as
+    for a causal model that has read rows from both sides.
     """
-    if recipe.model.causal:
+    if recipe.model.causal and not any(part.reads_rows for part in recipe.objective):
         return "last"
     return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
 
@@ -43,7 +44,7 @@ class Classifier(nn.Module):
         self.pooling = pooling
         self.dropout = dropout
         self.start_last = recipe.input.start_last
-        self.reads_prefix = recipe.reads_prefix
+        self.reads_both_sides = recipe.reads_both_sides
         width = recipe.model.output_width
         self.pooler = nn.Linear(width, width) if pooling == "cls" else None
         self.output = nn.Linear(width, classes)
@@ -57,9 +58,9 @@ class Classifier(nn.Module):
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
             source = Source(batch.ids[:, 1:], None if batch.real is None else batch.real[:, 1:])
-        # What a prefix model is given to go on with it sees from both sides; there is nothing else here.
+        # A decoder that has learnt to sees the text from both sides, as a prefix behind which there is nothing.
         prefix = None
-        if self.reads_prefix:
+        if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
         hidden = self.model(batch.ids, batch.segments, batch.real, source=source, prefix=prefix)
         pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)

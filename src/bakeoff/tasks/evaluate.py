@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.batches import Batches
 from bakeoff.objectives.mixed_batches import MixedBatches
+from bakeoff.objectives.objective import Sharing
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.predict import predictions_of
@@ -62,7 +63,7 @@ def evaluate(
 
     Returns:
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
-        perplexity and bits_per_byte of each objective; of all rows of clm words and perplexity_per_word. For labels:
+        perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
         rows, loss, scores (all metrics) and majority (accuracy of naming the file's own most frequent class). For a
         file of texts: results (a list, one for each text), and the figures of all together.
 
@@ -177,7 +178,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
 
     precision = resolve_precision(run.recipe.training.precision, on)
     figures = validate(module, counted(), text, on, precision)
-    whole = some is None and isinstance(text, Split)
+    whole = some is None and not any(isinstance(each, Sharing) for each in module.objectives)
     return {
         "run": str(run.path),
         "step": run.step(),

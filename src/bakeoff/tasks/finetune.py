@@ -170,7 +170,7 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
     check_length(recipe.model, length)
     if config.pooling == "last" and not recipe.model.causal:
         raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
-    if config.pooling == "cls" and recipe.model.causal and not recipe.reads_prefix:
+    if config.pooling == "cls" and recipe.model.causal and not recipe.reads_both_sides:
         raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
     if config.pooling == "cls" and recipe.model.directions == 2:
         raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")

@@ -14,7 +14,7 @@ from bakeoff.config import Config
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.objective import TwoStream
+from bakeoff.objectives.objective import Prefixed, TwoStream
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import autocast, resolve_precision
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
@@ -147,7 +147,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
     def zeros(*shape: int) -> Tensor:
         return torch.zeros(shape, dtype=torch.int64, device=device)
 
-    targets = {each.name: round(rows * length * each.targets_per_token) for each in module.objectives}
+    targets = {name: round(rows * length * share) for name, share in module.targets_per_token().items()}
     stream = sum(round(length * each.queries_per_token) for each in module.objectives if isinstance(each, TwoStream))
     queries = None
     if stream:
@@ -163,7 +163,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
         source=Source(zeros(rows, source_length)) if source_length else None,
         queries=queries,
         backwards=zeros(rows) > 0 if recipe.input.directions == 2 else None,
-        prefix=zeros(rows) + length // 2 if recipe.reads_prefix else None,
+        prefix=zeros(rows) + length // 2 if any(isinstance(each, Prefixed) for each in module.objectives) else None,
         advance=length if recipe.input.continues else None,
     )
 

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.objective import Objective, Prefixed, TwoStream, row_lengths
+from bakeoff.objectives.objective import Objective, Prefixed, Sharing, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 
 
@@ -84,6 +84,15 @@ class PretrainingModel(nn.Module):
         """Number of parameters, heads included, tied and shared ones once."""
         return sum(parameter.numel() for parameter in self.parameters())
 
+    def targets_per_token(self, idle: Collection[str] = ()) -> dict[str, float]:
+        """Expected number of targets of each objective for each token of a row, where those that are `idle` have none.
+
+        One that takes rows for itself leaves those beside it the others.
+        """
+        trained = [objective for objective in self.objectives if objective.name not in idle]
+        left = next((each.rows_left for each in trained if isinstance(each, Sharing)), 1.0)
+        return {each.name: each.targets_per_token * (1.0 if isinstance(each, Sharing) else left) for each in trained}
+
     def flops_per_token(self, idle: Collection[str] = ()) -> int:
         """Floating-point operations of one token in training: forward, and twice as much backward.
 
@@ -91,7 +100,8 @@ class PretrainingModel(nn.Module):
         """
         source_length, length = self.row_lengths
         trained = [objective for objective in self.objectives if objective.name not in idle]
-        heads = sum(objective.head.flops_per_row * objective.targets_per_token for objective in trained)
+        targets = self.targets_per_token(idle)
+        heads = sum(objective.head.flops_per_row * targets[objective.name] for objective in trained)
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
         ahead = sum(each.pairs_ahead(length) for each in trained if isinstance(each, Prefixed))
         row = self.model.row_flops(length, source_length, queries * length, ahead) + length * heads

@@ -1,0 +1,111 @@
+"""Hiding tokens: which of them, and what is read in their place. N examples, T length."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from bakeoff.corpus.draws import Draws
+from bakeoff.corpus.store import Split
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.example import Examples
+from bakeoff.objectives.heads import Head, TokenHead
+from bakeoff.objectives.objective import TokenObjectiveConfig
+from bakeoff.objectives.target_choice import RunLengths, TargetChoice, free_sources
+
+
+class MaskingConfig(TokenObjectiveConfig):
+    """BERT's masking (Devlin et al. 2019, arXiv:1810.04805), and ALBERT's n-grams (Lan et al. 2020, section 4.1)."""
+
+    rate: float = Field(default=0.15, gt=0, lt=1)
+    """Share of a row's ordinary tokens that are predicted; at least one, never a special token."""
+    ngram: int = Field(default=1, ge=1, le=1000)
+    """Hide runs of up to this many words; above 1 implies whole words."""
+    lengths: RunLengths = "inverse"
+    """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), or to 0.8^n (geometric;
+    with ngram 10 the spans of SpanBERT: Joshi et al. 2020, arXiv:1907.10529, section 3.1)."""
+    whole_word: bool = False
+    """Hide all tokens of a word together."""
+    masking: Literal["dynamic", "static"] = "dynamic"
+    """dynamic: other places in every epoch (RoBERTa); static: the same ones for good."""
+    copies: int = Field(default=1, ge=1)
+    """Sets of static masks, which take turns from epoch to epoch; BERT's code makes 10."""
+    mask: float = Field(default=0.8, ge=0, le=1)
+    """Share of the predicted tokens whose input is [MASK]."""
+    random: float = Field(default=0.1, ge=0, le=1)
+    """Share whose input is a random token; the rest keep their own."""
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
+    """Activation in the head."""
+
+    @model_validator(mode="after")
+    def _shares(self) -> Self:
+        if self.mask + self.random > 1 + 1e-9:
+            raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
+        if self.copies > 1 and self.masking == "dynamic":
+            raise ValueError(f"copies: {self.copies} are of static masks; set masking to static, or copies to 1")
+        return self
+
+    @property
+    def versions(self) -> int | None:
+        """Masks that stay need examples that stay."""
+        return self.copies if self.masking == "static" else None
+
+
+class Masking:
+    """What objectives that hide tokens have in common.
+
+    Attributes:
+        config: which tokens, and what is read in their place.
+        head: what scores them.
+    """
+
+    def __init__(self, config: MaskingConfig, model: ModelConfig, vocabulary: int) -> None:
+        self.config = config
+        width, epsilon = model.stack.output_width, model.norm_epsilon
+        self.head: Head = TokenHead(
+            width, model.table_width, vocabulary, True, config.activation, epsilon, cap=config.logit_cap
+        )
+        self.choice = TargetChoice(config.rate, config.ngram, config.lengths, config.whole_word)
+
+    def hide(
+        self,
+        examples: Examples,
+        split: Split,
+        tokenizer: Tokenizer,
+        draws: Draws,
+        allowed: NDArray[np.bool_] | None = None,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Hide tokens of the examples in place; the same ones for good where masks are static.
+
+        Args:
+            examples: rows of text.
+            split: the text.
+            tokenizer: its tokenizer.
+            draws: of these rows.
+            allowed: (N, T) places that may be chosen; None: all.
+
+        Returns:
+            (n,) the hidden places, counted over the flattened (N * T), in rising order, and (n,) what stood there.
+        """
+        if self.config.versions is not None:
+            draws = draws.static(self.config.versions)
+        sources = free_sources(examples, tokenizer)
+        if allowed is not None:
+            sources = np.where(allowed, sources, -1)
+        chosen = self.choice.choose(sources, split, draws, examples.backwards)
+        examples.take(chosen)
+        places = np.flatnonzero(chosen)
+        originals = examples.ids.ravel()[places]
+        self._corrupt(examples.ids, chosen, tokenizer, draws)
+        return places, originals
+
+    def _corrupt(self, ids: NDArray[np.int64], chosen: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws) -> None:
+        """Replace the chosen places' ids by [MASK], a random ordinary token, or nothing."""
+        kind = draws.uniform("replacement", ids.shape[1])
+        ids[chosen & (kind < self.config.mask)] = tokenizer.mask
+        randomised = chosen & (kind >= self.config.mask) & (kind < self.config.mask + self.config.random)
+        ordinary = np.setdiff1d(np.arange(tokenizer.size), tokenizer.special_ids)
+        words = draws.words("random token", ids.shape[1])[randomised].astype(np.uint64)
+        ids[randomised] = ordinary[((words * np.uint64(len(ordinary))) >> np.uint64(32)).astype(np.int64)]
