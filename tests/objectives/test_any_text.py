@@ -32,7 +32,11 @@ OBJECTIVES = {kind: config for kind, config in OBJECTIVES.items() if kind != "tr
 
 OBJECTIVE_OPTIONS = {
     "mlm": [{}, {"ngram": 3}, {"whole_word": True, "rate": 0.9}, {"masking": "static"}],
-    "mntp": [{}, {"causal": 0.5, "ngram": 3}, {"causal": 0.5, "rate": 0.9, "masking": "static"}],
+    "mntp": [
+        {},
+        {"causal": 0.5, "ngram": 3, "runs": "tokens", "replace": "run"},
+        {"causal": 0.5, "rate": 0.9, "masking": "static"},
+    ],
     "permutation": [{}, {"ngram": 1, "rate": 0.9}],
     "word_structure": [{"rate": 0.05}, {"rate": 1 / 3}],
     "span_corruption": [{}, {"rate": 0.9, "span": 1.0, "marks": 7}],

@@ -19,10 +19,12 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.demo.docstrings import docstrings, package_folders, prose
+from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.packed_sentences import FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig
+from bakeoff.recipe import load_recipe
 
 CHANCE = 1e-6
 LENGTH = 256
@@ -72,6 +74,7 @@ CHOOSING = [
     ("mlm", {"whole_word": True}),
     ("mlm", {"ngram": 3}),
     ("mlm", {"ngram": 10, "lengths": "geometric"}),
+    ("mlm", {"ngram": 3, "lengths": "uniform", "runs": "tokens"}),
     ("permutation", {"ngram": 1}),
     ("permutation", {}),
     ("word_structure", {}),
@@ -153,6 +156,57 @@ def test_runs_have_the_published_numbers_of_words(text, kind, options, shares):
     assert_shares(counts, shares)
 
 
+SPANS = {
+    "LTG-BERT": ({"ngram": 9, "lengths": "geometric", "stop": 1 / 3}, (2 / 3) ** np.arange(9)),
+    "GPT-BERT": ({"ngram": 3, "lengths": "uniform"}, np.ones(3)),
+}
+
+
+@pytest.mark.parametrize(("options", "shares"), SPANS.values(), ids=SPANS)
+def test_spans_have_the_published_numbers_of_tokens_and_are_treated_as_one(text, options, shares):
+    """They begin inside words as elsewhere; the tokens of each are all hidden, all replaced, or all kept."""
+    objective = built(text, "mlm", **options, runs="tokens", replace="run", rate=0.4)
+    counts, kinds, inside, begun = np.zeros(len(shares)), np.zeros(3), 0, 0
+    vocabulary = text.tokenizer.size - len(text.tokenizer.special_ids)
+    for epoch in range(3):
+        before, after, _ = drawn(text, objective, FullSentencesConfig(length=LENGTH), epoch)
+        rows = np.arange(len(before.ids))
+        ordinary = (before.sources >= 0) & (before.ids != text.tokenizer.unknown)
+        sources = np.where(ordinary, before.sources, -1)
+        units = objective.choice.units(sources, text.train, Draws(0, np.full(len(rows), epoch), rows))
+        for row in rows[ordinary.sum(1) > 6 * len(shares) + 20]:
+            unit, own = units[row], ordinary[row]
+            parts = np.split(np.arange(LENGTH), np.flatnonzero(np.diff(sources[row]) != 1) + 1)
+            first = max(parts, key=len)  # the longest stretch of text, whose first and last run may have been cut
+            first = first[own[first]]
+            sizes = np.bincount(unit[first])[unit[first[0]] + 1 : unit[first[-1]]]
+            counts += np.bincount(sizes[:6], minlength=len(shares) + 1)[1:]
+            starts = np.flatnonzero(np.diff(unit[first]) != 0) + 1
+            begun += len(starts)
+            inside += (~text.train.starts_word(sources[row][first][starts])).sum()
+            for each in np.unique(unit[after.taken[row]]):
+                now, was = (ids[row][own & (unit == each)] for ids in (after.ids, before.ids))
+                masked, kept = now == text.tokenizer.mask, now == was
+                assert masked.all() or not masked.any()
+                kinds += [masked.all(), not masked.any() and not kept.all(), kept.all()]
+    assert inside > 0.05 * begun
+    assert_shares(counts, shares)
+    assert_shares(kinds, [0.8, 0.1 * (1 - 1 / vocabulary), 0.1 + 0.1 / vocabulary])
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"runs": "tokens"}, "ngram: 1 makes none"),
+        ({"runs": "tokens", "ngram": 3, "whole_word": True}, "whole_word hides words"),
+        ({"replace": "run"}, "set ngram, or whole_word"),
+    ],
+)
+def test_runs_that_are_none_are_refused(options, reason):
+    with pytest.raises(UserError, match=reason):
+        load_recipe("roberta-tiny", {"objective": [{"kind": "mlm", **options}]})
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "length"),
     [
@@ -160,6 +214,7 @@ def test_runs_have_the_published_numbers_of_words(text, kind, options, shares):
         ("mlm", {"ngram": 3}, 128),
         ("mlm", {"ngram": 10, "lengths": "geometric"}, 128),  # in rows of 64 one of them is often all that is wanted
         ("mlm", {"whole_word": True}, 64),
+        ("mlm", {"ngram": 9, "lengths": "geometric", "stop": 1 / 3, "runs": "tokens"}, 128),
         ("permutation", {}, 64),
         ("permutation", {}, 128),
     ],

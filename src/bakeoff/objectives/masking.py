@@ -13,7 +13,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, TokenHead
 from bakeoff.objectives.objective import TokenObjectiveConfig
-from bakeoff.objectives.target_choice import RunLengths, TargetChoice, free_sources
+from bakeoff.objectives.target_choice import STOP, RunLengths, TargetChoice, free_sources
 
 
 class MaskingConfig(TokenObjectiveConfig):
@@ -24,8 +24,13 @@ class MaskingConfig(TokenObjectiveConfig):
     ngram: int = Field(default=1, ge=1, le=1000)
     """Hide runs of up to this many words; above 1 implies whole words."""
     lengths: RunLengths = "inverse"
-    """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), or to 0.8^n (geometric;
-    with ngram 10 the spans of SpanBERT: Joshi et al. 2020, arXiv:1907.10529, section 3.1)."""
+    """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), to (1 - stop)^n
+    (geometric), or the same for all n (uniform)."""
+    stop: float = Field(default=STOP, gt=0, lt=1)
+    """Of geometric lengths. 0.2 with ngram 10 are the spans of SpanBERT (Joshi et al. 2020, arXiv:1907.10529, section
+    3.1), 1/3 with ngram 9 those of LTG-BERT."""
+    runs: Literal["words", "tokens"] = "words"
+    """What runs are counted in; those of tokens begin and end anywhere in a word (LTG-BERT, GPT-BERT)."""
     whole_word: bool = False
     """Hide all tokens of a word together."""
     masking: Literal["dynamic", "static"] = "dynamic"
@@ -36,6 +41,9 @@ class MaskingConfig(TokenObjectiveConfig):
     """Share of the predicted tokens whose input is [MASK]."""
     random: float = Field(default=0.1, ge=0, le=1)
     """Share whose input is a random token; the rest keep their own."""
+    replace: Literal["token", "run"] = "token"
+    """What these shares are drawn for: each token by itself, or a word or run, whose tokens are then all [MASK], all
+    random, or all kept (LTG-BERT, GPT-BERT)."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
 
@@ -43,6 +51,11 @@ class MaskingConfig(TokenObjectiveConfig):
     def _shares(self) -> Self:
         if self.mask + self.random > 1 + 1e-9:
             raise ValueError(f"mask {self.mask} and random {self.random} add up to more than 1")
+        if self.runs == "tokens" and (self.ngram == 1 or self.whole_word):
+            what = "whole_word hides words" if self.whole_word else "ngram: 1 makes none"
+            raise ValueError(f"runs: tokens is about runs of several, but {what}; change either")
+        if self.replace == "run" and self.ngram == 1 and not self.whole_word:
+            raise ValueError("replace: run, but each token is hidden by itself; set ngram, or whole_word")
         if self.copies > 1 and self.masking == "dynamic":
             raise ValueError(f"copies: {self.copies} are of static masks; set masking to static, or copies to 1")
         return self
@@ -67,7 +80,9 @@ class Masking:
         self.head: Head = TokenHead(
             width, model.table_width, vocabulary, True, config.activation, epsilon, cap=config.logit_cap
         )
-        self.choice = TargetChoice(config.rate, config.ngram, config.lengths, config.whole_word)
+        self.choice = TargetChoice(
+            config.rate, config.ngram, config.lengths, config.whole_word, stop=config.stop, of=config.runs
+        )
 
     def hide(
         self,
@@ -98,12 +113,21 @@ class Masking:
         examples.take(chosen)
         places = np.flatnonzero(chosen)
         originals = examples.ids.ravel()[places]
-        self._corrupt(examples.ids, chosen, tokenizer, draws)
+        kind = draws.uniform("replacement", sources.shape[1])
+        if self.config.replace == "run":
+            kind = np.take_along_axis(kind, self.choice.units(sources, split, draws, examples.backwards), 1)
+        self._corrupt(examples.ids, chosen, kind, tokenizer, draws)
         return places, originals
 
-    def _corrupt(self, ids: NDArray[np.int64], chosen: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws) -> None:
-        """Replace the chosen places' ids by [MASK], a random ordinary token, or nothing."""
-        kind = draws.uniform("replacement", ids.shape[1])
+    def _corrupt(
+        self,
+        ids: NDArray[np.int64],
+        chosen: NDArray[np.bool_],
+        kind: NDArray[np.float64],
+        tokenizer: Tokenizer,
+        draws: Draws,
+    ) -> None:
+        """Replace the chosen places' ids by [MASK], a random ordinary token, or nothing, as (N, T) `kind` says."""
         ids[chosen & (kind < self.config.mask)] = tokenizer.mask
         randomised = chosen & (kind >= self.config.mask) & (kind < self.config.mask + self.config.random)
         ordinary = np.setdiff1d(np.arange(tokenizer.size), tokenizer.special_ids)

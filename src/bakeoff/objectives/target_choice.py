@@ -10,9 +10,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.example import Examples
 
-RunLengths = Literal["inverse", "geometric"]
+RunLengths = Literal["inverse", "geometric", "uniform"]
 
-GEOMETRIC = 0.2
+STOP = 0.2
 """p of the geometric distribution of the lengths of SpanBERT's spans."""
 
 
@@ -34,9 +34,12 @@ class TargetChoice:
     Args:
         rate: the share; at least one token of a row that has any.
         ngram: choose runs of up to this many words.
-        lengths: the probability of n words is proportional to 1/n (inverse), or to 0.8^n (geometric).
+        lengths: the probability of n words is proportional to 1/n (inverse), to (1 - stop)^n (geometric), or is the
+            same for all n (uniform).
         whole_word: choose all tokens of a word together, as runs do in any case.
         span_end: token for runs of n tokens from the start of a word on, in place of n words.
+        stop: p of the geometric distribution.
+        of: what runs are counted in: words, or tokens, which then begin and end anywhere in a word.
     """
 
     def __init__(
@@ -46,10 +49,12 @@ class TargetChoice:
         lengths: RunLengths = "inverse",
         whole_word: bool = False,
         span_end: Literal["word", "token"] = "word",
+        stop: float = STOP,
+        of: Literal["words", "tokens"] = "words",
     ) -> None:
-        self.rate, self.ngram, self.whole_word, self.span_end = rate, ngram, whole_word, span_end
+        self.rate, self.ngram, self.whole_word, self.span_end, self.of = rate, ngram, whole_word, span_end, of
         numbers = np.arange(1, ngram + 1)
-        probability = 1 / numbers if lengths == "inverse" else (1 - GEOMETRIC) ** numbers
+        probability = {"inverse": 1 / numbers, "geometric": (1 - stop) ** numbers, "uniform": np.ones(ngram)}[lengths]
         self.bounds = np.cumsum(probability / probability.sum())[:-1]
 
     def choose(
@@ -60,7 +65,7 @@ class TargetChoice:
         (N,) `backwards` rows, which read the text from its end, are looked at in the order of the text.
         """
         if backwards is not None:
-            turn = np.where(backwards[:, None], np.arange(sources.shape[1])[::-1], np.arange(sources.shape[1]))
+            turn = _turn(backwards, sources.shape[1])
             chosen = self.choose(np.take_along_axis(sources, turn, 1), split, draws)
             return np.take_along_axis(chosen, turn, 1)
         length = sources.shape[1]
@@ -89,15 +94,20 @@ class TargetChoice:
         np.put_along_axis(chosen, order, taken, axis=1)
         return chosen & ordinary
 
-    def units(self, sources: NDArray[np.int64], split: Split, draws: Draws) -> NDArray[np.int64]:
+    def units(
+        self, sources: NDArray[np.int64], split: Split, draws: Draws, backwards: NDArray[np.bool_] | None = None
+    ) -> NDArray[np.int64]:
         """(N, T) the unit that each place is hidden with: a token, a word or a run; -1 for what is in no run."""
+        if backwards is not None:
+            turn = _turn(backwards, sources.shape[1])
+            return np.take_along_axis(self.units(np.take_along_axis(sources, turn, 1), split, draws), turn, 1)
         length = sources.shape[1]
         if not self.whole_word and self.ngram == 1:
             return np.broadcast_to(np.arange(length), sources.shape)
         ordinary = sources >= 0
         # Words and runs also end at a special token, and where the text is not continued.
         broken = np.pad(sources[:, 1:] != sources[:, :-1] + 1, ((0, 0), (1, 0)), constant_values=True)
-        starts = split.starts_word(np.maximum(sources, 0)) | broken
+        starts = broken | (split.starts_word(np.maximum(sources, 0)) if self.of == "words" else ordinary)
         words = np.cumsum(starts & ordinary, 1) - 1
         if self.ngram == 1:
             return np.maximum(words, 0)
@@ -112,6 +122,11 @@ class TargetChoice:
         first_of_run[:, 0] = True
         begins = starts & np.take_along_axis(first_of_run, np.maximum(words, 0), 1)
         return np.maximum(np.cumsum((begins | broken) & ordinary, 1) - 1, 0)
+
+
+def _turn(backwards: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
+    """(N, T) places of rows in the order of the text, of which (N,) `backwards` ones are read from its end."""
+    return np.where(backwards[:, None], np.arange(length)[::-1], np.arange(length))
 
 
 def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[np.float64]:
