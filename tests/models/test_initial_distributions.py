@@ -182,6 +182,24 @@ RULES = [
         lambda shape: 0.02 / math.sqrt(2 * 2),
         "Radford et al. 2019, section 2.3: by the root of the number of residual branches, here of two layers",
     ),
+    # LTG-BERT
+    Rule(
+        "ltg-bert-*",
+        "parts.ffn.function.(input|gate|output).weight|distances.table.weight",
+        "unmeasured",
+        None,
+        "ltgoslo/ltg-bert, babylm/train/model.py, Encoder and Embedding: see tests/models/test_ltg_bert.py",
+    ),
+    *(
+        Rule(
+            f"ltg-bert-{size}",
+            "embedding.tokens.weight|parts.mixer.function.(query_key|value|output).weight",
+            "truncated",
+            math.sqrt(2 / (5 * width)),
+            "ltgoslo/ltg-bert, babylm/train/model.py, initialize: sqrt(2 / (5 D)) of the recipe's width",
+        )
+        for size, width in (("base", 768), ("small", 384), ("xs", 192))
+    ),
     # Laptop sizes
     Rule("laptop-*", "embedding.tokens.weight", "normal", 0.05, "ours: docs/learning.md"),
     Rule(

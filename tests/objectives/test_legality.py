@@ -22,6 +22,7 @@ from bakeoff.training.stages import make_batches
 MIXERS = {
     "attention": {"heads": 2, "positions": "rotary"},
     "relative_attention": {"heads": 2},
+    "disentangled_attention": {"heads": 2},
     "conv": {"kernel": 3},
     "depthwise_conv": {"kernel": 3},
     "light_conv": {"kernel": 3, "heads": 2},

@@ -179,7 +179,7 @@ def test_flops_and_targets_count_what_the_rows_have(corpus):
         ("bert-tiny", {"objective": [{"kind": "mntp"}]}, "use 'decoder', or mlm"),
         ("t5-tiny", {"objective": [{"kind": "mntp"}]}, "without anything to read; leave it out, or use denoising"),
         ("elmo-tiny", {"objective": [{"kind": "mntp"}]}, "use bilm, or set it to 1"),
-        ("tcn-tiny", {"objective": [{"kind": "mntp"}]}, "attention and relative_attention can look there"),
+        ("tcn-tiny", {"objective": [{"kind": "mntp"}]}, "attention of any kind can look there"),
         ("gpt-bert-tiny", {"objective": [{"kind": "mntp", "causal": 0.1}]}, "add that, or set causal to 0"),
         ("gpt-bert-tiny", {"objective": [{"kind": "mntp"}, {"kind": "clm"}]}, "leaves no rows to clm; set its causal"),
         ("gpt-bert-tiny", {"objective": [MNTP, CLM, {"kind": "prefix_clm"}]}, "shows tokens what .* stands alone"),

@@ -24,6 +24,8 @@ class Place:
     """What norms are: layer norms, or root-mean-square norms without mean and bias."""
     norm_epsilon: float = 1e-12
     """Epsilon of the norms."""
+    norm_affine: bool = True
+    """Norms have a scale and a shift."""
     bias: bool = True
     """Linear maps have biases."""
     source: int | None = None
@@ -35,10 +37,11 @@ class Place:
         """The same place in another layer, into which states of that width come."""
         return replace(self, layer=layer, width=width)
 
-    def norm(self, width: int | None = None) -> nn.Module:
-        """A norm over the width, or over another one."""
+    def norm(self, width: int | None = None, affine: bool | None = None) -> nn.Module:
+        """A norm over the width, or over another one; with a scale and a shift or without, whatever others have."""
         kind = nn.LayerNorm if self.norm_kind == "layer" else nn.RMSNorm
-        return kind(width or self.width, eps=self.norm_epsilon)
+        has = self.norm_affine if affine is None else affine
+        return kind(width or self.width, eps=self.norm_epsilon, elementwise_affine=has)
 
 
 class Context(NamedTuple):
@@ -52,6 +55,8 @@ class Context(NamedTuple):
     """(B or 1, 1, T or 1, S) True where the position of the third axis may attend to that of the fourth."""
     attention_bias: Tensor | None = None
     """(1, H, T, S) added to the scores of attention; made by the stack whose layers share it."""
+    distances: Tensor | None = None
+    """(N, D) vectors of N buckets of distances, which the layers of `disentangled_attention` share."""
     positions: Tensor | None = None
     """(B, T + N) position of each row, where rows of a second stream follow those of the tokens."""
     segments: Tensor | None = None

@@ -18,15 +18,17 @@ INITIAL_STANDARD_DEVIATION = 0.02
 class InitialConfig(Config):
     """A distribution around zero."""
 
-    kind: Literal["normal", "uniform"]
-    """Its form."""
+    kind: Literal["normal", "truncated", "uniform"]
+    """Its form; truncated: normal, cut at two deviations."""
     scale: float = Field(gt=0)
-    """Standard deviation of the normal distribution, or bound of the uniform one."""
+    """Standard deviation of the normal distribution, before it is cut, or bound of the uniform one."""
 
     def fill(self, weight: Tensor) -> None:
         """Draw a weight from it, from torch's global generator."""
         if self.kind == "normal":
             nn.init.normal_(weight, std=self.scale)
+        elif self.kind == "truncated":
+            nn.init.trunc_normal_(weight, std=self.scale, a=-2 * self.scale, b=2 * self.scale)
         else:
             nn.init.uniform_(weight, -self.scale, self.scale)
 
@@ -40,6 +42,9 @@ class InitialWeightsConfig(Config):
     zero_branches: bool = False
     """The last map of every residual branch begins at zero, so that each layer at first passes on what it is given
     (Bachlechner et al. 2020, arXiv:2003.04887, discuss it; modded-nanogpt)."""
+
+    scaled_ffn: bool = False
+    """The maps of the feed-forward network of layer l, counted from 0, begin smaller by sqrt(2 (1 + l)) (LTG-BERT)."""
 
     def deviation(self, linear: nn.Linear) -> float:
         """Of a linear map's weight."""
@@ -71,6 +76,19 @@ def scale_residuals(stack: Stack) -> None:
     branches = sum(len(layer) for layer in stack.layers)
     for weight in _last_maps(stack):
         weight /= math.sqrt(branches)
+
+
+@torch.no_grad()
+def scale_feed_forward(stack: Stack) -> None:
+    """Divide the maps of the feed-forward network of layer l = 0, 1, ... by sqrt(2 (1 + l)), a shared one once.
+
+    Samuel et al. 2023 (arXiv:2303.09859) and its code, which follow Bajaj et al. 2022 (arXiv:2204.06644).
+    """
+    first = {dict(applied)["ffn"]: layer for layer, applied in reversed(list(enumerate(stack.index_map)))}
+    for index, part in enumerate(stack.parts_named("ffn")):
+        for module in part.modules():
+            if isinstance(module, nn.Linear):
+                module.weight /= math.sqrt(2 * (1 + first[index]))
 
 
 @torch.no_grad()

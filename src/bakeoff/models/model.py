@@ -11,7 +11,13 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.context import Context, NormKind, Place
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
-from bakeoff.models.initialisation import InitialWeightsConfig, initialise, scale_residuals, zero_branches
+from bakeoff.models.initialisation import (
+    InitialWeightsConfig,
+    initialise,
+    scale_feed_forward,
+    scale_residuals,
+    zero_branches,
+)
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
@@ -38,6 +44,8 @@ class ModelConfig(Config):
     """What norms are: layer norms, or root-mean-square norms without mean and bias (T5)."""
     norm_epsilon: float = Field(default=1e-12, gt=0)
     """Epsilon of the norms."""
+    norm_affine: bool = True
+    """Norms have a scale and a shift; false: neither, but where a part says otherwise (LTG-BERT)."""
     bias: bool = True
     """Linear maps of the layers have biases; T5's do not."""
     second_stream: bool = True
@@ -58,6 +66,7 @@ class ModelConfig(Config):
         for key, wanted in (
             ("scaled_residuals", self.scaled_residuals),
             ("initial.zero_branches", self.initial.zero_branches),
+            ("initial.scaled_ffn", self.initial.scaled_ffn),
         ):
             if wanted and any(block.kind != "transformer" for block in blocks):
                 raise ValueError(f"{key}: only blocks of kind transformer have it")
@@ -144,6 +153,7 @@ class Model(nn.Module):
             output_dropout=config.output_dropout,
             norm_kind=config.norm,
             norm_epsilon=config.norm_epsilon,
+            norm_affine=config.norm_affine,
             bias=config.bias,
         )
         self.embedding = config.embedding.build(vocabulary, place)
@@ -167,6 +177,8 @@ class Model(nn.Module):
         for stack in self.stacks().values():
             if config.scaled_residuals:
                 scale_residuals(stack)
+            if config.initial.scaled_ffn:
+                scale_feed_forward(stack)
             if config.initial.zero_branches:
                 zero_branches(stack)
 

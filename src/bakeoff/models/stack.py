@@ -12,6 +12,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import Context, Place
+from bakeoff.models.distance_table import DistanceTable, distance_table
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.models.value_residual import ValueResidual, value_residual
@@ -130,6 +131,7 @@ class Stack(nn.Module):
         self.dropout = place.output_dropout
         mixers = [block.mixer_config for block in blocks]
         self.bias: RelativeBias | None = relative_bias(mixers, place.causal)
+        self.distances: DistanceTable | None = distance_table(mixers, places)
         self.value_residual: ValueResidual | None = value_residual(mixers, places)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -165,9 +167,9 @@ class Stack(nn.Module):
         return steps, context
 
     def _with_bias(self, x: Tensor, context: Context) -> Context:
-        if self.bias is None:
-            return context
-        return context._replace(attention_bias=self.bias(context.start, x.shape[1]))
+        if self.bias is not None:
+            context = context._replace(attention_bias=self.bias(context.start, x.shape[1]))
+        return context if self.distances is None else context._replace(distances=self.distances())
 
     def _told(self, number: int, x: Tensor, context: Context) -> Context:
         """The context of the layer into which (B, T, D) x comes, from that of the one before it."""

@@ -69,11 +69,12 @@ class TokenHead(Head):
         bias: bool = False,
         label_smoothing: float = 0.0,
         cap: float | None = None,
+        norm_affine: bool = True,
     ) -> None:
         super().__init__()
         self.activation, self.label_smoothing, self.cap = activation, label_smoothing, cap
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
-        self.norm = nn.LayerNorm(table_width, eps=norm_epsilon) if transform else None
+        self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
         self.flops_per_row = 2 * table_width * vocabulary + (2 * width * table_width if self.transform else 0)
         initialise(self)

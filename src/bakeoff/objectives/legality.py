@@ -166,8 +166,8 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "decoder with directions: 2": "prefix_clm reads in one direction, and the model has 'directions: 2'; use bilm, "
         "or set it to 1",
         "encoder and decoder": "prefix_clm leaves the encoder without anything to read; use prefix_lm",
-        "mixers that do not attend": "prefix_clm shows tokens of a prefix what is ahead of them: attention and "
-        "relative_attention can look there, no other mixer",
+        "mixers that do not attend": "prefix_clm shows tokens of a prefix what is ahead of them: attention of any "
+        "kind can look there, no other mixer",
         "t5 positions of one side": "prefix_clm shows tokens what is ahead of them, where this decoder's t5 positions "
         "tell no distances; set two_sided of its mixers to true",
         **_reads_running_text("prefix_clm"),
@@ -180,8 +180,8 @@ REFUSALS: Mapping[str, Mapping[str, str]] = {
         "decoder with directions: 2": "mntp needs layers that see both sides, and 'directions: 2' has two that never "
         "meet; use bilm, or set it to 1",
         "encoder and decoder": "mntp leaves the encoder without anything to read; leave it out, or use denoising",
-        "mixers that do not attend": "mntp shows tokens of a row what is ahead of them: attention and "
-        "relative_attention can look there, no other mixer",
+        "mixers that do not attend": "mntp shows tokens of a row what is ahead of them: attention of any kind can "
+        "look there, no other mixer",
         "t5 positions of one side": "mntp shows tokens what is ahead of them, where this decoder's t5 positions tell "
         "no distances; set two_sided of its mixers to true",
         **_reads_running_text("mntp"),

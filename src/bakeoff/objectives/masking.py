@@ -78,7 +78,14 @@ class Masking:
         self.config = config
         width, epsilon = model.stack.output_width, model.norm_epsilon
         self.head: Head = TokenHead(
-            width, model.table_width, vocabulary, True, config.activation, epsilon, cap=config.logit_cap
+            width,
+            model.table_width,
+            vocabulary,
+            True,
+            config.activation,
+            epsilon,
+            cap=config.logit_cap,
+            norm_affine=model.norm_affine,
         )
         self.choice = TargetChoice(
             config.rate, config.ngram, config.lengths, config.whole_word, stop=config.stop, of=config.runs

@@ -57,6 +57,7 @@ class WordStructure:
             config.activation,
             model.norm_epsilon,
             cap=config.logit_cap,
+            norm_affine=model.norm_affine,
         )
         self.targets_per_token = RUN * config.rate
 

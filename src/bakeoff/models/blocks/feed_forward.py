@@ -22,6 +22,10 @@ class FeedForwardConfig(Config):
     arXiv:2109.08668, section 3)."""
     gate: bool = False
     """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
+    bias: bool | None = None
+    """The maps have biases; absent: where the model's have."""
+    inner_norm: bool = False
+    """A norm of what the last map reads, behind the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout behind the activation and the gate, as Transformer-XL, XLNet and T5 have it; BERT and GPT have none."""
 
@@ -31,13 +35,15 @@ class FeedForwardConfig(Config):
 
 
 class FeedForward(Part):
-    """W_2 dropout(activation(W_1 x)), with a gate W_2 dropout(activation(W_1 x) * V x)."""
+    """W_2 dropout(y), y = activation(W_1 x), with a gate activation(W_1 x) * V x; or W_2 dropout(norm(y))."""
 
     def __init__(self, config: FeedForwardConfig, place: Place) -> None:
         super().__init__()
-        self.input = nn.Linear(place.width, config.width, bias=place.bias)
-        self.gate = nn.Linear(place.width, config.width, bias=place.bias) if config.gate else None
-        self.output = nn.Linear(config.width, place.width, bias=place.bias)
+        bias = place.bias if config.bias is None else config.bias
+        self.input = nn.Linear(place.width, config.width, bias=bias)
+        self.gate = nn.Linear(place.width, config.width, bias=bias) if config.gate else None
+        self.norm = place.norm(config.width) if config.inner_norm else nn.Identity()
+        self.output = nn.Linear(config.width, place.width, bias=bias)
         self.activation = config.activation
         self.dropout = config.dropout
 
@@ -46,7 +52,7 @@ class FeedForward(Part):
         inner = activate(self.input(x), self.activation)
         if self.gate is not None:
             inner = inner * self.gate(x)
-        return self.output(dropout(inner, self.dropout, self.training)), None
+        return self.output(dropout(self.norm(inner), self.dropout, self.training)), None
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""

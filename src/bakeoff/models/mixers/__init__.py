@@ -8,6 +8,7 @@ from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.average import AverageConfig
 from bakeoff.models.mixers.conv import ConvConfig
 from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
+from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
@@ -18,6 +19,7 @@ from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 MixerConfig = Annotated[
     AttentionConfig
     | RelativeAttentionConfig
+    | DisentangledAttentionConfig
     | ConvConfig
     | DepthwiseConvConfig
     | LightConvConfig

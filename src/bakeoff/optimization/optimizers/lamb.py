@@ -19,6 +19,10 @@ class LambConfig(MomentsConfig):
     kind: Literal["lamb"] = "lamb"
     """The optimizer's name."""
 
+    adapted_tables: bool = True
+    """Tables of tokens, positions and distances are decayed and adapted as matrices are; false: neither, as norms and
+    biases (LTG-BERT's code)."""
+
     @property
     def temporaries(self) -> int:
         """Those of the moments."""
@@ -27,6 +31,10 @@ class LambConfig(MomentsConfig):
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         matrices, vectors = self.groups(module)
+        if not self.adapted_tables:
+            tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}
+            vectors["params"] += [each for each in matrices["params"] if id(each) in tables]
+            matrices["params"] = [each for each in matrices["params"] if id(each) not in tables]
         groups = [{**matrices, "adapted": True}, {**vectors, "adapted": False}]
         return Lamb(groups, self.lr, self.betas, self.epsilon, bias_correction=self.bias_correction)
 

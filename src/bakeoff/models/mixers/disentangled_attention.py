@@ -1,0 +1,122 @@
+"""Attention by content and by distance in both directions, from one table of distances (DeBERTa, LTG-BERT)."""
+
+import math
+from typing import ClassVar, Literal, cast
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.attention import HeadsConfig, split_heads
+from bakeoff.models.part import Part, State
+from bakeoff.ops.attention import attention
+from bakeoff.ops.dropout import dropout
+
+
+class DisentangledAttentionConfig(HeadsConfig):
+    """Disentangled attention (He et al. 2021, arXiv:2006.03654, section 3.1) as in LTG-BERT (arXiv:2303.09859)."""
+
+    kind: Literal["disentangled_attention"] = "disentangled_attention"
+    """The mixer's name."""
+    buckets: int = Field(default=32, ge=4)
+    """Buckets of the distances to either side, the one of distance 0 counted on both: half of them hold one distance
+    each, the others grow with its logarithm."""
+    distance: int = Field(default=512, gt=1)
+    """Distances of this and more are all in the last bucket."""
+    output_norm: bool = False
+    """A norm with a scale and a shift behind the output map, before dropout and the residual connection (NormFormer:
+    Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT)."""
+    attends: ClassVar[bool] = True
+
+    def build(self, place: Place) -> "DisentangledAttention":
+        """The mixer for one layer."""
+        return DisentangledAttention(self, place)
+
+
+class DisentangledAttention(Part):
+    """softmax((q_i k_j + q_i K_d(i,j) + k_j Q_d(i,j)) / sqrt(3 d_k)) V, with an output projection.
+
+    K_d and Q_d are this layer's key and query maps of the vectors of bucket d(i, j) of the distance i - j, which are
+    the stack's (`context.distances`); without `scaled` the root is left out.
+
+    Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
+    """
+
+    def __init__(self, config: DisentangledAttentionConfig, place: Place) -> None:
+        super().__init__()
+        self.heads, self.causal = config.heads, place.causal
+        self.widths = config.widths(place)
+        self.buckets, self.farthest = config.buckets, config.distance
+        self.rate = config.rate(place)
+        self.scale = (3 * self.widths.key) ** -0.5 if config.scaled else 1.0
+        self.query_key = nn.Linear(place.width, 2 * self.heads * self.widths.key, bias=place.bias)
+        self.value = nn.Linear(place.width, self.heads * self.widths.value, bias=place.bias)
+        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.norm = place.norm(affine=True) if config.output_norm else nn.Identity()
+
+    def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+        """(B, T, D) to (B, T, D); the state is the keys and values of all tokens so far."""
+        query, key = split_heads(self.query_key(x), self.heads, (self.widths.key, self.widths.key))
+        (value,) = split_heads(self.value(x), self.heads, (self.widths.value,))
+        if state is not None:
+            earlier_key, earlier_value = cast(tuple[Tensor, Tensor], state)
+            key, value = torch.cat([earlier_key, key], dim=2), torch.cat([earlier_value, value], dim=2)
+            state = (key, value)
+        mixed = attention(
+            query,
+            key,
+            value,
+            mask=context.attention_mask,
+            bias=self._by_distance(query, key, context) * self.scale,
+            causal=self.causal,
+            scale=self.scale,
+            dropout=self.rate if self.training else 0.0,
+        )
+        return self.norm(self.output(mixed.transpose(1, 2).flatten(-2))), state
+
+    def _by_distance(self, query: Tensor, key: Tensor, context: Context) -> Tensor:
+        """(B, H, T, S) content of either token with the distance between the two."""
+        assert context.distances is not None
+        vectors = dropout(context.distances, self.rate, self.training)[None]  # (1, N, D)
+        far_query, far_key = split_heads(self.query_key(vectors), self.heads, (self.widths.key, self.widths.key))
+        length, keys = query.shape[2], key.shape[2]
+        places = torch.arange(keys, device=query.device)
+        index = self.bucket(places[keys - length :, None] - places) + self.buckets - 1  # (T, S)
+        to_key = (query @ far_key.transpose(-2, -1)).gather(-1, index.expand(*query.shape[:2], -1, -1))
+        to_query = (key @ far_query.transpose(-2, -1)).gather(-1, index.T.expand(*key.shape[:2], -1, -1))
+        return to_key + to_query.transpose(-2, -1)
+
+    def bucket(self, distance: Tensor) -> Tensor:
+        """The bucket of each distance, from 1 - B to B - 1: itself up to B / 2, behind that by its logarithm, upwards.
+
+        As in the code of DeBERTa and LTG-BERT: sign(d) (ceil(ln(|d| / m) / ln((F - 1) / m) (m - 1)) + m), m = B // 2,
+        F the distance from which on all are alike.
+        """
+        middle = self.buckets // 2
+        last = max(middle + 1, self.farthest - 1)
+        share = torch.log(distance.abs().clamp(middle, last) / middle) / math.log(last / middle)
+        far = (torch.ceil(share * (middle - 1)).long() + middle).clamp(max=2 * middle - 1)  # for what is rounded up
+        return torch.where(distance.abs() <= middle, distance, far * distance.sign())
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """No keys and no values."""
+        return tuple(like.new_zeros(rows, self.heads, 0, width) for width in self.widths)
+
+    def flops_per_token(self, length: int) -> int:
+        """Floating-point operations of one token's forward pass in a row of `length` tokens.
+
+        The maps of the distances' vectors are made once a batch, and not counted.
+        """
+        attended = (length + 1) / 2 if self.causal else length
+        maps = sum(linear.weight.numel() for linear in (self.query_key, self.value, self.output))
+        by_distance = 2 * self.heads * self.widths.key * (2 * self.buckets - 1)  # of its query, and of its key
+        return round(2 * (maps + by_distance) + attended * self.flops_per_pair())
+
+    def flops_per_pair(self) -> int:
+        """Floating-point operations of a score and of a sum."""
+        return 2 * self.heads * sum(self.widths)
+
+    def reach(self) -> tuple[float, float]:
+        """Everything, or everything before."""
+        return float("inf"), 0 if self.causal else float("inf")
