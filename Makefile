@@ -4,6 +4,7 @@
 #   make test-all    the same with the long crossings, and with Ray and the Hub's library
 #   make check       lint and types
 #   make mutants     whether the tests notice planted faults: all written by hand, MUTANTS at random, all recipes' values
+# Tests run in TEST_JOBS processes, one thread each.
 # PIP_OPTIONS passes options to pip, e.g. an index with another build of torch (README.md, "Installation").
 
 PYTHON ?= python3
@@ -11,6 +12,7 @@ PIP_OPTIONS ?=
 DEMO_OPTIONS ?=
 MUTANTS ?= 100
 SEED ?= 0
+TEST_JOBS ?= 2
 BIN := .venv/bin
 
 .PHONY: demo test test-all check mutants install clean
@@ -19,10 +21,10 @@ demo: .venv/installed
 	$(BIN)/bakeoff demo $(DEMO_OPTIONS)
 
 test: .venv/tested
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --dist loadfile
 
 test-all: .venv/tested-all
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
 
 check: .venv/tested
 	$(BIN)/ruff check .
