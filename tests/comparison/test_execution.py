@@ -17,6 +17,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.recipe import load_recipe
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
 
@@ -313,6 +314,24 @@ def test_what_was_spent_stands_beside_what_was_planned(folder):
     assert busy.startswith("By the clock, one 200 % and two 150 % of the 2 minutes that were planned were spent, for")
     unknown = changed(one=(240.0, 120.0), two=(None, 60.0))
     assert [spending(unknown, entry) for entry in unknown.recipes] == [(1.0, 1.0), (0.5, None)]
+
+
+def test_a_comparison_from_before_recipes_had_a_key_goes_on(folder):
+    class Real(FakeEngine):
+        def recipe(self, name, overrides, device):
+            return load_recipe("gpt-tiny", overrides).model_copy(update={"name": name})
+
+    go(folder, Real(), seeds=1)
+    for path in (folder / "out" / "runs").rglob("pretrain.settings.json"):
+        settings = json.loads(path.read_text())
+        del settings["recipe"]["model"]["initial"], settings["recipe"]["objective"][0]["logit_cap"]
+        path.write_text(json.dumps(settings))
+        (path.parent / "bakeoff.sha256").unlink()
+    again = Real()
+    assert go(folder, again).finished_seeds == [0, 1, 2]
+    assert [seed for _, seed, *_ in again.of("pretrain")] == [1, 1, 2, 2]
+    with pytest.raises(UserError, match=r"made with recipe\.model\.dropout 0\.1, the plan now says 0\.2"):
+        go(folder, Real(), recipes=["one", {"recipe": "two", "set": {"model.dropout": 0.2}}])
 
 
 def test_a_full_disk_is_told_with_how_to_go_on(folder):

@@ -15,6 +15,7 @@ from bakeoff.config import Record, differing
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.recipe import Recipe
 
 FAILURE = "failure.json"
 """The file in a job's directory that says that it diverged."""
@@ -66,7 +67,7 @@ class Job:
             UserError: the directory was made with others; the message names what differs.
         """
         if self._settings_file.is_file():
-            old = read_json(self._settings_file)
+            old = _completed(read_json(self._settings_file))
             changed = list(differing(old, self.settings))
             if not self.directory.exists() or (changed and self.failure is not None):
                 remove(self.directory)
@@ -85,6 +86,14 @@ class Job:
         """Record the settings."""
         self.directory.parent.mkdir(parents=True, exist_ok=True)
         checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an older version has written them: keys that recipes have learnt since count as at their defaults."""
+    try:
+        return {**settings, "recipe": Recipe.parse(settings["recipe"], "").model_dump(mode="json")}
+    except (UserError, KeyError):
+        return settings  # which differ from those of today, or have no recipe
 
 
 @dataclass(frozen=True)
