@@ -52,6 +52,12 @@ def demo_plan(scale: float) -> dict[str, Any]:
         "tasks": [
             # A swapped pair of words is a local matter, which a maximum over positions finds and a mean dilutes.
             task("word-order", EPOCHS, pooling="max", patience=4, least_steps=0),
-            task("package", 10, least_steps=max(10, round(PACKAGE_STEPS * fine_tuning))),
+            # So few labels want another rate for each model, which dev chooses.
+            task(
+                "package",
+                10,
+                least_steps=max(10, round(PACKAGE_STEPS * fine_tuning)),
+                learning_rate=[1.0e-3, 3.0e-3, 6.0e-3],
+            ),
         ],
     }
