@@ -10,8 +10,8 @@ from bakeoff.comparison.charts import panels
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.report import write_report
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.wording import duration, listed, memory, p_value, percent, points, quantity
 from bakeoff.display.text import visible
+from bakeoff.display.wording import duration, listed, memory, p_value, percent, points, quantity
 from bakeoff.errors import UserError
 
 

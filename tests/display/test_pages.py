@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.comparison.synthetic_results import make_results
 
-from bakeoff.comparison import page as pages
-from bakeoff.comparison.charts import Figure
-from bakeoff.comparison.page import embedded_json, figure_element, html_page, legend
 from bakeoff.comparison.report import write_report
 from bakeoff.comparison.results import Results
+from bakeoff.display import page as pages
+from bakeoff.display.charts import Figure
+from bakeoff.display.page import embedded_json, figure_element, html_page, legend
 from bakeoff.display.text import visible
 from bakeoff.inspection.layers import Kernels, Layer
 from bakeoff.inspection.page import write_page as write_inspection
@@ -82,8 +82,8 @@ def require_safe(html):
     assert scripts == [{"type": "application/json", "id": "specifications"}, {"type": "module"}, {"type": "module"}]
     style, specifications, bundle, draw = page.raw
     assert bundle == bundled()
-    assert draw == pages._asset("report.js")
-    assert style == pages._asset("report.css")
+    assert draw == pages._asset("page.js")
+    assert style == pages._asset("page.css")
     assert not re.search("[<>&\u2028\u2029]", specifications)
     drawn = json.loads(specifications)
     assert isinstance(drawn, dict)

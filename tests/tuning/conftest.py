@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from bakeoff.comparison import page
+from bakeoff.display import page
 from bakeoff.errors import Interrupted
 from bakeoff.tuning.engine import Outcome
 

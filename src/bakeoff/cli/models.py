@@ -20,7 +20,7 @@ def recipes(json: Json = False) -> None:
 
     Example: bakeoff recipes
     """
-    from bakeoff.comparison.wording import quantity
+    from bakeoff.display.wording import quantity
     from bakeoff.recipe import load_recipe, recipe_names
     from bakeoff.training.pretraining_model import build_on_meta
 

@@ -1,23 +1,17 @@
-"""The charts of a report, as Vega-Lite specifications."""
+"""The charts of a comparison's report."""
 
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import altair
 
 from bakeoff.comparison.findings import TOKEN_OBJECTIVES
 from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
-from bakeoff.comparison.wording import METRIC_NAMES
-from bakeoff.display.text import visible
-
-PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", "#8b8f98")
-"""After Okabe and Ito (2008): told apart by colour-blind readers; legible on white and on near black."""
-
-DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
-"""Once the palette is used up, the same colours come again with the next dash."""
+from bakeoff.display.charts import Figure, styles
+from bakeoff.display.wording import METRIC_NAMES
 
 OBJECTIVES = {
     "mlm": "Masked tokens (mlm)",
@@ -40,19 +34,6 @@ CHANCE = {"nsp": math.log(2), "sop": math.log(2), "sentence_structure": math.log
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
 
-class Figure(NamedTuple):
-    """One chart."""
-
-    name: str
-    """Its file's name, without ending."""
-    title: str
-    """Its heading; figures that belong side by side share it."""
-    caption: str
-    """What it shows."""
-    chart: Any
-    """The chart, without legend and colours of text."""
-
-
 class Panel(NamedTuple):
     """Losses that may be compared: of one objective with the same settings, in one unit."""
 
@@ -65,13 +46,6 @@ class Panel(NamedTuple):
         """What is drawn of one validation."""
         losses = point.bits_per_byte if self.unit == "bits per byte" else point.losses
         return losses.get(self.objective)
-
-
-def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
-    """Colour and dash of each line."""
-    return {
-        label: (PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)]) for i, label in enumerate(labels)
-    }
 
 
 def colours(results: Results) -> dict[str, tuple[str, list[int]]]:
@@ -271,37 +245,3 @@ def _dot_chart(results: Results, analysis: Analysis, metric: str) -> Any:
             )
         )
     return altair.layer(*layers)
-
-
-def specification(chart: Any, *, width: int | str, height: int, ink: str, legend: bool) -> dict:
-    """A chart in its final size and ink, as plain data."""
-    faint = {"domainColor": ink, "tickColor": ink, "gridColor": ink, "gridOpacity": 0.12, "domainOpacity": 0.4}
-    text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
-    font = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
-    config = {
-        "font": font,
-        "background": "transparent" if ink == "currentColor" else "white",
-        "view": {"stroke": None},
-        "axis": {**faint, **text, "tickOpacity": 0.4, "titlePadding": 8},
-        "rule": {"color": ink, "opacity": 0.7},
-        "text": {"color": ink, "font": font},
-        "legend": {**text, "orient": "bottom", "columns": 3, "labelLimit": 220, "symbolType": "stroke"}
-        | {"symbolOpacity": 1, "symbolStrokeWidth": 2.5, "symbolSize": 300}
-        if legend
-        else {"disable": True},
-    }
-    found = chart.properties(
-        width=width, height=height, autosize=altair.AutoSizeParams(type="fit-x", contains="padding")
-    ).to_dict()
-    found["config"] = config
-    found.pop("$schema", None)  # an address in the page would look like something to load
-    return _visible(found)
-
-
-def _visible(node: Any) -> Any:
-    """The same with all control characters as escapes: Vega makes programs of names, and ends them at line ends."""
-    if isinstance(node, Mapping):
-        return {key: _visible(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_visible(value) for value in node]
-    return visible(node) if isinstance(node, str) else node

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bakeoff.comparison.results import Analysis, Results, TaskFacts
 from bakeoff.comparison.spending import spending_cautions
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
-from bakeoff.comparison.wording import METRIC_NAMES, counted, listed, percent, points
+from bakeoff.display.wording import METRIC_NAMES, counted, listed, percent, points
 
 PLATEAU = 0.95
 """A loss above this share of the unigram entropy: hardly more than token frequencies has been learned."""

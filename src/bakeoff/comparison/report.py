@@ -7,12 +7,13 @@ import altair
 import vl_convert
 
 from bakeoff.comparison import tables
-from bakeoff.comparison.charts import Figure, colours, curves, dots, specification
+from bakeoff.comparison.charts import colours, curves, dots
 from bakeoff.comparison.findings import cautions, findings
-from bakeoff.comparison.page import figure_element, html_page, legend
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
-from bakeoff.comparison.wording import budget, counted, listed, quantity
+from bakeoff.display.charts import Figure, specification
+from bakeoff.display.page import figure_element, html_page, legend
+from bakeoff.display.wording import budget, counted, listed, quantity
 from bakeoff.durable import own_folder, write_atomically
 from bakeoff.yaml_files import dump_yaml
 

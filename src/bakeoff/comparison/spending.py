@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from bakeoff.comparison.results import RecipeEntry, Results
-from bakeoff.comparison.wording import budget, listed
+from bakeoff.display.wording import budget, listed
 from bakeoff.optimization.budget import Budget
 
 TOLERATED = 0.1

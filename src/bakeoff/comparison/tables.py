@@ -6,7 +6,7 @@ from html import escape
 from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
 from bakeoff.comparison.spending import spending
 from bakeoff.comparison.statistics import Difference, Spread
-from bakeoff.comparison.wording import METRIC_NAMES, duration, memory, p_value, percent, points, quantity
+from bakeoff.display.wording import METRIC_NAMES, duration, memory, p_value, percent, points, quantity
 
 NOTHING = '<td class="weak">–</td>'
 

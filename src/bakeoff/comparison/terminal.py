@@ -8,8 +8,8 @@ from rich.table import Table
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
-from bakeoff.comparison.wording import METRIC_NAMES, counted, duration, percent, points
 from bakeoff.display.console import Console
+from bakeoff.display.wording import METRIC_NAMES, counted, duration, percent, points
 
 FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, regression"}
 

@@ -8,8 +8,8 @@ from typing import Any
 import altair
 import torch
 
-from bakeoff.comparison.charts import PALETTE, Figure, specification
-from bakeoff.comparison.page import figure_element, html_page
+from bakeoff.display.charts import PALETTE, Figure, specification
+from bakeoff.display.page import figure_element, html_page
 from bakeoff.durable import write_atomically
 from bakeoff.inspection.layers import Kernels, Layer
 

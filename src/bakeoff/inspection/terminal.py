@@ -2,8 +2,8 @@
 
 from rich.text import Text
 
-from bakeoff.comparison.wording import counted, percent, quantity
 from bakeoff.display.console import Console
+from bakeoff.display.wording import counted, percent, quantity
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.pieces import Piece
 from bakeoff.inspection.rows import Line, Row

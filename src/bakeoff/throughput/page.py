@@ -6,8 +6,8 @@ from typing import Any
 
 import altair
 
-from bakeoff.comparison.charts import Figure, specification, styles
-from bakeoff.comparison.page import figure_element, html_page, legend
+from bakeoff.display.charts import Figure, specification, styles
+from bakeoff.display.page import figure_element, html_page, legend
 from bakeoff.durable import write_atomically
 from bakeoff.throughput.results import Quantity, SpeedResults, shown
 

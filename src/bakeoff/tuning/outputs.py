@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff import checksums
-from bakeoff.comparison.wording import budget, counted
 from bakeoff.display.text import visible
+from bakeoff.display.wording import budget, counted
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.report import write_report

@@ -7,9 +7,9 @@ from typing import Any
 
 import altair
 
-from bakeoff.comparison.charts import Figure, specification, styles
-from bakeoff.comparison.page import figure_element, html_page, legend
-from bakeoff.comparison.wording import budget, counted, duration, quantity
+from bakeoff.display.charts import Figure, specification, styles
+from bakeoff.display.page import figure_element, html_page, legend
+from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.candidates import short, shown, written

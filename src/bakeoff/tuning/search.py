@@ -6,9 +6,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
-from bakeoff.comparison.wording import budget as budget_words
-from bakeoff.comparison.wording import counted, duration
 from bakeoff.config import differing
+from bakeoff.display.wording import budget as budget_words
+from bakeoff.display.wording import counted, duration
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk

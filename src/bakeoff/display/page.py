@@ -11,7 +11,7 @@ from typing import Any
 
 import vl_convert
 
-from bakeoff.comparison.charts import Figure
+from bakeoff.display.charts import Figure
 from bakeoff.display.text import visible
 
 
@@ -26,16 +26,16 @@ def html_page(title: str, body: str, specifications: Mapping[str, Any]) -> str:
         body: HTML; its figures are those of `figure_element`. It has no `style` attributes, which the policy forbids.
         specifications: what is drawn in each of them, by the figure's name.
     """
-    style = _asset("report.css")
+    style = _asset("page.css")
     scripts = {
         "bundle": _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
-        "draw": _inside_script(_asset("report.js")),
+        "draw": _inside_script(_asset("page.js")),
     }
     policy = (
         f"default-src 'none'; base-uri 'none'; form-action 'none'; style-src {_source(style)}; "
         f"script-src {' '.join(map(_source, scripts.values()))}"
     )
-    return string.Template(_asset("report.html")).substitute(
+    return string.Template(_asset("page.html")).substitute(
         policy=policy,
         title=escape(visible(title)),
         style=style,
@@ -52,7 +52,7 @@ def embedded_json(values: Any) -> str:
 
 
 def _asset(name: str) -> str:
-    return files("bakeoff.comparison").joinpath(name).read_text(encoding="utf-8")
+    return files("bakeoff.display").joinpath(name).read_text(encoding="utf-8")
 
 
 def _inside_script(program: str) -> str:

@@ -1,5 +1,5 @@
 // The page's policy allows neither eval nor styles that a library adds: expressions are interpreted, tooltips have their
-// style in report.css.
+// style in page.css.
 const specifications = JSON.parse(document.getElementById("specifications").textContent);
 for (const [name, specification] of Object.entries(specifications)) {
   window.vegaEmbed(document.getElementById(name), specification, {
