@@ -14,6 +14,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.results import TuningResults
 from bakeoff.tuning.search import tune
 
 RECIPE = shrink("bert-tiny", **{"training.budget": {"steps": 1000}})
@@ -219,3 +220,31 @@ def test_lines_tell_the_cost_before_and_each_look(tmp_path, planted):
 def test_help_imports_no_torch():
     code = "import sys; from bakeoff.cli import run; run(['tune', '--help']); assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("over", "told"),
+    [([1e-4, 1e-3, 3e-3], True), ([1e-4, 3e-3, 1e-2], False), ([1e-3, 3e-3], False), ([1e-3], False)],
+)
+def test_of_three_numbers_in_a_list_the_outer_ones_are_edges(tmp_path, planted, over, told):
+    results = search(tmp_path / "out", planted(best=3e-3), over={RATE: over})
+    assert any("is the highest that was tried" in line for line in results.cautions) == told
+    assert any("is the lowest that was tried" in line for line in results.cautions) is False
+
+
+def test_the_chart_marks_the_best_value_on_an_axis_of_numbers(tmp_path, planted):
+    search(tmp_path / "out", planted(best=3e-3), over={RATE: [1e-4, 3e-3, 1e-2], "model.dropout": [0.1]})
+    page = (tmp_path / "out" / "report.html").read_text()
+    drawn = json.loads(page.partition('id="specifications">')[2].partition("</script>")[0])
+    rule = drawn["key-0"]["layer"][-1]
+    assert rule["mark"]["type"] == "rule"
+    assert rule["data"]["values"] == [{"x": 3e-3}]
+    assert {layer["encoding"]["x"]["scale"]["type"] for layer in drawn["key-0"]["layer"]} == {"log"}
+    assert [*drawn] == ["key-0"]
+
+
+def test_results_are_read_back(tmp_path, planted):
+    results = search(tmp_path / "out", planted())
+    assert TuningResults.read(tmp_path / "out" / "results.json") == results
+    with pytest.raises(UserError, match=r"search\.json: not the results of a search: "):
+        TuningResults.read(tmp_path / "out" / "search.json")

@@ -188,7 +188,7 @@ def test_the_command_prints_a_table_or_json(whole, corpus, capsys, tmp_path):
     text = capsys.readouterr().out
     assert "training.optimizer.lr: 0.01, before 0.001" in text
     assert "25 of 100" in text
-    assert "is the highest that was tried" not in text  # of a list there is none
+    assert "the best value, 0.01, is the highest that was tried" in text
     assert run([*arguments, "--json"]) == 0
     printed = capsys.readouterr().out
     assert (out / "results.json").read_text() == printed

@@ -12,7 +12,7 @@ from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
-from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.ranges import OVER, Range
 
 _DRAWS = 100
 """Points that are looked at for each trial at most, where most of them round to values that there are already."""
@@ -77,7 +77,7 @@ def recipe_with(recipe: Recipe, values: Mapping[str, Any], where: str) -> Recipe
         raise UserError(f"{where}: {error}") from None
 
 
-def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values]) -> list[Recipe]:
+def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values], option: str = OVER) -> list[Recipe]:
     """The recipe of each trial.
 
     Raises:
@@ -85,8 +85,8 @@ def recipes_of(recipe: Recipe, ranges: Sequence[Range], found: Sequence[Values])
     """
     for each in ranges:
         for value in each.checked:
-            recipe_with(recipe, {each.key: value}, f"--over {each.key}={each.text}: {value}")
-    return [recipe_with(recipe, values, f"--over: {shown(values)}") for values in found]
+            recipe_with(recipe, {each.key: value}, f"{option} {each.key}={each.text}: {value}")
+    return [recipe_with(recipe, values, f"{option}: {shown(values)}") for values in found]
 
 
 def shown(values: Mapping[str, Any]) -> str:

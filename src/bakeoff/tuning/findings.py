@@ -1,10 +1,10 @@
 """What can be said of a search: the best trial, and what to know before relying on it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
-from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.ranges import Range, is_number
 from bakeoff.tuning.results import Trial
 
 COST = ("training.optimizer.", "training.schedule.", "training.clip")
@@ -25,33 +25,39 @@ def best(trials: Sequence[Trial]) -> int | None:
 def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, budget: Budget) -> list[str]:
     """What a reader has to know of the best trial."""
     return [
-        *_edges(ranges, trials, winner),
+        *(
+            f"{each.key}: the best value, {written(winner.values[each.key])}, is the {word} that was tried; a better "
+            f"one may lie beyond it: search again with another range, --over {each.key}=LOWEST..HIGHEST"
+            for each, word in edges(ranges, trials, winner)
+        ),
         _distance(trials, winner),
         *_unequal(ranges, budget),
     ]
 
 
-def _edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> list[str]:
-    """Numbers beyond which nothing was tried."""
-    found = []
+def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> Iterator[tuple[Range, str]]:
+    """Of numbers beyond which nothing was tried, and which are the best: their range, and "lowest" or "highest"."""
     for each in ranges:
-        tried = {trial.values[each.key] for trial in trials} if each.low is not None else set()
-        value = winner.values[each.key]
-        for edge, word in ((min, "lowest"), (max, "highest")) if len(tried) > 1 else ():
-            if value == edge(tried):
-                found.append(
-                    f"{each.key}: the best value, {written(value)}, is the {word} that was tried; a better one may lie "
-                    f"beyond it: search again with another range, --over {each.key}=LOWEST..HIGHEST"
-                )
-    return found
+        tried = [trial.values[each.key] for trial in trials]
+        # Of two values of a list either is an edge, which says nothing.
+        if not all(map(is_number, tried)) or len({*tried}) < (2 if each.low is not None else 3):
+            continue
+        for edge, word in ((min, "lowest"), (max, "highest")):
+            if winner.values[each.key] == edge(tried):
+                yield each, word
+
+
+def second_best(trials: Sequence[Trial], winner: Trial) -> Trial | None:
+    """The best trial but one of those that were trained to their end; None where there is no other."""
+    others = [trial for trial in trials if trial.state == "finished" and trial.number != winner.number]
+    return min(others, key=lambda trial: (trial.losses[-1], trial.number)) if others else None
 
 
 def _distance(trials: Sequence[Trial], winner: Trial) -> str:
     """How far the second is from the best."""
-    others = [trial for trial in trials if trial.state == "finished" and trial.number != winner.number]
-    if not others:
+    second = second_best(trials, winner)
+    if second is None:
         return "only one trial was trained to its end, so that there is nothing to measure its loss by"
-    second = min(others, key=lambda trial: (trial.losses[-1], trial.number))
     return (
         f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind; every trial "
         "has the same seed, so that the noise, what another seed would change, is unknown: before you rely on a small "

@@ -16,6 +16,9 @@ from bakeoff.yaml_files import parse_value
 RATE = "training.optimizer.lr"
 """The key that every search has."""
 
+OVER = "--over"
+"""The command line's option for ranges, as errors name it."""
+
 RATE_FACTOR = 8.0
 """It is searched up to the recipe's own value times this, and as far down, or a trial less where their number is even:
 then the own value is one of evenly spread ones."""
@@ -79,7 +82,7 @@ class Range(Config):
         """Whether the recipe's value is among them."""
         if self.low is None or self.high is None:
             return self.own in self.choices
-        return _is_number(self.own) and self.low <= self.own <= self.high
+        return is_number(self.own) and self.low <= self.own <= self.high
 
     @property
     def middle(self) -> Any:
@@ -111,7 +114,7 @@ class Range(Config):
         return round(value) if self.whole else float(value)
 
 
-def parse_ranges(over: Over, recipe: Recipe, trials: int) -> list[Range]:
+def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) -> list[Range]:
     """The ranges of a search: the learning rate's first, then those that were asked for.
 
     Args:
@@ -119,6 +122,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int) -> list[Range]:
             positive and 10 times apart or more; they are whole where the recipe's own value is.
         recipe: what they change.
         trials: how many of them there will be.
+        option: where the ranges come from, as errors name it.
 
     Raises:
         UserError: a key that the recipe does not have, or that cannot be searched, or a range that is none.
@@ -127,18 +131,21 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int) -> list[Range]:
     ranges: dict[str, Range] = {}
     for key, written in _pairs(over):
         text = written if isinstance(written, str) else ",".join(json.dumps(value) for value in written)
-        where = f"--over {key}={text}"
+        where = f"{option} {key}={text}"
         if key in ranges:
             raise UserError(f"{where}: this key is given twice")
         if any(key == each or key.startswith(f"{each}.") for each in UNSEARCHED):
-            raise UserError(f"{where}: cannot be searched: all trials are run and measured alike; give it with --set")
+            raise UserError(
+                f"{where}: cannot be searched: all trials are run and measured alike; "
+                "give it with --set, in a plan with `set`"
+            )
         own = _own(values, key, where, recipe.name)
         ranges[key] = _range(key, text, written, own, where)
     if RATE not in ranges:
         ranges = {RATE: _around(recipe.training.optimizer.lr, trials), **ranges}
     for key in ranges:
         if below := [other for other in ranges if other.startswith(f"{key}.")]:
-            raise UserError(f"--over {key}: sets {below[0]}, which is searched, too; give the keys below it")
+            raise UserError(f"{option} {key}: sets {below[0]}, which is searched, too; give the keys below it")
     return [ranges.pop(RATE), *ranges.values()]
 
 
@@ -158,7 +165,7 @@ def _pairs(over: Over) -> Iterator[tuple[str, str | Sequence[Any]]]:
     for each in over:
         key, separator, text = each.partition("=")
         if not separator or not key.strip() or not text.strip():
-            raise UserError(f"--over {each}: expected KEY=RANGE, such as {RATE}=1e-4..1e-2")
+            raise UserError(f"{OVER} {each}: expected KEY=RANGE, such as {RATE}=1e-4..1e-2")
         yield key.strip(), text.strip()
 
 
@@ -192,16 +199,21 @@ def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: s
             raise UserError(f"{where}: a value is given twice")
         return Range(key=key, text=text, own=own, choices=choices)
     low, high = (parse_value(part, where) for part in bounds.groups())
-    if not (_is_number(low) and _is_number(high) and low <= high):
+    if not (is_number(low) and is_number(high) and low <= high):
         raise UserError(f"{where}: expected the lowest and the highest number, such as 1e-4..1e-2, or values 1,2,3")
-    if own is not None and not _is_number(own):
+    if own is not None and not is_number(own):
         raise UserError(f"{where}: the recipe has {json.dumps(own)} there, which is no number; list values, as in a,b")
     whole = isinstance(own, int)
     if whole and not (float(low).is_integer() and float(high).is_integer()):
         raise UserError(f"{where}: the recipe has the whole number {own} there; give whole numbers")
-    logarithmic = low > 0 and high / low >= LOGARITHMIC_FROM
-    return Range(key=key, text=text, own=own, low=low, high=high, whole=whole, logarithmic=logarithmic)
+    return Range(key=key, text=text, own=own, low=low, high=high, whole=whole, logarithmic=is_logarithmic(low, high))
 
 
-def _is_number(value: Any) -> bool:
+def is_logarithmic(low: float, high: float) -> bool:
+    """Whether the logarithms of numbers between two are what should be spread evenly."""
+    return low > 0 and high / low >= LOGARITHMIC_FROM
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is one; a truth value is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

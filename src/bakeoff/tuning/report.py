@@ -13,7 +13,7 @@ from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.candidates import short, shown, written
-from bakeoff.tuning.ranges import Range
+from bakeoff.tuning.ranges import Range, is_logarithmic, is_number
 from bakeoff.tuning.results import Trial, TuningResults
 
 DIVERGED = "diverged"
@@ -21,7 +21,7 @@ DIVERGED = "diverged"
 
 def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     """Write the page; it needs no network."""
-    figures = [_figure(results, each, number) for number, each in enumerate(results.ranges) if each.size > 1]
+    figures = loss_figures(results, "key")
     drawn = {
         figure.name: specification(figure.chart, width="container", height=300, ink="currentColor", legend=False)
         for figure in figures
@@ -38,8 +38,9 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
         f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(results.cautions)}</ul></section>',
         "<h2>Loss over what was searched</h2>",
         '<p class="note">Each dot is a trial at one of the steps at which all were compared; only dots of one colour '
-        "compare. At each such step the worst were stopped. A cross at the top is a trial that diverged.</p>",
-        legend(styles(_names(results))),
+        "compare. At each such step the worst were stopped. A cross at the top is a trial that diverged, the dashed "
+        "line the best value.</p>",
+        legend(look_styles(results)),
         '<div class="panels">',
         *map(figure_element, figures),
         "</div>",
@@ -85,32 +86,56 @@ def _look_name(trial: Trial, look: int) -> str:
     return "at the end" if look == len(trial.looks) - 1 else f"after {100 * share:.0f} % of the steps"
 
 
+def look_styles(results: TuningResults) -> dict[str, tuple[str, list[int]]]:
+    """Colour and dash of the dots of each look."""
+    return styles(_names(results))
+
+
+def loss_figures(results: TuningResults, name: str) -> list[Figure]:
+    """Losses over each key that had several values.
+
+    Args:
+        results: of the search.
+        name: what the figures' names begin with.
+    """
+    searched = [(number, each) for number, each in enumerate(results.ranges) if each.size > 1]
+    return [_figure(results, each, f"{name}-{number}") for number, each in searched]
+
+
 def _names(results: TuningResults) -> list[str]:
     """The looks, the last one first, so that it has the first colour."""
     longest = results.winner
     return [_look_name(longest, look) for look in reversed(range(len(longest.looks)))]
 
 
+def _placed(value: Any) -> Any:
+    """Where a value stands on the axis: a number, or a text."""
+    return value if isinstance(value, int | float) else written(value)
+
+
 def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
     names = list(reversed(_names(results)))
     for trial in results.trials:
         value = trial.values[key]
-        shared = {"x": value if isinstance(value, int | float) else written(value), "values": shown(trial.values)}
+        shared = {"x": _placed(value), "values": shown(trial.values)}
         for look, loss in enumerate(trial.losses):
             yield {**shared, "y": float(f"{loss:.6g}"), "look": names[look], "trial": trial.name}
 
 
-def _figure(results: TuningResults, searched: Range, number: int) -> Figure:
+def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     """Losses over one key."""
     rows = list(_dots(results, searched.key))
-    found = styles(_names(results))
+    found = look_styles(results)
     title = short(searched.key)
-    numbers = searched.low is not None
+    tried = [trial.values[searched.key] for trial in results.trials]
+    numbers = all(map(is_number, tried))
     x: Any = altair.X("x:N", title=title, sort=None)
     if numbers:
-        scale = altair.Scale(type="log" if searched.logarithmic else "linear", zero=False, nice=False, padding=16)
+        scale = altair.Scale(
+            type="log" if is_logarithmic(min(tried), max(tried)) else "linear", zero=False, nice=False, padding=16
+        )
         x = altair.X("x:Q", title=title, scale=scale, axis=altair.Axis(format="~g", tickCount=6))
-    base = altair.Chart(altair.Data(values=rows)).encode(
+    base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
         color=altair.Color(
@@ -133,7 +158,10 @@ def _figure(results: TuningResults, searched: Range, number: int) -> Figure:
     ]:
         cross = altair.Chart(altair.Data(values=lost)).mark_point(shape="cross", angle=45, size=70, filled=True)
         layers.append(cross.encode(x=x, y=altair.value(6), tooltip=[altair.Tooltip("values:N", title=DIVERGED)]))
-    return Figure(f"key-{number}", searched.key, f"held-out loss over {searched.key}", altair.layer(*layers))
+    best = altair.Chart(altair.Data(values=[{"x": _placed(results.winner.values[searched.key])}]))
+    layers.append(best.mark_rule(strokeDash=[5, 4], strokeWidth=1.2).encode(x=x))
+    chart = altair.layer(*layers, data=altair.Data(values=rows))  # one copy of the rows for all layers
+    return Figure(name, searched.key, f"held-out loss over {searched.key}", chart)
 
 
 def _table(results: TuningResults) -> str:

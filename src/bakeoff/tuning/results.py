@@ -122,6 +122,15 @@ class TuningResults(Config):
     cautions: list[str]
     """What to know before relying on it."""
 
+    @classmethod
+    def read(cls, path: Path) -> "TuningResults":
+        """Read `results.json`.
+
+        Raises:
+            UserError: the file is missing or is not a search's results.
+        """
+        return cls.parse(read_json(path), f"{path}: not the results of a search", strict=True)
+
     @property
     def ranked(self) -> list[Trial]:
         """The best first; those that were trained longer before those that were stopped earlier."""

@@ -1,7 +1,7 @@
 """`tune`: the values of a recipe's keys with the lowest held-out loss, searched by trials that are runs."""
 
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Literal
@@ -10,23 +10,20 @@ from bakeoff.config import differing
 from bakeoff.display.wording import budget as budget_words
 from bakeoff.display.wording import counted, duration
 from bakeoff.durable import held, own_folder, remove
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
-from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
+from bakeoff.tuning.candidates import candidates, shown
 from bakeoff.tuning.engine import Bakeoff, Engine, Stage
-from bakeoff.tuning.findings import best, cautions, costs
-from bakeoff.tuning.halving import chosen, going_on, looks, most_work
+from bakeoff.tuning.findings import best, cautions
+from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
+from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over, Range, parse_ranges
 from bakeoff.tuning.results import Journal, Trial, TuningResults
 from bakeoff.tuning.workers import InTurn, Runner, SideBySide, cores
-
-COMPARED_UNDER = ("objective", "input")
-"""What a held-out loss depends on beside the weights: where it is searched, all trials are measured under the recipe's
-own."""
 
 Progress = Callable[[str], None]
 
@@ -66,7 +63,8 @@ def tune(
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
         UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other ones, and
-            the message names what differs; or every trial diverged.
+            the message names what differs.
+        Diverged: every trial did.
     """
     for option, number in (("--trials", trials), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
@@ -98,14 +96,13 @@ class _Search:
         self.budget, self.seed, self.device, self.engine = budget or recipe.training.budget, seed, device, engine
         self.loud = progress is not None
         self.say: Progress = progress or (lambda line: None)
-        searched = {each.key.partition(".")[0] for each in ranges}
-        dumped = recipe.model_dump(mode="json")
-        self.measured_as = {key: dumped[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
+        self.planning = Planning(recipe, ranges, corpus, self.budget, device, engine, self.say)
+        self.measured_as = self.planning.measured_as
 
     def run(self, trials: int, jobs: int | Literal["auto"]) -> TuningResults:
         """Everything in its order: what may fail for a mistake comes first."""
         found = candidates(self.ranges, trials)
-        recipes = recipes_of(self.recipe, self.ranges, found)
+        self.planning.recipes(found)  # a mistake in a range is told before all others
         self.fingerprint = self.engine.fingerprint(self.corpus)
         settings = {
             "recipe": self.recipe.model_dump(mode="json"),
@@ -122,8 +119,8 @@ class _Search:
             self.journal = self._known(path, settings)
         else:
             self._require_own_place()
-            self.journal = Journal(settings=settings, trials=self._planned(found, recipes))
-        self.recipes = recipes_of(self.recipe, self.ranges, [trial.values for trial in self.journal.trials])
+            self.journal = Journal(settings=settings, trials=self.planning.trials(found))
+        self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
         own_folder(self.out / "trials", self.out)
         self.out.mkdir(parents=True, exist_ok=True)
@@ -171,33 +168,6 @@ class _Search:
         """
         if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
             raise UserError(f"{self.out}: holds something else already; choose another --out")
-
-    def _planned(self, found: Sequence[Values], recipes: Sequence[Recipe]) -> list[Trial]:
-        """All trials, each checked against the corpus, with its steps."""
-        self.engine.check(self.recipe, {}, self.corpus, self.device)  # what is wrong with it is no range's fault
-        for values in ({each.key: value} for each in self.ranges if costs(each.key) for value in each.checked):
-            self._check(self.recipe.changed(values), values)
-        groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in found]
-        firsts = {group: groups.index(group) for group in groups}  # trials of a group have equal steps
-        for place in firsts.values():
-            self._check(recipes[place], found[place])
-        steps = {}
-        for group, place in firsts.items():
-            if self.budget.minutes is not None:
-                self.say(f"measuring the speed of {shown(found[place])}")
-            steps[group] = self.engine.steps(recipes[place], self.budget, self.corpus, self.device)
-        each_steps = [steps[group] for group in groups]
-        compared = looks(self.recipe.training.validations, each_steps)
-        return [
-            Trial(number=number, values=values, steps=own, looks=at)
-            for number, (values, own, at) in enumerate(zip(found, each_steps, compared, strict=True))
-        ]
-
-    def _check(self, recipe: Recipe, values: Values) -> None:
-        try:
-            self.engine.check(recipe, self.measured_as, self.corpus, self.device)
-        except UserError as error:
-            raise UserError(f"--over: {shown(values)}: {error}") from None
 
     def _tell_cost(self, begun: bool) -> None:
         trials = self.journal.trials
@@ -271,13 +241,13 @@ class _Search:
         """Write recipe, results and report.
 
         Raises:
-            UserError: every trial diverged.
+            Diverged: every trial did.
         """
         trials = self.journal.trials
         number = best(trials)
         if number is None:
             message = next(trial.diverged for trial in trials if trial.diverged is not None)
-            raise UserError(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
+            raise Diverged(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
         results = TuningResults(
             recipe=self.recipe.name,
             corpus=self.corpus,

@@ -1,0 +1,106 @@
+"""The trials of a search with their values and steps, all of them checked before anything is trained."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
+from bakeoff.tuning.engine import Bakeoff, Engine
+from bakeoff.tuning.findings import costs
+from bakeoff.tuning.halving import looks
+from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges
+from bakeoff.tuning.results import Trial
+
+COMPARED_UNDER = ("objective", "input")
+"""What a held-out loss depends on beside the weights: where it is searched, all trials are measured under the recipe's
+own."""
+
+
+@dataclass(frozen=True)
+class Planning:
+    """What is searched, and with what."""
+
+    recipe: Recipe
+    """What the trials change."""
+    ranges: list[Range]
+    """What is searched."""
+    corpus: str
+    """The corpus."""
+    budget: Budget
+    """What one whole trial may spend."""
+    device: str
+    """auto, cpu, cuda or mps."""
+    engine: Engine = field(default_factory=Bakeoff)
+    """What trains."""
+    say: Callable[[str], None] = lambda line: None
+    """Told a line before something takes seconds."""
+    option: str = OVER
+    """Where the ranges come from, as errors name it."""
+
+    @property
+    def measured_as(self) -> dict[str, Any]:
+        """The keys of the recipe that all trials are measured under; none: each under its own."""
+        searched = {each.key.partition(".")[0] for each in self.ranges}
+        values = self.recipe.model_dump(mode="json")
+        return {key: values[key] for key in COMPARED_UNDER} if searched & {*COMPARED_UNDER} else {}
+
+    def recipes(self, found: Sequence[Values]) -> list[Recipe]:
+        """The recipe of each trial; see `recipes_of`."""
+        return recipes_of(self.recipe, self.ranges, found, self.option)
+
+    def trials(self, found: Sequence[Values]) -> list[Trial]:
+        """The trials with these values, each checked against the corpus, with its steps.
+
+        Raises:
+            UserError: the corpus does not feed one of them.
+        """
+        recipes = self.recipes(found)
+        self.engine.check(self.recipe, {}, self.corpus, self.device)  # what is wrong with it is no range's fault
+        for values in ({each.key: value} for each in self.ranges if costs(each.key) for value in each.checked):
+            self._check(self.recipe.changed(values), values)
+        groups = [repr({key: value for key, value in values.items() if costs(key)}) for values in found]
+        firsts = {group: groups.index(group) for group in groups}  # trials of a group have equal steps
+        for place in firsts.values():
+            self._check(recipes[place], found[place])
+        steps = {}
+        for group, place in firsts.items():
+            if self.budget.minutes is not None:
+                self.say(f"measuring the speed of {shown(found[place])}")
+            steps[group] = self.engine.steps(recipes[place], self.budget, self.corpus, self.device)
+        each_steps = [steps[group] for group in groups]
+        compared = looks(self.recipe.training.validations, each_steps)
+        return [
+            Trial(number=number, values=values, steps=own, looks=at)
+            for number, (values, own, at) in enumerate(zip(found, each_steps, compared, strict=True))
+        ]
+
+    def _check(self, recipe: Recipe, values: Values) -> None:
+        try:
+            self.engine.check(recipe, self.measured_as, self.corpus, self.device)
+        except UserError as error:
+            raise UserError(f"{self.option}: {shown(values)}: {error}") from None
+
+
+def fewest_steps(
+    recipe: Recipe, corpus: str, *, over: Over, trials: int, budget: Budget, device: str, option: str
+) -> int:
+    """The steps of the shortest trial of a search, which is planned and checked, and not begun.
+
+    Args:
+        recipe: what is to be searched.
+        corpus: the corpus.
+        over: as in `tune`.
+        trials: likewise.
+        budget: what one whole trial may spend.
+        device: auto, cpu, cuda or mps.
+        option: where the ranges come from, as errors name it.
+
+    Raises:
+        UserError: what `tune` would refuse before its first trial.
+    """
+    ranges = parse_ranges(over, recipe, trials, option)
+    planning = Planning(recipe, ranges, corpus, budget, device, option=option)
+    return min(trial.steps for trial in planning.trials(candidates(ranges, trials)))
