@@ -95,6 +95,16 @@ tasks: [{{name: mood, train: {folder / "train.tsv"}, text_column: text, label_co
         "plan_seed_list": file("plan_seed_list.yaml", plan.replace("seeds: 1", "seeds: [1, 1]")),
         "plan_no_task": file("plan_no_task.yaml", plan.partition("tasks")[0]),
         "plan_metric": file("plan_metric.yaml", plan.replace("{name", "{metric: f7, name")),
+        "plan_search": file("plan_search.yaml", plan + "search: {}\n"),
+        "plan_search_share": file("plan_search_share.yaml", plan + "search: {budget: 10}\n"),
+        "plan_search_trials": file("plan_search_trials.yaml", plan + "search: {trials: 1}\n"),
+        "plan_search_unknown": file("plan_search_unknown.yaml", plan + "search: {trails: 4}\n"),
+        "plan_search_short": file(
+            "plan_search_short.yaml", plan.replace("steps=2", "steps=900") + "search: {budget: 5 %}\n"
+        ),
+        "plan_search_key": file("plan_search_key.yaml", plan + "search: {over: {training.optimizer.rl: [1, 2]}}\n"),
+        "plan_search_value": file("plan_search_value.yaml", plan + "search: {over: {training.optimizer.lr: 0..1}}\n"),
+        "plan_search_alike": file("plan_search_alike.yaml", plan + "search: {over: {training.budget.steps: 1..9}}\n"),
         "plan_corpus": file("plan_corpus.yaml", plan.replace(str(corpus.path), "nowhere")),
         "out": folder / "out",
     }

@@ -27,6 +27,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.tasks.finetuned_run import read_predictions
 from bakeoff.training.records import read_metrics, read_summary
+from bakeoff.tuning.results import TuningResults
 
 
 class Parts(Record):
@@ -62,12 +63,17 @@ def collect(
     corpus: CorpusFacts,
     tasks: list[TaskFacts],
     floors: list[Floor],
+    searches: dict[str, TuningResults],
     environment: tuple[dict[str, str], dict[str, str]],
 ) -> Results:
     """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
     plan = jobs.plan
     failed = {failure.recipe for failure in failures}
-    entries = [_entry(jobs, recipe, seeds, corpus) for recipe in plan.recipes if recipe.name not in failed]
+    entries = [
+        _entry(jobs, recipe, seeds, corpus, searches.get(recipe.name))
+        for recipe in plan.recipes
+        if recipe.name not in failed
+    ]
     machine, versions = environment
     return Results(
         title=plan.title,
@@ -77,6 +83,7 @@ def collect(
         finetune_seeds=plan.finetune_seeds,
         device=plan.device,
         budget=budget,
+        search=plan.search,
         corpus=corpus,
         tasks=tasks,
         recipes=entries,
@@ -116,7 +123,9 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis
     )
 
 
-def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts) -> RecipeEntry:
+def _entry(
+    jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts, search: TuningResults | None
+) -> RecipeEntry:
     """One recipe with its runs and scores."""
     runs, scores, summary = [], [], {}
     for seed in seeds:
@@ -127,6 +136,7 @@ def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts
     return RecipeEntry(
         label=recipe.name,
         recipe=_trained(jobs.recipes[recipe.name], corpus),
+        search=search,
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
         steps=summary["steps"],
@@ -147,6 +157,7 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
     return PretrainingRun(
         seed=seed,
         path=str(directory.relative_to(root)),
+        validation_loss=lines[-1]["loss"] if lines else None,
         curve=[CurvePoint(**{name: line[name] for name in CurvePoint.model_fields if name in line}) for line in lines],
         **{name: summary.get(name) for name in (*names, "unigram_entropy")},
     )

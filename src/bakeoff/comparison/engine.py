@@ -7,7 +7,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
-from bakeoff.comparison.plan import TaskPlan
+from bakeoff.comparison.plan import SearchPlan, TaskPlan
 from bakeoff.comparison.results import CorpusFacts
 from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
 from bakeoff.errors import UserError
@@ -18,7 +18,7 @@ Watch = Callable[[int, float], None]
 
 
 class Engine(Protocol):
-    """The steps of a comparison. Of a recipe it needs no more than pydantic's `model_dump`."""
+    """The steps of a comparison. Of a recipe it needs no more than `model_dump`, and `changed` where it is searched."""
 
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
         """A recipe by name or file, with the precision that it will be trained in on that device."""
@@ -31,6 +31,25 @@ class Engine(Protocol):
 
     def task(self, task: TaskPlan) -> TaskData:
         """The labelled rows of a task."""
+
+    def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
+        """The steps that the budget allows the shortest trial; refused where the recipe cannot be searched so."""
+
+    def search(
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        search: SearchPlan,
+        budget: Budget,
+        device: str,
+        progress: Callable[[str], None],
+    ) -> None:
+        """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
+
+        `budget` is that of one whole trial.
+        """
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """Of each recipe the seconds of a step on an idle machine, and those of its work; all measured in turns."""
@@ -112,6 +131,30 @@ class Bakeoff:
     def task(self, task: TaskPlan) -> TaskData:
         """See `bakeoff.tasks.data.load_task`."""
         return load_task(task.data)
+
+    def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
+        """See `bakeoff.tuning.planning`."""
+        from bakeoff.tuning.planning import fewest_steps
+
+        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
+        return fewest_steps(recipe, str(corpus), option="search.over", **options)
+
+    def search(
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        search: SearchPlan,
+        budget: Budget,
+        device: str,
+        progress: Callable[[str], None],
+    ) -> None:
+        """See `bakeoff.tuning.search`. The seed is always the same one, so that a plan's seeds may change."""
+        from bakeoff.tuning.search import tune
+
+        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
+        tune(recipe, corpus, out, seed=0, progress=progress, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """See `bakeoff.training.speed`."""

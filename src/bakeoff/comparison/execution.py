@@ -13,6 +13,7 @@ from bakeoff.comparison.floors import floors
 from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
+from bakeoff.comparison.searches import Searches
 from bakeoff.config import Record, differing
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
@@ -113,14 +114,11 @@ class _Comparison:
         """Everything in its order: what may fail for a mistake in the plan comes first."""
         plan = self.plan
         self.recipes = {item.name: self.engine.recipe(item.recipe, item.set, plan.device) for item in plan.recipes}
-        for name, recipe in self.recipes.items():
-            for task in plan.tasks:
-                try:
-                    self.engine.check(recipe, task)
-                except UserError as error:
-                    raise UserError(f"task {task.name}, recipe {name}: {error}") from None
+        self._require_finetunable()
         self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
         self._require_own_place()
+        self.searches = Searches(plan, self.out, self.recipes, self.corpus.fingerprint, self.engine, self.say)
+        self.searches.require_possible()
         self.out.mkdir(parents=True, exist_ok=True)
         with held(self.out):
             try:
@@ -134,27 +132,55 @@ class _Comparison:
     def _run(self) -> Results:
         """The same, while no other process is at it."""
         plan = self.plan
-        dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+        self.searches.check()
+        self.recipes |= self.searches.chosen
+        waiting = self.searches.waiting
         budget = self._known_budget()
         # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.
         known = {name: f"steps={budget.steps[name]}" if name in budget.steps else plan.budget for name in self.recipes}
-        jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
+        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
         own_folder(self.out / "figures")
         for job in jobs.all():
             own_folder(job.directory, self.out)
-            job.check()
+            # The values of a recipe that waits for its search are not known yet, but that it has one is.
+            job.check("search" if job.recipe.name in waiting else "")
         self.tasks, self.floors = self._tasks(jobs)
+        self.searches.run()
+        self.recipes |= self.searches.chosen
+        self._require_finetunable()
+        self.failures = self.searches.failures
+        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
+        for job in jobs.all():
+            if job.recipe.name in waiting:
+                job.check()
         self.budget = self._fixed_budget(budget)
         known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
         self.first_looks: dict[str, tuple[int, float]] = {}  # steps and work of a training when it is first looked at
         self.known = known  # a correction changes it, and with it the jobs that follow
-        jobs = Jobs(plan, self.out, dumped, self.corpus.fingerprint, known)
-        self.failures = {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
+        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
+        self.failures |= {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
         for done, seed in enumerate(plan.seeds, 1):
             worked = [self._job(job, jobs) for job in jobs.all() if job.seed == seed]
             if any(worked) or done == len(plan.seeds):
                 results = self._publish(jobs, plan.seeds[:done])
         return results
+
+    def _dumped(self) -> dict[str, dict[str, Any]]:
+        """The complete recipes, as they are trained."""
+        return {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+
+    def _require_finetunable(self) -> None:
+        """Refuse recipes that cannot be fine-tuned as the plan says.
+
+        Raises:
+            UserError: one of them cannot.
+        """
+        for name, recipe in self.recipes.items():
+            for task in self.plan.tasks:
+                try:
+                    self.engine.check(recipe, task)
+                except UserError as error:
+                    raise UserError(f"task {task.name}, recipe {name}: {error}") from None
 
     def _job(self, job: Pretraining | Finetuning, jobs: Jobs) -> bool:
         """Run a job unless it has finished or its recipe is left out; whether anything was done."""
@@ -230,7 +256,7 @@ class _Comparison:
     def _fixed_budget(self, known: BudgetFacts) -> BudgetFacts:
         """Turn minutes into steps, once for all seeds; other budgets are the same for every seed by themselves."""
         minutes = Budget.parse_text(self.plan.budget).minutes
-        missing = [name for name in self.recipes if name not in known.steps]
+        missing = [name for name in self.recipes if name not in known.steps and name not in self.failures]
         if minutes is not None and missing:
             self.say(f"measuring the speed of {', '.join(missing)}")
             recipes = [self.recipes[name] for name in missing]
@@ -314,6 +340,7 @@ class _Comparison:
             corpus=self.corpus,
             tasks=self.tasks,
             floors=self.floors,
+            searches=self.searches.results,
             environment=self.engine.environment(self.plan.device),
         )
         written = ("results.json", "results.csv", "report.html")

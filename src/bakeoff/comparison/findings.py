@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bakeoff.comparison.results import Analysis, Results, TaskFacts
+from bakeoff.comparison.search_findings import search_cautions
 from bakeoff.comparison.spending import spending_cautions
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
 from bakeoff.display.wording import METRIC_NAMES, counted, listed, percent, points
@@ -146,6 +147,7 @@ def cautions(results: Results) -> list[str]:
         for failure in results.failures
     ]
     found += spending_cautions(results)
+    found += search_cautions(results)
     for entry in results.recipes:
         at_plateau = [run.seed for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if at_plateau:

@@ -60,15 +60,18 @@ class Job:
         # Beside the directory and not in it: a new run wants to find an empty place.
         return self.directory.with_name(self.directory.name + ".settings.json")
 
-    def check(self) -> None:
+    def check(self, key: str = "") -> None:
         """Refuse to mix settings; what diverged or was deleted leaves nothing to mix with, and is forgotten.
+
+        Args:
+            key: only this setting is looked at, and those below it; left out: all.
 
         Raises:
             UserError: the directory was made with others; the message names what differs.
         """
         if self._settings_file.is_file():
-            old = _completed(read_json(self._settings_file))
-            changed = list(differing(old, self.settings))
+            old, above = _completed(read_json(self._settings_file)), f"{key}." if key else ""
+            changed = [each for each in differing(old, self.settings) if f"{each[0]}.".startswith(above)]
             if not self.directory.exists() or (changed and self.failure is not None):
                 remove(self.directory)
                 checksums.forget(self._settings_file.parent, [self._settings_file.name])
@@ -94,6 +97,23 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
         return {**settings, "recipe": Recipe.parse(settings["recipe"], "").model_dump(mode="json")}
     except (UserError, KeyError):
         return settings  # which differ from those of today, or have no recipe
+
+
+@dataclass(frozen=True)
+class Search(Job):
+    """The search of one recipe's values."""
+
+    recipe: RecipePlan
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        return f"searching {self.recipe.name}"
+
+
+def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
+    """Where the search of a recipe is."""
+    return out / "searches" / directory_name(recipe.name)
 
 
 @dataclass(frozen=True)
@@ -150,7 +170,9 @@ class Jobs:
         return Pretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
 
     def _before(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
+        search = self.plan.search if recipe.search else None
         return {
+            "search": None if search is None else search.model_dump(mode="json"),
             "recipe": self.recipes[recipe.name],
             "budget": self.budgets[recipe.name],
             "seed": seed,

@@ -33,6 +33,8 @@ class RecipePlan(Config):
     """Its label in the report; left out: the recipe's name."""
     set: dict[str, Any] = Field(default={})
     """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
+    search: bool = True
+    """Whether it is searched where the plan has a `search`."""
 
     @model_validator(mode="before")
     @classmethod
@@ -43,6 +45,37 @@ class RecipePlan(Config):
             recipe = values["recipe"]
             values = {**values, "name": Path(recipe).stem if recipe.endswith((".yaml", ".yml")) else recipe}
         return values
+
+
+class SearchPlan(Config):
+    """How the values of each recipe are searched before it is trained."""
+
+    over: dict[str, str | list[Any]] = Field(default={})
+    """Ranges or lists of values by dotted key, as `bakeoff tune --over` takes them; the learning rate is always one."""
+    trials: int = Field(default=8, ge=2)
+    """Trials of each recipe at most."""
+    budget: str = "10 %"
+    """The length of a whole trial, as a share of one pre-training's budget."""
+
+    @field_validator("over", mode="before")
+    @classmethod
+    def _lists(cls, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {str(key): each if isinstance(each, str | list) else [each] for key, each in value.items()}
+
+    @field_validator("budget", mode="before")
+    @classmethod
+    def _percent(cls, value: Any) -> str:
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", value) if isinstance(value, str) else None
+        if found is None or not 0 < float(found[1]) <= 100:
+            raise ValueError(f"{value!r} is no share of a pre-training's budget above 0 and up to 100 %, such as 10 %")
+        return f"{float(found[1]):g} %"
+
+    @property
+    def share(self) -> float:
+        """The same as a fraction."""
+        return float(self.budget.removesuffix(" %")) / 100
 
 
 class TaskPlan(TaskConfig):
@@ -72,6 +105,8 @@ class Plan(Config):
     """What each pre-training may spend: minutes=10, steps=1000, tokens=5M or flops=1e15."""
     seeds: list[int] = Field(default=[0, 1, 2], min_length=1)
     """How many seeds, or which; fewer than 3 allow no claim."""
+    search: SearchPlan | None = None
+    """What of each recipe is searched before its first training; left out: all keep their own values."""
     tasks: list[TaskPlan] = Field(min_length=1)
     """What is fine-tuned on."""
     from_scratch: bool = True

@@ -10,6 +10,7 @@ from bakeoff.comparison import tables
 from bakeoff.comparison.charts import colours, curves, dots
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.results import Results
+from bakeoff.comparison.search_report import search_figures, search_section
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
 from bakeoff.display.charts import Figure, specification
 from bakeoff.display.page import figure_element, html_page, legend
@@ -20,6 +21,9 @@ from bakeoff.yaml_files import dump_yaml
 INK = "#1c2126"
 """Colour of text in the figures beside the report; in the report itself they take the page's."""
 
+CURVES = ("loss", "search")
+"""What the names of figures of losses begin with."""
+
 
 def write_report(results: Results, path: Path) -> None:
     """Write `report.html` and, beside it, `figures/` with every chart as SVG and PNG.
@@ -28,30 +32,31 @@ def write_report(results: Results, path: Path) -> None:
         results: what is reported; nothing else is read.
         path: the HTML file to write.
     """
-    losses, scores = list(curves(results)), list(dots(results))
+    losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
     drawn = {
         figure.name: specification(
             figure.chart, width="container", height=_height(figure, results), ink="currentColor", legend=False
         )
-        for figure in [*losses, *scores]
+        for figure in [*losses, *scores, *searches]
     }
     body = [
         _answer(results),
         _scores(results, scores),
         _costs(results),
         _losses(results, losses),
+        search_section(results, searches),
         _method(results),
         _recipes(results),
     ]
     page = html_page(results.title, "\n".join(body), drawn)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, page)
-    _write_figures(results, [*losses, *scores], path.parent / "figures")
+    _write_figures(results, [*losses, *scores, *searches], path.parent / "figures")
 
 
 def _height(figure: Figure, results: Results) -> int:
     """A panel of curves has one height; a plot of dots grows with its recipes."""
-    if figure.name.startswith("loss"):
+    if figure.name.startswith(CURVES):
         return 260
     return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
 
@@ -60,14 +65,14 @@ def _write_figures(results: Results, figures: list[Figure], folder: Path) -> Non
     """Every chart on white, with its legend and title, for slides and papers."""
     own_folder(folder).mkdir(parents=True, exist_ok=True)
     # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
-    for stale in [*folder.glob("loss-*.*"), *folder.glob("scores-*.*")]:
+    for stale in [*folder.glob("loss-*.*"), *folder.glob("search-*.*"), *folder.glob("scores-*.*")]:
         stale.unlink()
     for figure in figures:
         titled = figure.chart.properties(
             title=altair.TitleParams(f"{figure.title}, {figure.caption}", anchor="start", fontSize=13, color=INK)
         )
         drawn = specification(
-            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith("loss")
+            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith(CURVES)
         )
         (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
         (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=2))
@@ -157,12 +162,14 @@ def _method(results: Results) -> str:
     size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
     size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []
     entropy = f", unigram entropy {corpus.unigram_entropy:.2f} nats" if corpus.unigram_entropy else ""
+    searched = " What was searched is chosen on the corpus's validation part alone." if results.search else ""
     rows = [
         ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
         ("Seeds", _seeds(results)),
         (
             "Selection",
-            "Epochs, learning rates and the settings of TF-IDF are chosen on dev alone; every number is from test.",
+            "Epochs, learning rates of fine-tuning and the settings of TF-IDF are chosen on dev alone; every number is "
+            f"from test.{searched}",
         ),
         (
             "Significance",

@@ -6,11 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
 from bakeoff.display.spreadsheet import write_table
 from bakeoff.durable import write_atomically
 from bakeoff.json_files import read_json
+from bakeoff.tuning.results import TuningResults
 
 Initialisation = Literal["pretrained", "scratch"]
 
@@ -57,6 +59,8 @@ class PretrainingRun(Config):
     """The most memory held, where it could be measured."""
     unigram_entropy: float | None
     """Loss of guessing every token by its frequency alone, nats; a model near it has learned nothing else."""
+    validation_loss: float | None = None
+    """Its last one, of all objectives together; None in results of older versions."""
     curve: list[CurvePoint]
     """Its validations in order."""
 
@@ -94,7 +98,9 @@ class RecipeEntry(Config):
     label: str
     """Its name in the report."""
     recipe: dict[str, Any]
-    """The complete recipe."""
+    """The complete recipe, with the values that its search has found."""
+    search: TuningResults | None = None
+    """The search of its values; None where they are its own."""
     parameters: int
     """Distinct trainable numbers, heads of pre-training included."""
     flops_per_token: float
@@ -218,6 +224,8 @@ class Results(Config):
     """Where it ran, as the plan asked."""
     budget: BudgetFacts
     """What every pre-training was allowed."""
+    search: SearchPlan | None = None
+    """What was searched of each recipe before; None: nothing."""
     corpus: CorpusFacts
     """What was pre-trained on."""
     tasks: list[TaskFacts]

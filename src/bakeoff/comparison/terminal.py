@@ -7,6 +7,7 @@ from rich.table import Table
 
 from bakeoff.comparison.findings import cautions, findings
 from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.search_findings import COLUMNS, rows
 from bakeoff.comparison.statistics import Spread
 from bakeoff.display.console import Console
 from bakeoff.display.wording import METRIC_NAMES, counted, duration, percent, points
@@ -19,6 +20,8 @@ def print_results(results: Results, out: Path) -> None:
     console = Console()
     for analysis in results.analyses:
         console.print(_table(results, analysis))
+    if results.search is not None:
+        console.print(_searches(results))
     found = findings(results)
     console.print(f"\n{found.headline}", style="bold")
     for line in [*found.details, *cautions(results)]:
@@ -51,6 +54,16 @@ def _table(results: Results, analysis: Analysis) -> Table:
     if any(gain.real for gain in analysis.gains.values()):
         table.caption = "* beyond the noise of seeds and test rows"
         table.caption_justify = "left"
+    return table
+
+
+def _searches(results: Results) -> Table:
+    title = "searched before, by held-out loss; cost in pre-trainings"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for number, name in enumerate(COLUMNS[:-1]):
+        table.add_column(name, justify="left" if number < 2 else "right")
+    for row in rows(results):
+        table.add_row(*row[:-1])
     return table
 
 

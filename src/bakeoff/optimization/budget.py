@@ -73,6 +73,13 @@ class Budget(Config):
             raise UserError(f"--budget {text}: '{amount}' is not a positive number such as 1000, 5M or 1e15")
         return cls.parse({name: round(number) if name in ("steps", "tokens") else number}, f"--budget {text}")
 
+    def times(self, factor: float) -> Self:
+        """The budget with so many times as much; steps and tokens stay whole, and at least one."""
+        ((name, amount),) = [(name, amount) for name, amount in self if amount is not None]
+        if name in ("steps", "tokens"):
+            return type(self)(**{name: max(1, round(amount * factor))})
+        return type(self)(**{name: float(f"{amount * factor:.6g}")})
+
     def __str__(self) -> str:
         """The text that `parse_text` reads."""
         return next(f"{name}={value}" for name in type(self).model_fields if (value := getattr(self, name)) is not None)

@@ -31,7 +31,7 @@ def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, bu
             for each, word in edges(ranges, trials, winner)
         ),
         _distance(trials, winner),
-        *_unequal(ranges, budget),
+        *unequal(ranges, budget),
     ]
 
 
@@ -65,7 +65,8 @@ def _distance(trials: Sequence[Trial], winner: Trial) -> str:
     )
 
 
-def _unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
+def unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:
+    """A budget in steps is not the same for all trials where what is searched changes what a step costs."""
     keys = [each.key for each in ranges if costs(each.key) and each.size > 1]
     if budget.steps is None or not keys:
         return []

@@ -10,9 +10,7 @@ from bakeoff.display.wording import budget, counted
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.report import write_report
-from bakeoff.tuning.results import TuningResults
-
-RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
+from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, TuningResults
 
 
 def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:

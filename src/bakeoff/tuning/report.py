@@ -21,7 +21,7 @@ DIVERGED = "diverged"
 
 def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     """Write the page; it needs no network."""
-    figures = loss_figures(results, "key")
+    figures = [figure for _, figure in loss_figures(results, "key")]
     drawn = {
         figure.name: specification(figure.chart, width="container", height=300, ink="currentColor", legend=False)
         for figure in figures
@@ -91,15 +91,15 @@ def look_styles(results: TuningResults) -> dict[str, tuple[str, list[int]]]:
     return styles(_names(results))
 
 
-def loss_figures(results: TuningResults, name: str) -> list[Figure]:
-    """Losses over each key that had several values.
+def loss_figures(results: TuningResults, name: str) -> list[tuple[str, Figure]]:
+    """Each key that had several values, and losses over it.
 
     Args:
         results: of the search.
         name: what the figures' names begin with.
     """
     searched = [(number, each) for number, each in enumerate(results.ranges) if each.size > 1]
-    return [_figure(results, each, f"{name}-{number}") for number, each in searched]
+    return [(each.key, _figure(results, each, f"{name}-{number}")) for number, each in searched]
 
 
 def _names(results: TuningResults) -> list[str]:
@@ -139,7 +139,7 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
         color=altair.Color(
-            "look:N", scale=altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
+            "look:N", title=None, scale=altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
         ),
         tooltip=[
             altair.Tooltip("trial:N"),

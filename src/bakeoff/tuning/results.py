@@ -11,6 +11,9 @@ from bakeoff.json_files import read_json
 from bakeoff.tuning.engine import Outcome
 from bakeoff.tuning.ranges import Range
 
+RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
+"""What a search leaves, in the order in which it is written."""
+
 State = Literal["finished", "stopped", "diverged"]
 
 

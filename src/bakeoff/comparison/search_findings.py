@@ -1,0 +1,99 @@
+"""What can be said of the searches of a comparison: what was chosen, what it cost, and what to know of it."""
+
+import math
+from collections.abc import Iterator
+from statistics import stdev
+
+from bakeoff.comparison.results import RecipeEntry, Results
+from bakeoff.display.wording import counted, duration, listed
+from bakeoff.optimization.budget import Budget
+from bakeoff.tuning.candidates import shown, written
+from bakeoff.tuning.findings import edges, second_best, unequal
+from bakeoff.tuning.results import TuningResults
+
+COLUMNS = ("recipe", "chosen", "its own", "held-out loss", "second behind", "cost", "time")
+"""The heads of the table of what was chosen."""
+
+NOT_SEARCHED = (
+    "The learning rates are the recipes' own, not searched here: a difference may be one of learning rates and not of "
+    "models. `search` in the plan searches them."
+)
+"""What is said of a comparison without searches."""
+
+
+def rows(results: Results) -> Iterator[list[str]]:
+    """A row for each recipe, below `COLUMNS`; the cost is in pre-trainings."""
+    for entry in results.recipes:
+        found = entry.search
+        if found is None or results.search is None:
+            yield [entry.label, "not searched", *[""] * (len(COLUMNS) - 2)]
+            continue
+        second = second_best(found.trials, found.winner)
+        yield [
+            entry.label,
+            shown(found.winner.values),
+            ", ".join(written(found.before[key]) for key in found.winner.values),
+            f"{found.winner.losses[-1]:.4f}",
+            "-" if second is None else f"{second.losses[-1] - found.winner.losses[-1]:.4f}",
+            f"{found.full_trainings * results.search.share:.2f}",
+            duration(found.seconds),
+        ]
+
+
+def carried(results: Results) -> str:
+    """What of the searches goes into the trainings, and at which length it was chosen."""
+    assert results.search is not None
+    return (
+        f"Each searched recipe had {counted(results.search.trials, 'trial')} at most before the first pre-training, a "
+        f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with seed 0, and "
+        "judged by the loss on the corpus's validation part alone, never by a task. The values of the best "
+        "trial are carried to the trainings unchanged."
+    )
+
+
+def search_cautions(results: Results) -> Iterator[str]:
+    """What a reader has to know of the values that the recipes were trained with."""
+    if results.search is None:
+        yield NOT_SEARCHED
+        return
+    if results.search.share < 1:
+        yield (
+            f"The searched values were chosen at {results.search.budget} of a pre-training's budget and carried to the "
+            "whole one unchanged; what is best there may differ."
+        )
+    unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
+    if unsearched:
+        were = "was" if len(unsearched) == 1 else "were"
+        yield f"{listed(unsearched)} {were} not searched: what the others gain by their search is no merit of theirs."
+    for entry in results.recipes:
+        if entry.search is not None and entry.label not in unsearched:
+            yield from _edges(entry.label, entry.search)
+            yield from _distance(entry, entry.search)
+    planned = Budget.parse_text(results.budget.text)
+    found = [line for entry in results.recipes if entry.search for line in unequal(entry.search.ranges, planned)]
+    yield from (f"In the searches {line}." for line in dict.fromkeys(found))
+
+
+def _edges(label: str, found: TuningResults) -> Iterator[str]:
+    for each, word in edges(found.ranges, found.trials, found.winner):
+        yield (
+            f"{label}: the best {each.key}, {written(found.winner.values[each.key])}, is the {word} that was tried; a "
+            "better one may lie beyond, so that this recipe may be better than it looks here."
+        )
+
+
+def _distance(entry: RecipeEntry, found: TuningResults) -> Iterator[str]:
+    """Where another seed might as well have chosen another trial, by what seeds do to the whole trainings."""
+    second = second_best(found.trials, found.winner)
+    if second is None:
+        yield f"{entry.label}: one trial alone was trained to its end, so that its loss is compared with no other."
+        return
+    losses = [run.validation_loss for run in entry.runs if run.validation_loss is not None]
+    if len(losses) < 2 or found.measured_as:
+        return
+    behind, noise = second.losses[-1] - found.winner.losses[-1], math.sqrt(2) * stdev(losses)
+    if behind <= noise:
+        yield (
+            f"{entry.label}: its two best trials ({shown(found.winner.values)}; {shown(second.values)}) are closer "
+            f"than can be told: {behind:.4f} apart, where two seeds of its pre-training differ by {noise:.4f}."
+        )
