@@ -100,6 +100,14 @@ def table_head(
     return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, cap)
 
 
+def transformed_head(model: ModelConfig, vocabulary: int, activation: str, cap: float | None) -> TokenHead:
+    """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
+    width, epsilon = model.stack.output_width, model.norm_epsilon
+    return TokenHead(
+        width, model.table_width, vocabulary, True, activation, epsilon, cap=cap, norm_affine=model.norm_affine
+    )
+
+
 def capped(scores: Tensor, cap: float | None) -> Tensor:
     """C tanh(s / C) for a cap C, in single precision (Gemma Team 2024, arXiv:2408.00118)."""
     return scores if cap is None else cap * torch.tanh(scores.float() / cap)

@@ -11,7 +11,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import Head, TokenHead
+from bakeoff.objectives.heads import Head, transformed_head
 from bakeoff.objectives.objective import TokenObjectiveConfig
 from bakeoff.objectives.target_choice import STOP, RunLengths, TargetChoice, free_sources
 
@@ -76,17 +76,7 @@ class Masking:
 
     def __init__(self, config: MaskingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        width, epsilon = model.stack.output_width, model.norm_epsilon
-        self.head: Head = TokenHead(
-            width,
-            model.table_width,
-            vocabulary,
-            True,
-            config.activation,
-            epsilon,
-            cap=config.logit_cap,
-            norm_affine=model.norm_affine,
-        )
+        self.head: Head = transformed_head(model, vocabulary, config.activation, config.logit_cap)
         self.choice = TargetChoice(
             config.rate, config.ngram, config.lengths, config.whole_word, stop=config.stop, of=config.runs
         )

@@ -11,7 +11,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.objectives.heads import Head, TokenHead
+from bakeoff.objectives.heads import Head, transformed_head
 from bakeoff.objectives.objective import Targets, TokenObjectiveConfig
 from bakeoff.objectives.target_choice import free_sources
 
@@ -48,17 +48,7 @@ class WordStructure:
 
     def __init__(self, config: WordStructureConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        width = model.stack.output_width
-        self.head: Head = TokenHead(
-            width,
-            model.table_width,
-            vocabulary,
-            True,
-            config.activation,
-            model.norm_epsilon,
-            cap=config.logit_cap,
-            norm_affine=model.norm_affine,
-        )
+        self.head: Head = transformed_head(model, vocabulary, config.activation, config.logit_cap)
         self.targets_per_token = RUN * config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
