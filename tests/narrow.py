@@ -21,6 +21,7 @@ REGISTRY = {name: load_recipe(name) for name in recipe_names()}
 
 OPTIONS = {
     "ffn.activation": "relu_squared",
+    "ffn.convolution": 3,
     "mixer.query_key_norm": True,
     "mixer.convolution": 4,
     "mixer.gate": "gelu",

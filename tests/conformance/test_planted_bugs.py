@@ -5,9 +5,9 @@ import torch
 from tests.conformance import test_every_recipe as contracts
 from tests.models.parity import replace_everywhere
 
-from bakeoff.models import part
+from bakeoff.models import neighbour_convolution, part
 from bakeoff.models.blocks import convolution, transformer
-from bakeoff.models.mixers import attention, light_conv, projection_convolution, short_convolution
+from bakeoff.models.mixers import attention, light_conv, short_convolution
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import Model
 from bakeoff.ops.dropout import dropout
@@ -40,8 +40,8 @@ def test_a_leak_between_documents_is_found(monkeypatch):
     [
         (short_convolution, "short_convolution", "conv-light-encoder-tiny"),
         (short_convolution, "short_convolution", "conv-dilated-lm"),
-        (projection_convolution, "short_convolution", "bert-base with options"),
-        (projection_convolution, "short_convolution", "gpt2-base with options"),
+        (neighbour_convolution, "short_convolution", "bert-base with options"),
+        (neighbour_convolution, "short_convolution", "gpt2-base with options"),
         (convolution, "convolution", "gcnn-14"),
         (convolution, "convolution", "tcn-ptb"),
     ],
@@ -178,10 +178,10 @@ def test_padding_that_is_seen_by_one_deep_layer_is_found(monkeypatch):
     fails(contracts.test_more_padding_changes_nothing, module, length)
 
 
-def test_padding_that_is_seen_by_a_convolution_of_projections_is_found(monkeypatch):
-    exact = projection_convolution.ProjectionConvolution.forward
+def test_padding_that_is_seen_by_a_convolution_of_neighbours_is_found(monkeypatch):
+    exact = neighbour_convolution.NeighbourConvolution.forward
     monkeypatch.setattr(
-        projection_convolution.ProjectionConvolution,
+        neighbour_convolution.NeighbourConvolution,
         "forward",
         lambda self, x, context, left: exact(self, x, context._replace(real=None), left),
     )

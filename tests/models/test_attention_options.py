@@ -56,7 +56,7 @@ def naive(part, x, documents=None, first=None, share=0.0):
         projected[..., 2 * H * KEY :] = (1 - share) * projected[..., 2 * H * KEY :] + share * first
     result = torch.zeros(len(x), length, H * VALUE, dtype=x.dtype)
     if part.convolution is not None:
-        projected = convolved(projected, part, documents)
+        projected = convolved(projected, part.convolution, documents)
     for b in range(len(x)):
         query, key, value = projected[b].split(widths, dim=-1)
         for head in range(H):
@@ -76,11 +76,11 @@ def naive(part, x, documents=None, first=None, share=0.0):
     return result @ part.output.weight.T + part.output.bias
 
 
-def convolved(x, part, documents):
+def convolved(x, convolution, documents):
     """y[t] = sum_j w_j x[t + offset_j], where the taps that fall outside or into another document are zero."""
-    taps = part.convolution.taps
+    taps = convolution.taps
     kernel = taps.shape[1]
-    before = kernel - 1 if part.causal else kernel // 2
+    before = kernel - 1 if convolution.causal else kernel // 2
     y = torch.zeros_like(x)
     for b in range(len(x)):
         for t in range(x.shape[1]):

@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
+from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
+from bakeoff.recipe import load_recipe
+from tests.models.test_attention_options import convolved
 
 ACTIVATIONS = {
     "relu": lambda z: max(0.0, z),
@@ -32,3 +35,30 @@ def test_it_is_two_maps_with_the_activation_between_them(activation, gate):
         inner = inner * (x @ network.gate.weight.T + network.gate.bias)
     expected = inner @ network.output.weight.T + network.output.bias
     torch.testing.assert_close(network(x, Context())[0], expected)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("taps", [2, 3, 6])
+@torch.no_grad()
+def test_with_a_convolution_it_reads_neighbours_of_the_same_document(taps, causal):
+    torch.manual_seed(0)
+    place = Place(width=5, causal=causal, dropout=0.0)
+    settings = {"width": 7, "activation": "relu"}
+    network = FeedForwardConfig(**settings, convolution=taps).build(place).double()
+    for parameter in network.parameters():
+        torch.nn.init.normal_(parameter)
+    alone = FeedForwardConfig(**settings).build(place).double()
+    alone.load_state_dict({name: each for name, each in network.state_dict().items() if "convolution" not in name})
+    x = torch.randn(2, 5, 5, dtype=torch.float64)
+    documents = torch.tensor([[1, 1, 1, 1, 1], [1, 1, 2, 2, 2]])
+    expected = alone(convolved(x, network.convolution, documents), Context())[0]
+    torch.testing.assert_close(network(x, Context(documents=documents))[0], expected)
+    before, after = network.reach()
+    assert before + after + 1 == taps
+    assert before == (taps - 1 if causal else taps // 2)
+    assert network.flops_per_token(5) == alone.flops_per_token(5) + 2 * 5 * taps
+
+
+def test_a_convolution_is_refused_beside_a_second_stream():
+    with pytest.raises(UserError, match=r"ffn\.convolution: relative_attention reads a second stream .* leave it out"):
+        load_recipe("xlnet-tiny", ["model.encoder.block.ffn.convolution=3"])

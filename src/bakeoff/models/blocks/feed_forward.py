@@ -1,6 +1,6 @@
 """The feed-forward network of a transformer's block."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import torch.nn.functional as F
 from pydantic import Field
@@ -8,12 +8,13 @@ from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.models.context import Context, Place
+from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
 
 class FeedForwardConfig(Config):
-    """Two linear maps with an activation between them, at every position alike."""
+    """Two linear maps with an activation between them, at every position alike, of it alone or of its neighbours."""
 
     width: int = Field(gt=0)
     """Width between the two maps."""
@@ -26,6 +27,10 @@ class FeedForwardConfig(Config):
     """The maps have biases; absent: where the model's have."""
     inner_norm: bool = False
     """A norm of what the last map reads, behind the gate (NormFormer: Shleifer et al. 2021, arXiv:2110.09456)."""
+    convolution: int | None = Field(default=None, ge=2)
+    """K, the taps of a depthwise convolution over what the network reads, centred in encoders and causal in decoders,
+    also within a prefix that is seen from both sides (Canon's layer C: Allen-Zhu 2025, arXiv:2512.17351, but without
+    its residual connection). Absent: every position is read alone."""
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout behind the activation and the gate, as Transformer-XL, XLNet and T5 have it; BERT and GPT have none."""
 
@@ -35,11 +40,16 @@ class FeedForwardConfig(Config):
 
 
 class FeedForward(Part):
-    """W_2 dropout(y), y = activation(W_1 x), with a gate activation(W_1 x) * V x; or W_2 dropout(norm(y))."""
+    """W_2 dropout(y), y = activation(W_1 x), with a gate activation(W_1 x) * V x; or W_2 dropout(norm(y)).
+
+    With `convolution`, x is what comes in convolved over time.
+    """
 
     def __init__(self, config: FeedForwardConfig, place: Place) -> None:
         super().__init__()
         bias = place.bias if config.bias is None else config.bias
+        taps = config.convolution
+        self.convolution = None if taps is None else NeighbourConvolution(place.width, taps, place.causal)
         self.input = nn.Linear(place.width, config.width, bias=bias)
         self.gate = nn.Linear(place.width, config.width, bias=bias) if config.gate else None
         self.norm = place.norm(config.width) if config.inner_norm else nn.Identity()
@@ -48,16 +58,36 @@ class FeedForward(Part):
         self.dropout = config.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D)."""
+        """(B, T, D) to (B, T, D). The state is what a convolution has to its left."""
+        if self.convolution is not None:
+            x, state = self.convolution(x, context, cast(Tensor | None, state))
         inner = activate(self.input(x), self.activation)
         if self.gate is not None:
             inner = inner * self.gate(x)
-        return self.output(dropout(self.norm(inner), self.dropout, self.training)), None
+        return self.output(dropout(self.norm(inner), self.dropout, self.training)), state
+
+    def start(self, rows: int, like: Tensor) -> State:
+        """Zeros, as there are left of the first token, where there is a convolution."""
+        return None if self.convolution is None else self.convolution.start(rows, like)
+
+    def kernels(self, x: Tensor, context: Context) -> Tensor | None:
+        """(D, K) the taps of each channel, None where nothing is convolved."""
+        return None if self.convolution is None else self.convolution.taps
+
+    def offsets(self) -> list[int]:
+        """Where these taps look, relative to the output's position."""
+        return [] if self.convolution is None else self.convolution.offsets()
+
+    def reach(self) -> tuple[float, float]:
+        """As far as the taps look."""
+        offsets = self.offsets() or [0]
+        return -offsets[0], offsets[-1]
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""
         maps = 2 if self.gate is None else 3
-        return 2 * maps * self.input.in_features * self.input.out_features
+        taps = 0 if self.convolution is None else self.convolution.flops_per_token()
+        return 2 * maps * self.input.in_features * self.input.out_features + taps
 
 
 def activate(x: Tensor, activation: str) -> Tensor:

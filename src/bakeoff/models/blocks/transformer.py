@@ -1,7 +1,8 @@
 """The transformer's block: a mixer and a feed-forward network, each with a residual connection and a norm."""
 
-from typing import Literal
+from typing import Literal, Self
 
+from pydantic import model_validator
 from torch import Tensor
 
 from bakeoff.errors import UserError
@@ -10,6 +11,7 @@ from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
+from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 from bakeoff.models.part import Part, State, Wrapper
 from bakeoff.ops.dropout import dropout
 
@@ -58,6 +60,15 @@ class TransformerBlockConfig(BlockBaseConfig):
     """Attention to the encoder's output; for decoders of a model that has an encoder."""
     ffn: FeedForwardConfig
     """The feed-forward network."""
+
+    @model_validator(mode="after")
+    def _one_stream_of_the_rows_own_tokens(self) -> Self:
+        if self.ffn.convolution is not None and isinstance(self.mixer, RelativeAttentionConfig):
+            raise ValueError(
+                "ffn.convolution: relative_attention reads a second stream or the rows before, which nothing else may "
+                "mix; leave it out, or use a mixer of kind attention"
+            )
+        return self
 
     @property
     def needs_final_norm(self) -> bool:

@@ -12,7 +12,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.head_norm import HeadNorm
-from bakeoff.models.mixers.projection_convolution import ProjectionConvolution
+from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import rotate
@@ -133,7 +133,7 @@ class Attention(Part):
         inner = self.output.in_features
         self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
         channels, taps = self.query_key_value.out_features, config.convolution
-        self.convolution = None if taps is None else ProjectionConvolution(channels, taps, place.causal)
+        self.convolution = None if taps is None else NeighbourConvolution(channels, taps, place.causal)
         self.query_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
         self.key_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
 

@@ -1,4 +1,4 @@
-"""The convolution behind the projections of attention."""
+"""A convolution of a few taps, one kernel a channel, that hands each position its neighbours."""
 
 import torch
 from torch import Tensor, nn
@@ -11,12 +11,12 @@ OWN_TAP = 0.5
 """What a channel's own place weighs at the beginning."""
 
 
-class ProjectionConvolution(nn.Module):
-    """y[t, c] = sum_j w[c, j] p[t + offset_j, c] of each channel c of queries, keys and values p; C channels, K taps.
+class NeighbourConvolution(nn.Module):
+    """y[t, c] = sum_j w[c, j] x[t + offset_j, c] of each channel c; C channels, K taps.
 
-    Primer's multi-dconv-head attention (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the present
-    and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is no
-    bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
+    As Primer's multi-dconv-head attention has it (So et al. 2021, arXiv:2109.08668, section 3), whose taps look at the
+    present and the past; in encoders they are centred. As in its code (google-research, primer/t5_models.py), there is
+    no bias and no residual connection, and taps begin at 1/2 for a channel's own place and at 1 / (2 K) for the others.
     """
 
     def __init__(self, channels: int, kernel: int, causal: bool) -> None:
