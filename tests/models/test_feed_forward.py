@@ -4,12 +4,12 @@ import math
 
 import pytest
 import torch
+from tests.models.test_attention_options import convolved
 
-from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.errors import UserError
+from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.recipe import load_recipe
-from tests.models.test_attention_options import convolved
 
 ACTIVATIONS = {
     "relu": lambda z: max(0.0, z),
