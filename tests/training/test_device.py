@@ -10,16 +10,27 @@ from bakeoff.training.device import peak_memory, reset_peak_memory, resolve_prec
 CPU = torch.device("cpu")
 
 
-@pytest.mark.parametrize(("has_tiles", "precision"), [(True, "bfloat16"), (False, "float32")])
-def test_auto_precision_follows_the_processor(monkeypatch, has_tiles, precision):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": has_tiles}, raising=False)
+PROCESSORS = [
+    ({"amx_bf16": True, "avx512_bf16": True}, "bfloat16"),
+    ({"amx_bf16": False, "avx512_bf16": True}, "bfloat16"),
+    ({"amx_bf16": True, "avx512_bf16": False}, "bfloat16"),
+    ({"amx_bf16": False, "avx512_bf16": False, "avx512_f": True}, "float32"),
+    ({}, "float32"),  # another architecture
+]
+
+
+@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
+def test_auto_precision_follows_the_processor(monkeypatch, capabilities, precision):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     assert resolve_precision("auto", CPU) == precision
 
 
-def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch):
+@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
+def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch, capabilities, precision):
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    assert resolve_precision("auto", CPU) == "bfloat16"
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: capabilities.get("amx_bf16", False))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capabilities.get("avx512_bf16", False))
+    assert resolve_precision("auto", CPU) == precision
 
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])

@@ -43,19 +43,24 @@ def resolve_device(name: str) -> torch.device:
 def resolve_precision(
     precision: Literal["auto", "float32", "bfloat16"], device: torch.device
 ) -> Literal["float32", "bfloat16"]:
-    """Auto is bfloat16 autocast on GPUs and CPUs whose matrix units compute in it (AMX), float32 elsewhere."""
+    """Auto is bfloat16 autocast on GPUs and CPUs that have instructions for its products, float32 elsewhere."""
     if precision == "auto":
         if device.type == "cuda":
             return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
-        return "bfloat16" if device.type == "cpu" and _has_bfloat16_tiles() else "float32"
+        return "bfloat16" if device.type == "cpu" and _multiplies_bfloat16() else "float32"
     return precision
 
 
-def _has_bfloat16_tiles() -> bool:
-    """This CPU multiplies matrices of bfloat16 in hardware several times as fast as those of float32 (Intel's AMX)."""
+def _multiplies_bfloat16() -> bool:
+    """This CPU multiplies matrices of bfloat16 at twice the rate of those of float32 or more.
+
+    By Intel's matrix units (AMX), or by the vectors' own products (AVX512_BF16: AMD's since Zen 4). Without either,
+    torch multiplies such matrices all the same, but in float32 behind a conversion.
+    """
     if hasattr(torch.cpu, "get_capabilities"):
-        return bool(torch.cpu.get_capabilities().get("amx_bf16", False))
-    return torch.cpu._is_amx_tile_supported()
+        capabilities = torch.cpu.get_capabilities()
+        return any(bool(capabilities.get(name, False)) for name in ("amx_bf16", "avx512_bf16"))
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
