@@ -31,7 +31,7 @@ MIXER = f"{BLOCK}.mixer"
 
 WITHOUT: dict[str, dict[str, Any]] = {
     "Muon": {f"{TRAINING}.optimizer": {"kind": "adamw", "lr": 3e-3, "betas": [0.9, 0.98], "epsilon": 1e-8}},
-    "convolution of queries, keys and values": {f"{MIXER}.convolution": None},
+    "convolution in front of the feed-forward network": {f"{BLOCK}.ffn.convolution": None},
     "norm of queries and keys": {f"{MIXER}.query_key_norm": False},
     "rotary positions": {f"{MIXER}.positions": "none", "model.embedding.positions": "learned"},
     "norm before the branch": {f"{BLOCK}.norm": "post"},
