@@ -30,7 +30,7 @@ OVER = {RATE: [1e-5, 1e-3, 1e-2]}
 def whole(corpus, tmp_path_factory):
     """A search that was not interrupted, and where it is."""
     out = tmp_path_factory.mktemp("tuning") / "whole"
-    return tune(RECIPE, corpus.path, out, over=OVER, budget=STEPS, device="cpu"), out
+    return tune(RECIPE, corpus.path, out, over=OVER, budget=STEPS, device="cpu", jobs=1), out
 
 
 def test_the_best_trial_is_what_pretrain_makes_of_the_recipe_that_is_written(whole, corpus, tmp_path):
@@ -69,27 +69,20 @@ def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corp
     results, out = whole
     with pytest.raises(Interrupted, match="the same command goes on"):
         tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", engine=Stopping(training))
-    again = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu")
+    again = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", jobs=1)
     assert [trial.losses for trial in again.trials] == [trial.losses for trial in results.trials]
     for name in ("000", "002"):
         files = [Run.open_finished(folder / "trials" / name).weights_file() for folder in (out, tmp_path / "out")]
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_side_by_side_is_as_in_turn(whole, corpus, tmp_path, monkeypatch):
+def test_side_by_side_is_as_in_turn(whole, corpus, tmp_path):
     results, out = whole
-    monkeypatch.setattr("bakeoff.tuning.workers.cores", lambda: 2 * _threads())
     beside = tune(RECIPE, corpus.path, tmp_path / "out", over=OVER, budget=STEPS, device="cpu", jobs=2)
     assert [trial.losses for trial in beside.trials] == [trial.losses for trial in results.trials]
     assert (beside.best, beside.states) == (results.best, results.states)
     weights = [Run.open_finished(folder / "trials" / "002").weights_file() for folder in (out, tmp_path / "out")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
-
-
-def _threads():
-    import torch
-
-    return torch.get_num_threads()
 
 
 def test_an_error_in_a_process_comes_through_and_a_divergence_is_a_result(corpus, tmp_path):
@@ -163,14 +156,14 @@ def test_minutes_become_steps_once(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.training.pretrain.step_times", lambda *arguments: [_Time(0.5)])
     lines = []
     budget, over = Budget(minutes=0.1), {RATE: [1e-3, 2e-3]}
-    tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", progress=lines.append)
+    tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", jobs=1, progress=lines.append)
     assert sum(line.startswith("measuring the speed") for line in lines) == 1
     assert (
         "2 trials of 0.1 minutes (12 steps) each; none is stopped early: all cost 2 full trainings at most, 12 s"
         in lines[1]
     )
     monkeypatch.setattr("bakeoff.training.pretrain.step_times", None)
-    again = tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu")
+    again = tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", jobs=1)
     assert [trial.steps for trial in again.trials] == [12, 12]
 
 
@@ -208,6 +201,6 @@ def test_what_cannot_be_built_or_fed_is_refused_before_any_trial(corpus, tmp_pat
 
 
 def test_a_mixture_can_be_searched_on(mixture, tmp_path):
-    results = tune(RECIPE, mixture, tmp_path / "out", over={RATE: [1e-3]}, budget=Budget(steps=4), device="cpu")
+    results = tune(RECIPE, mixture, tmp_path / "out", over={RATE: [1e-3]}, budget=Budget(steps=4), device="cpu", jobs=1)
     assert math.isfinite(results.winner.losses[-1])
     assert any("only one trial was trained to its end" in line for line in results.cautions)

@@ -13,7 +13,7 @@ import typer.main
 
 from bakeoff.display.terminal import show, tell
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.training.signals import STOPPING
+from bakeoff.signals import STOPPING
 
 # The base of all errors in the use of the command line; some releases of typer bring a click of their own.
 _UsageProblem: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

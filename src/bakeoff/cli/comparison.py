@@ -5,13 +5,14 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Json
+from bakeoff.cli.output import Jobs, Json, jobs_of
 from bakeoff.display.terminal import tell, write_json
 
 
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory of all runs and the report.")],
+    jobs: Jobs = "auto",
     json: Json = False,
 ) -> None:
     """Run recipes x seeds x tasks under one budget, and report which differences are real.
@@ -23,7 +24,7 @@ def compare(
     from bakeoff.comparison.execution import compare as run_comparison
     from bakeoff.comparison.terminal import print_results
 
-    results = run_comparison(plan, out, progress=tell)
+    results = run_comparison(plan, out, jobs=jobs_of(jobs), progress=tell)
     if json:
         write_json(results.model_dump_json(indent=2))
     else:

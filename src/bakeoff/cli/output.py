@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from bakeoff.display.terminal import show, tell, write_json
+from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
     from bakeoff.training.run import Run
@@ -17,6 +18,30 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 LARGEST_SEED = 2**63 - 1
 """As far as generators of random numbers count."""
 
+MOST_JOBS = 1024
+
+
+def jobs_of(text: str) -> int | Literal["auto"]:
+    """What `--jobs` says.
+
+    Raises:
+        UserError: neither a number of processes nor auto.
+    """
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise UserError(f"--jobs {text}: give how many are trained side by side, or auto")
+    return int(text)
+
+
+Jobs = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Trainings side by side; the results are the same. auto: a thread each and one a core where models are "
+        "small, one at a time where they are large.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")

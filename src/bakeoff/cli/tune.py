@@ -1,15 +1,12 @@
 """`bakeoff tune`."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Device, Json, Seed, Set
+from bakeoff.cli.output import Device, Jobs, Json, Seed, Set, jobs_of
 from bakeoff.display.terminal import tell, write_json
-from bakeoff.errors import UserError
-
-MOST_JOBS = 1024
 
 
 def tune(
@@ -29,7 +26,7 @@ def tune(
             "the recipe's to eight times it, or in the range given here.",
         ),
     ] = [],  # noqa: B006
-    jobs: Annotated[str, typer.Option(metavar="N", help="Trials side by side; auto: one a core.")] = "1",
+    jobs: Jobs = "auto",
     seed: Seed = 0,
     set: Set = [],  # noqa: B006
     device: Device = "auto",
@@ -41,7 +38,7 @@ def tune(
 
     Example: bakeoff tune bert-mini --corpus corpora/mine --out searches/bert --budget minutes=5 --trials 16
 
-    Example: bakeoff tune gpt-mini --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs auto
+    Example: bakeoff tune gpt-mini --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs 2
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe import load_recipe
@@ -55,7 +52,7 @@ def tune(
         over=over,
         trials=trials,
         budget=None if budget is None else Budget.parse_text(budget),
-        jobs=_jobs(jobs),
+        jobs=jobs_of(jobs),
         seed=seed,
         device=device,
         progress=tell,
@@ -64,11 +61,3 @@ def tune(
         write_json(results.model_dump_json(indent=2))
     else:
         print_results(results, out)
-
-
-def _jobs(text: str) -> int | Literal["auto"]:
-    if text == "auto":
-        return "auto"
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise UserError(f"--jobs {text}: give how many trials run side by side, or auto")
-    return int(text)

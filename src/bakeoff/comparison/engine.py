@@ -13,6 +13,8 @@ from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
+from bakeoff.training.progress import Shown
+from bakeoff.workers.pool import Workers
 
 Watch = Callable[[int, float], None]
 
@@ -45,10 +47,11 @@ class Engine(Protocol):
         budget: Budget,
         device: str,
         progress: Callable[[str], None],
+        workers: Workers | None = None,
     ) -> None:
         """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
 
-        `budget` is that of one whole trial.
+        `budget` is that of one whole trial. `workers` train several trials side by side.
         """
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
@@ -63,7 +66,7 @@ class Engine(Protocol):
         seed: int,
         budget: Budget,
         device: str,
-        progress: bool,
+        progress: Shown,
         watch: Watch | None = None,
     ) -> None:
         """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
@@ -80,7 +83,7 @@ class Engine(Protocol):
         seed: int,
         corpus: Path,
         device: str,
-        progress: bool,
+        progress: Shown,
     ) -> None:
         """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
 
@@ -149,12 +152,15 @@ class Bakeoff:
         budget: Budget,
         device: str,
         progress: Callable[[str], None],
+        workers: Workers | None = None,
     ) -> None:
         """See `bakeoff.tuning.search`. The seed is always the same one, so that a plan's seeds may change."""
+        from bakeoff.tuning.engine import Bakeoff as Trials
         from bakeoff.tuning.search import tune
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
-        tune(recipe, corpus, out, seed=0, progress=progress, **options)
+        several: dict[str, Any] = {"engine": Trials()} if workers is None else {"workers": workers}
+        tune(recipe, corpus, out, seed=0, progress=progress, **several, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """See `bakeoff.training.speed`."""
@@ -171,7 +177,7 @@ class Bakeoff:
         seed: int,
         budget: Budget,
         device: str,
-        progress: bool,
+        progress: Shown,
         watch: Watch | None = None,
     ) -> None:
         """See `bakeoff.training.pretrain`."""
@@ -193,7 +199,7 @@ class Bakeoff:
         seed: int,
         corpus: Path,
         device: str,
-        progress: bool,
+        progress: Shown,
     ) -> None:
         """See `bakeoff.tasks.finetune`."""
         from bakeoff.tasks.finetune import finetune

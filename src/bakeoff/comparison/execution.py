@@ -2,41 +2,41 @@
 
 import json
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff import checksums
 from bakeoff.comparison.collect import collect
 from bakeoff.comparison.engine import Bakeoff, Engine
 from bakeoff.comparison.floors import floors
-from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
+from bakeoff.comparison.jobs import Jobs
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
-from bakeoff.comparison.results import BudgetFacts, Failure, Floor, Results, TaskFacts
+from bakeoff.comparison.results import Failure, Floor, Results, TaskFacts
 from bakeoff.comparison.searches import Searches
+from bakeoff.comparison.spendable import Spendable
+from bakeoff.comparison.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
-from bakeoff.durable import held, own_folder, remove
-from bakeoff.errors import Diverged, Interrupted, UserError
+from bakeoff.corpus.mixture import open_corpus
+from bakeoff.durable import held, own_folder
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
-from bakeoff.optimization.budget import Budget
+from bakeoff.training.records import PretrainingEnvironment
+from bakeoff.workers.pool import Workers
+
+if TYPE_CHECKING:
+    from bakeoff.training.threads import SideBySide
 
 Progress = Callable[[str], None]
-
-LOOK = 0.1
-"""Share of its first training behind which a recipe's steps are corrected once."""
-FEWEST_STEPS = 10
-"""Steps that this takes at least."""
-SLOW_STEPS = 3
-"""The first ones, which take longer than those that follow."""
-TOLERANCE = 0.05
-"""What was measured before may be wrong by so much."""
 
 
 def compare(
     plan: Plan | str | Path,
     out: str | Path,
     *,
+    jobs: int | Literal["auto"] = "auto",
     progress: Progress | None = None,
     engine: Engine | None = None,
     report: Callable[[Results, Path], None] | None = None,
@@ -49,8 +49,10 @@ def compare(
     Args:
         plan: the plan, or its file.
         out: directory of all runs and of report.html, results.csv and results.json.
+        jobs: trainings side by side, each a process of its own; auto: as many as suit this machine. The results are the
+            same, for the threads of a training are settled at the start and stay.
         progress: told one line before each job.
-        engine: what trains; left out: Bakeoff.
+        engine: what trains, one at a time and in this process; left out: Bakeoff.
         report: what writes the report; left out: `write_report`.
 
     Raises:
@@ -59,9 +61,12 @@ def compare(
             settings, and the message names what differs; or every recipe diverged. One that diverges among others is
             left out, and the report says so.
     """
+    if jobs != "auto" and jobs < 1:
+        raise UserError(f"--jobs {jobs}: give at least 1")
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
+    asked = jobs if engine is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return _Comparison(plan, Path(out), progress, engine or Bakeoff(), report or _report).run()
+        return _Comparison(plan, Path(out), asked, progress, engine or Bakeoff(), report or _report).run()
 
 
 def _report(results: Results, path: Path) -> None:
@@ -70,23 +75,19 @@ def _report(results: Results, path: Path) -> None:
     write_report(results, path)
 
 
-def _failure(job: Pretraining | Finetuning, message: str) -> Failure:
-    return Failure(recipe=job.recipe.name, seed=job.seed, training=job.title, message=message)
+def _threads(shared: "SideBySide | None") -> AbstractContextManager[None]:
+    if shared is None:
+        return nullcontext()
+    from bakeoff.training.threads import using_threads
+
+    return using_threads(shared.threads)
 
 
-class _Corrected(Exception):
-    """A training begins anew with another number of steps."""
-
-
-def _with_speed(budget: BudgetFacts, name: str, minutes: float, seconds: float, work: float) -> BudgetFacts:
-    """The budget with the time of a recipe's step, and with the steps that this allows it."""
-    return budget.model_copy(
-        update={
-            "steps": budget.steps | {name: max(1, int(minutes * 60 / seconds))},
-            "seconds_per_step": budget.seconds_per_step | {name: seconds},
-            "work_seconds_per_step": budget.work_seconds_per_step | {name: work},
-        }
-    )
+def _trained_with(out: Path) -> int | None:
+    """The threads of a comparison's runs, of which any stands for all; None: there is none."""
+    for path in sorted((out / "runs").glob("*/seed-*/pretrain/environment.json")):
+        return int(PretrainingEnvironment.check(read_json(path), str(path))["threads"])
+    return None
 
 
 class Kept(Record):
@@ -104,10 +105,16 @@ class _Comparison:
     """One call of `compare`."""
 
     def __init__(
-        self, plan: Plan, out: Path, progress: Progress | None, engine: Engine, report: Callable[[Results, Path], None]
+        self,
+        plan: Plan,
+        out: Path,
+        jobs: int | Literal["auto"] | None,
+        progress: Progress | None,
+        engine: Engine,
+        report: Callable[[Results, Path], None],
     ) -> None:
-        self.plan, self.out, self.engine, self.report = plan, out, engine, report
-        self.loud = progress is not None
+        self.plan, self.out, self.asked, self.engine, self.report = plan, out, jobs, engine, report
+        self.progress = progress
         self.say: Progress = progress or (lambda line: None)
 
     def run(self) -> Results:
@@ -117,57 +124,83 @@ class _Comparison:
         self._require_finetunable()
         self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
         self._require_own_place()
+        self.budget = Spendable(plan.budget, self.out, self.say)
+        self.shared = self._side_by_side()
         self.searches = Searches(plan, self.out, self.recipes, self.corpus.fingerprint, self.engine, self.say)
-        self.searches.require_possible()
-        self.out.mkdir(parents=True, exist_ok=True)
-        with held(self.out):
-            try:
-                return self._run()
-            except (Interrupted, KeyboardInterrupt) as stop:  # what a single run advises does not continue a comparison
-                number = stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT
-                raise Interrupted(
-                    f"{self.out}: interrupted; what is done is kept, and the same command goes on", number
-                ) from None
+        with _threads(self.shared):
+            self.searches.require_possible()
+            self.out.mkdir(parents=True, exist_ok=True)
+            with held(self.out):
+                try:
+                    return self._run()
+                # What a single run advises does not continue a comparison.
+                except (Interrupted, KeyboardInterrupt) as stop:
+                    number = stop.signal_number if isinstance(stop, Interrupted) else signal.SIGINT
+                    raise Interrupted(
+                        f"{self.out}: interrupted; what is done is kept, and the same command goes on", number
+                    ) from None
 
     def _run(self) -> Results:
         """The same, while no other process is at it."""
-        plan = self.plan
         self.searches.check()
         self.recipes |= self.searches.chosen
         waiting = self.searches.waiting
-        budget = self._known_budget()
         # Checked with the budget known so far, so that a changed plan is refused before its speed is measured.
-        known = {name: f"steps={budget.steps[name]}" if name in budget.steps else plan.budget for name in self.recipes}
-        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
+        jobs = self._jobs()
         own_folder(self.out / "figures")
         for job in jobs.all():
             own_folder(job.directory, self.out)
             # The values of a recipe that waits for its search are not known yet, but that it has one is.
             job.check("search" if job.recipe.name in waiting else "")
-        self.tasks, self.floors = self._tasks(jobs)
-        self.searches.run()
-        self.recipes |= self.searches.chosen
-        self._require_finetunable()
-        self.failures = self.searches.failures
-        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
-        for job in jobs.all():
-            if job.recipe.name in waiting:
-                job.check()
-        self.budget = self._fixed_budget(budget)
-        known |= {name: f"steps={steps}" for name, steps in self.budget.steps.items()}
-        self.first_looks: dict[str, tuple[int, float]] = {}  # steps and work of a training when it is first looked at
-        self.known = known  # a correction changes it, and with it the jobs that follow
-        jobs = Jobs(plan, self.out, self._dumped(), self.corpus.fingerprint, known)
-        self.failures |= {job.recipe.name: _failure(job, job.failure) for job in jobs.all() if job.failure}
-        for done, seed in enumerate(plan.seeds, 1):
-            worked = [self._job(job, jobs) for job in jobs.all() if job.seed == seed]
-            if any(worked) or done == len(plan.seeds):
-                results = self._publish(jobs, plan.seeds[:done])
-        return results
+        if self.shared is not None:
+            self.budget.settle_threads(self.shared.threads)
+        with self._workers(jobs) as workers:
+            self.tasks, self.floors = self._tasks(jobs)
+            self.searches.run(workers)
+            self.recipes |= self.searches.chosen
+            self._require_finetunable()
+            for job in self._jobs().all():
+                if job.recipe.name in waiting:
+                    job.check()
+            lost = self.searches.failures
+            self.budget.fix([name for name in self.recipes if name not in lost], self._step_times)
+            trainings = Trainings(
+                self.plan, self.out, self.recipes, self._jobs, self.budget, lost, self.engine, self.progress
+            )
+            return trainings.run(workers, self._publish)
 
-    def _dumped(self) -> dict[str, dict[str, Any]]:
-        """The complete recipes, as they are trained."""
-        return {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+    def _side_by_side(self) -> "SideBySide | None":
+        """How the jobs share the machine; None: one at a time, with the threads that torch has."""
+        if self.asked is None:
+            return None
+        from bakeoff.training.threads import side_by_side
+
+        threads = self.budget.facts.threads
+        if threads is None and self.budget.begun:  # an older version's, whose runs had as many as torch
+            threads = _trained_with(self.out)
+        vocabulary = open_corpus(self.plan.corpus).tokenizer.size
+        jobs = None if self.asked == "auto" else self.asked
+        return side_by_side([*self.recipes.values()], vocabulary, self.plan.device, threads, jobs)
+
+    def _workers(self, jobs: Jobs) -> AbstractContextManager[Workers | None]:
+        """Processes that train side by side, if there is enough to do; started, for that takes them seconds."""
+        waiting = len(self.searches.waiting) + sum(not job.finished and job.failure is None for job in jobs.all())
+        if self.shared is None or self.shared.jobs == 1 or waiting < 2:
+            return nullcontext()
+        workers = Workers(self.shared.jobs, self.shared.threads, MODULES)
+        if self.budget.minutes is None:  # else they would disturb what is measured
+            workers.start()
+        return workers
+
+    def _jobs(self) -> Jobs:
+        """All jobs, with recipes and budgets as far as they are known."""
+        dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
+        budgets = self.budget.by_recipe(self.recipes)
+        return Jobs(self.plan, self.out, dumped, self.corpus.fingerprint, budgets)
+
+    def _step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
+        recipes = [self.recipes[name] for name in names]
+        return self.engine.step_times(recipes, self.plan.corpus, self.plan.device)
 
     def _require_finetunable(self) -> None:
         """Refuse recipes that cannot be fine-tuned as the plan says.
@@ -182,47 +215,6 @@ class _Comparison:
                 except UserError as error:
                     raise UserError(f"task {task.name}, recipe {name}: {error}") from None
 
-    def _job(self, job: Pretraining | Finetuning, jobs: Jobs) -> bool:
-        """Run a job unless it has finished or its recipe is left out; whether anything was done."""
-        if job.finished or job.recipe.name in self.failures:
-            return False
-        try:
-            self._train(job)
-        except _Corrected:
-            remove(job.directory, self.out)
-            return self._job(jobs.pretraining(job.recipe, job.seed), jobs)
-        except Diverged as error:
-            job.fail(str(error))
-            self.failures[job.recipe.name] = _failure(job, str(error))
-            self.say(f"seed {job.seed}: {job.title} diverged; {job.recipe.name} is left out from here on: {error}")
-            return True
-        if not job.finished:
-            raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
-        return True
-
-    def _train(self, job: Pretraining | Finetuning) -> None:
-        job.begin()
-        self.say(f"seed {job.seed}: {job.title}")
-        common: dict[str, Any] = {"device": self.plan.device, "progress": self.loud}
-        recipe = self.recipes[job.recipe.name]
-        if isinstance(job, Pretraining):
-            budget = Budget.parse_text(job.settings["budget"])
-            if job.seed == self.plan.seeds[0] and job.recipe.name in self.budget.steps:
-                common["watch"] = lambda step, work: self._correct(job.recipe.name, step, work)
-            self.engine.pretrain(recipe, self.plan.corpus, job.directory, seed=job.seed, budget=budget, **common)
-        else:
-            # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
-            remove(job.directory, self.out)
-            run = job.directory.parent.parent / "pretrain"
-            self.engine.finetune(
-                run if job.initialisation == "pretrained" else recipe,
-                job.task,
-                job.directory,
-                seed=job.random_seed,
-                corpus=self.plan.corpus,
-                **common,
-            )
-
     def _require_own_place(self) -> None:
         """Refuse to write into a corpus or a run.
 
@@ -235,64 +227,6 @@ class _Comparison:
             raise UserError(f"{self.out}: a file; choose another --out") from None
         if files & {"recipe.yaml", "corpus.json"}:
             raise UserError(f"{self.out}: holds something else already; choose another --out")
-
-    def _known_budget(self) -> BudgetFacts:
-        """What an earlier call fixed.
-
-        Raises:
-            UserError: it was called with another budget.
-        """
-        path = self.out / "budget.json"
-        if not path.is_file():
-            return BudgetFacts(text=self.plan.budget)
-        found = BudgetFacts.parse(read_json(path), str(path), strict=True)
-        if found.text != self.plan.budget:
-            raise UserError(
-                f"{self.out}: made with budget {found.text}, the plan now says {self.plan.budget}; restore the plan or "
-                "choose another --out"
-            )
-        return found
-
-    def _fixed_budget(self, known: BudgetFacts) -> BudgetFacts:
-        """Turn minutes into steps, once for all seeds; other budgets are the same for every seed by themselves."""
-        minutes = Budget.parse_text(self.plan.budget).minutes
-        missing = [name for name in self.recipes if name not in known.steps and name not in self.failures]
-        if minutes is not None and missing:
-            self.say(f"measuring the speed of {', '.join(missing)}")
-            recipes = [self.recipes[name] for name in missing]
-            measured = self.engine.step_times(recipes, self.plan.corpus, self.plan.device)
-            for name, (seconds, work) in zip(missing, measured, strict=True):
-                known = _with_speed(known, name, minutes, seconds, work)
-        checksums.write(self.out / "budget.json", known.model_dump_json(indent=1) + "\n")
-        return known
-
-    def _correct(self, name: str, step: int, work: float) -> None:
-        """Compare the first tenth of a recipe's first training with what was measured before.
-
-        Raises:
-            _Corrected: it took so much less or more that the training begins anew with another number of steps, which
-                holds for all seeds. This happens at most once.
-        """
-        budget = self.budget
-        minutes, steps = Budget.parse_text(budget.text).minutes, budget.steps[name]
-        measured = budget.work_seconds_per_step.get(name)
-        if minutes is None or measured is None or name in budget.corrected or step < SLOW_STEPS:
-            return
-        first, before = self.first_looks.setdefault(name, (step, work))
-        if step - first < max(LOOK * steps, FEWEST_STEPS):
-            return
-        found = (work - before) / (step - first)
-        seconds = budget.seconds_per_step[name] * found / measured
-        if abs(minutes * 60 / seconds / steps - 1) > TOLERANCE:
-            budget = _with_speed(budget, name, minutes, seconds, found)
-        self.budget = budget.model_copy(update={"corrected": [*budget.corrected, name]})
-        checksums.write(self.out / "budget.json", self.budget.model_dump_json(indent=1) + "\n")
-        if self.budget.steps[name] != steps:
-            self.known[name] = f"steps={self.budget.steps[name]}"
-            self.say(
-                f"{name}: {steps:,} steps would not take {minutes:g} minutes; anew with {self.budget.steps[name]:,}"
-            )
-            raise _Corrected
 
     def _tasks(self, jobs: Jobs) -> tuple[list[TaskFacts], list[Floor]]:
         """Read every task and measure its floors, or take what an earlier call kept for the very same rows."""
@@ -323,20 +257,20 @@ class _Comparison:
         found = floors(task.name, data, task.metric)
         return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
 
-    def _publish(self, jobs: Jobs, seeds: list[int]) -> Results:
+    def _publish(self, jobs: Jobs, seeds: list[int], failures: dict[str, Failure]) -> Results:
         """Write results and report of the seeds that are done.
 
         Raises:
             UserError: no recipe is left.
         """
-        if len(self.failures) == len(self.recipes):
-            messages = "; ".join(failure.message for failure in self.failures.values())
+        if len(failures) == len(self.recipes):
+            messages = "; ".join(failure.message for failure in failures.values())
             raise UserError(f"{self.out}: every recipe diverged: {messages}")
         results = collect(
             jobs,
             seeds,
-            failures=list(self.failures.values()),
-            budget=self.budget,
+            failures=list(failures.values()),
+            budget=self.budget.facts,
             corpus=self.corpus,
             tasks=self.tasks,
             floors=self.floors,

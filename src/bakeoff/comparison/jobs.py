@@ -138,6 +138,8 @@ class Finetuning(Job):
     task: TaskPlan
     initialisation: Initialisation
     finetune_seed: int
+    begins_from: Pretraining
+    """The pre-training of its recipe and seed, whose weights it has where it is not from scratch."""
 
     @property
     def title(self) -> str:
@@ -191,8 +193,8 @@ class Jobs:
     def _finetuning(
         self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
     ) -> Finetuning:
-        beside = self.pretraining(recipe, seed).directory.parent
-        directory = beside / directory_name(task.name) / f"{start}-{nested}"
+        before = self.pretraining(recipe, seed)
+        directory = before.directory.parent / directory_name(task.name) / f"{start}-{nested}"
         settings = {**self.tasks[task.name], "finetune_seed": nested}
         # From random weights nothing of the pre-training matters but the model and the tokenizer.
         settings["pretraining"] = (
@@ -200,7 +202,13 @@ class Jobs:
             if start == "pretrained"
             else {"model": self.recipes[recipe.name].get("model"), "corpus": self.corpus, "seed": seed}
         )
-        return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested)
+        return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
+
+    def renewed(self, job: Pretraining | Finetuning) -> Pretraining | Finetuning:
+        """The same job with the budget of now."""
+        if isinstance(job, Pretraining):
+            return self.pretraining(job.recipe, job.seed)
+        return self._finetuning(job.recipe, job.seed, job.task, job.initialisation, job.finetune_seed)
 
     @cached_property
     def tasks(self) -> dict[str, dict[str, Any]]:

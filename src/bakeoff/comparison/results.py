@@ -190,6 +190,8 @@ class BudgetFacts(Config):
     """For a budget in minutes: the work of a step, by recipe, on a CPU in processor time of all threads."""
     corrected: list[str] = Field(default=[])
     """Recipes whose steps were corrected by what the first tenth of their first training took."""
+    threads: int | None = None
+    """Threads of every training, which decide the last bits of its result; None: as many as torch had."""
 
 
 class Analysis(Config):

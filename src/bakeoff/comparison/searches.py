@@ -14,6 +14,7 @@ from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.training.run import SEARCH
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
+from bakeoff.workers.pool import Workers
 
 LEAST_STEPS = 50
 """Steps of a whole trial at least: in fewer, learning rates are hardly told apart, and no trial is stopped early."""
@@ -97,8 +98,12 @@ class Searches:
         """The recipes that are not searched yet, or not to the end."""
         return [name for name, job in self.jobs.items() if not job.finished and job.failure is None]
 
-    def run(self) -> None:
-        """Search what waits; one of which every trial diverges is told in `failures`."""
+    def run(self, workers: Workers | None = None) -> None:
+        """Search what waits; one of which every trial diverges is told in `failures`.
+
+        Args:
+            workers: what trains several trials side by side; None: one at a time.
+        """
         assert self.plan.search is not None or not self.jobs
         for name in self.waiting:
             job, search = self.jobs[name], self.plan.search
@@ -115,6 +120,7 @@ class Searches:
                     budget=budget,
                     device=self.plan.device,
                     progress=self.say,
+                    **({} if workers is None else {"workers": workers}),
                 )
             except Diverged as error:
                 job.fail(str(error))

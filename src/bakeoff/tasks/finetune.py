@@ -13,6 +13,7 @@ from bakeoff.full_disk import full_disk
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.recipe import Recipe
+from bakeoff.signals import stop_signals
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
@@ -23,9 +24,8 @@ from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.device import environment, resolve_device, resolve_precision
-from bakeoff.training.progress import Progress
+from bakeoff.training.progress import Progress, Shown
 from bakeoff.training.run import Run
-from bakeoff.training.signals import stop_signals
 from bakeoff.yaml_files import dump_yaml
 
 
@@ -56,7 +56,7 @@ def finetune(
     seed: int = 0,
     tokenizer: str | Path | None = None,
     device: str = "auto",
-    progress: bool = True,
+    progress: Shown = True,
 ) -> FinetuneResult:
     """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
 
@@ -68,7 +68,7 @@ def finetune(
         seed: of the fresh weights, the order and the dropout.
         tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); for a recipe only.
         device: auto, cpu, cuda or mps.
-        progress: show a bar, or lines where there is no terminal.
+        progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
 
     Raises:
         UserError: a mistake in the arguments or the data.
@@ -201,7 +201,7 @@ def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
 
 
 def _fit_all(
-    source: Source, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: bool
+    source: Source, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: Shown
 ) -> tuple[Classifier, Fit, int, list[float]]:
     """The best classifier of all learning rates, its training, the tensors transferred, and the rates that diverged."""
     config, run = setting.config, Run(folder)

@@ -14,6 +14,7 @@ from bakeoff.errors import Diverged, Interrupted
 from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.batches import ahead
 from bakeoff.recipe import Recipe
+from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast, work_clock
@@ -21,7 +22,6 @@ from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
-from bakeoff.training.signals import stop_signals
 from bakeoff.training.stages import Stages
 from bakeoff.training.validation import validate
 

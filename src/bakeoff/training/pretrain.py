@@ -22,7 +22,7 @@ from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.training.progress import Progress
+from bakeoff.training.progress import Progress, Shown
 from bakeoff.training.remarks import other_tokenizer, unread
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.run import Run
@@ -76,7 +76,7 @@ def pretrain(
     resume: bool = False,
     finish_now: bool = False,
     until: int | None = None,
-    progress: bool = True,
+    progress: Shown = True,
     watch: Callable[[Position], None] | None = None,
 ) -> Run:
     """Pre-train a model.
@@ -97,7 +97,7 @@ def pretrain(
         finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
             an average of last weights.
         until: stop behind that step, with a checkpoint: an unfinished run, which `resume` continues.
-        progress: show a bar, or lines where there is no terminal.
+        progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
         watch: told how far the training is whenever its figures are read; what it raises ends it.
 
     Raises:

@@ -1,8 +1,9 @@
 """What is shown while something works long: a bar on a terminal, a line now and then elsewhere."""
 
 import time
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.progress import BarColumn, MofNCompleteColumn
 from rich.progress import Progress as Bar
@@ -12,6 +13,12 @@ from bakeoff.display.console import Console, column
 LINE_SECONDS = 15.0
 """Without a terminal, a line of figures comes this often."""
 
+NOTE_SECONDS = 0.25
+"""What shows figures elsewhere is told them this often."""
+
+Shown = bool | Callable[[dict[str, Any]], None]
+"""Whether progress is shown; or what is told of it instead, see `Progress`."""
+
 
 class Progress:
     """Steps done, loss, tokens a second and time left.
@@ -19,24 +26,19 @@ class Progress:
     Args:
         title: what is being trained.
         total: number of steps.
-        shown: False for silence.
+        shown: False for silence; a function is told `done`, `total` and `figures`, or a `line`, and nothing is printed.
     """
 
-    def __init__(self, title: str, total: int, shown: bool = True) -> None:
-        self.title, self.total, self.shown = title, total, shown
+    def __init__(self, title: str, total: int, shown: Shown = True) -> None:
+        self.title, self.total, self.shown = title, total, bool(shown)
+        self.note = shown if callable(shown) else None
+        self.noted = 0.0
         self.console = Console(stderr=True)
         self.bar: Bar | None = None
         self.last_line = time.monotonic()
         self.held_out = ""
-        if shown and self.console.is_terminal:
-            self.bar = Bar(
-                column("{task.description}"),
-                BarColumn(bar_width=None),
-                MofNCompleteColumn(),
-                column("{task.fields[figures]}"),
-                console=self.console,
-                transient=True,
-            )
+        if self.shown and self.note is None and self.console.is_terminal:
+            self.bar = bars(self.console)
             self.task = self.bar.add_task(title, total=total, figures="")
 
     def __enter__(self) -> Self:
@@ -55,7 +57,11 @@ class Progress:
         if not self.shown:
             return
         figures = f"loss {loss:.3f}{self.held_out}  {rate:,.0f} tokens/s  {duration(seconds_left)} left"
-        if self.bar:
+        if self.note is not None:
+            if time.monotonic() - self.noted > NOTE_SECONDS or done == self.total:
+                self.noted = time.monotonic()
+                self.note({"done": done, "total": self.total, "figures": figures})
+        elif self.bar:
             self.bar.update(self.task, completed=done, figures=figures)
         elif time.monotonic() - self.last_line > LINE_SECONDS:
             self.last_line = time.monotonic()
@@ -67,8 +73,22 @@ class Progress:
 
     def line(self, text: str) -> None:
         """Print a line of its own."""
-        if self.shown:
+        if self.note is not None:
+            self.note({"line": text})
+        elif self.shown:
             self.console.print(text, soft_wrap=True)
+
+
+def bars(console: Console) -> Bar:
+    """Bars of trainings, each with the field `figures`, which are gone once it stops."""
+    return Bar(
+        column("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        column("{task.fields[figures]}"),
+        console=console,
+        transient=True,
+    )
 
 
 def duration(seconds: float) -> str:

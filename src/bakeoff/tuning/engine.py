@@ -12,6 +12,7 @@ from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
+from bakeoff.training.progress import Shown
 
 
 class Stage(Config):
@@ -60,7 +61,7 @@ class Engine(Protocol):
     def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
         """The steps that a budget pays for."""
 
-    def train(self, stage: Stage, progress: bool = False) -> Outcome:
+    def train(self, stage: Stage, progress: Shown = False) -> Outcome:
         """Begin a trial, or go on with it, until the look."""
 
     def environment(self, device: str) -> dict[str, Any]:
@@ -105,7 +106,7 @@ class Bakeoff:
 
         return settle(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
 
-    def train(self, stage: Stage, progress: bool = False) -> Outcome:
+    def train(self, stage: Stage, progress: Shown = False) -> Outcome:
         """See `bakeoff.training.pretrain`."""
         from bakeoff.training.pretrain import pretrain
 

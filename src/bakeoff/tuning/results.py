@@ -74,6 +74,8 @@ class Journal(Config):
     """All that decides the outcome; the same command goes on, another one is refused."""
     trials: list[Trial] = Field(min_length=1)
     """All of them, begun or not."""
+    threads: int | None = None
+    """Threads of every trial, which decide the last bits of its loss; None: as many as torch had."""
 
     @classmethod
     def read(cls, path: Path) -> "Journal":

@@ -2,11 +2,14 @@
 
 import signal
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, Literal
 
+import torch
+
 from bakeoff.config import differing
+from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import budget as budget_words
 from bakeoff.display.wording import counted, duration
 from bakeoff.durable import held, own_folder, remove
@@ -15,7 +18,8 @@ from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
-from bakeoff.tuning.candidates import candidates, shown
+from bakeoff.training.threads import SideBySide, side_by_side, using_threads
+from bakeoff.tuning.candidates import Values, candidates, shown
 from bakeoff.tuning.engine import Bakeoff, Engine, Stage
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
@@ -23,7 +27,10 @@ from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over, Range, parse_ranges
 from bakeoff.tuning.results import Journal, Trial, TuningResults
-from bakeoff.tuning.workers import InTurn, Runner, SideBySide, cores
+from bakeoff.tuning.runners import MODULES, InTurn, Runner
+from bakeoff.tuning.runners import SideBySide as Trials
+from bakeoff.workers.machine import usable_cores
+from bakeoff.workers.pool import Workers
 
 Progress = Callable[[str], None]
 
@@ -36,11 +43,12 @@ def tune(
     over: Over = (),
     trials: int = 16,
     budget: Budget | None = None,
-    jobs: int | Literal["auto"] = 1,
+    jobs: int | Literal["auto"] = "auto",
     seed: int = 0,
     device: str = "auto",
     progress: Progress | None = None,
     engine: Engine | None = None,
+    workers: Workers | None = None,
 ) -> TuningResults:
     """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
 
@@ -54,11 +62,13 @@ def tune(
         over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
         trials: how many, at most.
         budget: what one whole trial may spend; None: the recipe's own.
-        jobs: trials side by side, each with its share of the cores; auto: one a core.
+        jobs: trials side by side, each a process of its own; auto: as many as suit this machine. The search is the
+            same, for the threads of a trial are settled at the start and stay.
         seed: of every trial.
         device: auto, cpu, cuda or mps.
         progress: told a line now and then.
-        engine: what trains; left out: Bakeoff, which alone can have several jobs.
+        engine: what trains, one at a time and in this process; left out: Bakeoff.
+        workers: processes that train side by side, in place of `jobs`; they are left running.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
@@ -69,12 +79,11 @@ def tune(
     for option, number in (("--trials", trials), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")
-    assert engine is None or jobs == 1
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     ranges = parse_ranges(over, loaded, trials)
     search = _Search(loaded, ranges, str(corpus), Path(out), budget, seed, device, progress, engine or Bakeoff())
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return search.run(trials, jobs)
+        return search.run(trials, jobs if engine is None and workers is None else None, workers)
 
 
 class _Search:
@@ -94,15 +103,36 @@ class _Search:
     ) -> None:
         self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
         self.budget, self.seed, self.device, self.engine = budget or recipe.training.budget, seed, device, engine
-        self.loud = progress is not None
+        self.progress = progress
         self.say: Progress = progress or (lambda line: None)
         self.planning = Planning(recipe, ranges, corpus, self.budget, device, engine, self.say)
         self.measured_as = self.planning.measured_as
 
-    def run(self, trials: int, jobs: int | Literal["auto"]) -> TuningResults:
+    def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
         """Everything in its order: what may fail for a mistake comes first."""
         found = candidates(self.ranges, trials)
         self.planning.recipes(found)  # a mistake in a range is told before all others
+        shared = self._side_by_side(jobs, found)
+        with nullcontext() if shared is None else using_threads(shared.threads):
+            return self._search(trials, found, shared, workers)
+
+    def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SideBySide | None:
+        """How the trials share the machine; None: one at a time or as the caller says, with the threads of now."""
+        if jobs is None:
+            return None
+        path = self.out / SEARCH
+        known = Journal.read(path) if path.is_file() else None
+        several = min(usable_cores(), len(found)) if jobs == "auto" else min(jobs, len(found))
+        if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
+            return SideBySide(max(1, usable_cores() // several), several)
+        vocabulary, asked = open_corpus(self.corpus).tokenizer.size, None if jobs == "auto" else several
+        threads = None if known is None else known.threads
+        shared = side_by_side([self.recipe], vocabulary, self.device, threads, asked)
+        return shared and shared._replace(jobs=min(shared.jobs, len(found)))
+
+    def _search(
+        self, trials: int, found: list[Values], shared: SideBySide | None, workers: Workers | None
+    ) -> TuningResults:
         self.fingerprint = self.engine.fingerprint(self.corpus)
         settings = {
             "recipe": self.recipe.model_dump(mode="json"),
@@ -119,7 +149,8 @@ class _Search:
             self.journal = self._known(path, settings)
         else:
             self._require_own_place()
-            self.journal = Journal(settings=settings, trials=self.planning.trials(found))
+            threads = torch.get_num_threads() if workers is None else workers.threads
+            self.journal = Journal(settings=settings, trials=self.planning.trials(found), threads=threads)
         self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
         own_folder(self.out / "trials", self.out)
@@ -131,10 +162,8 @@ class _Search:
                 else:
                     self.journal.write(path)
                 self._tell_cost(begun)
-                several = min(cores() if jobs == "auto" else jobs, len(found))
-                runner = SideBySide(several) if several > 1 else nullcontext(InTurn(self.engine, self.loud))
-                with runner as running:
-                    return self._run(running)
+                with self._own_workers(shared) as own:
+                    return self._run(self._runner(workers or own))
         except BaseException as error:
             kept = self._has_trials() or begun
             if not kept:
@@ -145,6 +174,18 @@ class _Search:
             number = error.signal_number if isinstance(error, Interrupted) else signal.SIGINT
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
+
+    def _own_workers(self, shared: SideBySide | None) -> AbstractContextManager[Workers | None]:
+        if shared is None or shared.jobs == 1:
+            return nullcontext()
+        return Workers(shared.jobs, shared.threads, MODULES)
+
+    def _runner(self, workers: Workers | None) -> Runner:
+        if workers is None:
+            return InTurn(self.engine, self.progress is not None)
+        runner = Trials(workers, self.progress)
+        self.say = runner.say
+        return runner
 
     def _known(self, path: Path, settings: dict[str, Any]) -> Journal:
         """The journal of an earlier call.

@@ -1,0 +1,86 @@
+"""Progress of trainings that run side by side: bars on a terminal, lines now and then elsewhere."""
+
+import time
+from collections.abc import Callable, Hashable
+from types import TracebackType
+from typing import Any, Self
+
+from rich.progress import Progress as Bars
+from rich.progress import TaskID
+
+from bakeoff.display.console import Console
+from bakeoff.display.wording import counted
+from bakeoff.training.progress import LINE_SECONDS, bars
+
+
+class Board:
+    """One display over all of them.
+
+    Args:
+        say: prints a line; None: nothing is shown.
+        total: how many there are to do, those included that wait.
+        what: what they are, in the singular.
+    """
+
+    def __init__(self, say: Callable[[str], None] | None, total: int, what: str) -> None:
+        self.print, self.total, self.what, self.done = say, total, what, 0
+        self.titles: dict[Hashable, str] = {}
+        self.figures: dict[Hashable, str] = {}
+        self.tasks: dict[Hashable, TaskID] = {}
+        self.last_line = time.monotonic()
+        console = Console(stderr=True)
+        self.bars: Bars | None = bars(console) if say is not None and console.is_terminal else None
+
+    def __enter__(self) -> Self:
+        if self.bars:
+            self.all = self.bars.add_task(f"all {self.what}s", total=self.total, figures="")
+            self.bars.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.bars:
+            self.bars.stop()
+
+    def begin(self, key: Hashable, title: str) -> None:
+        """One of them begins, or has begun before."""
+        if key in self.titles:
+            return
+        self.titles[key] = title
+        if self.bars:
+            self.tasks[key] = self.bars.add_task(title, total=None, figures="")
+
+    def end(self, key: Hashable, over: bool = True) -> None:
+        """One of them has ended; if it is not over, it begins anew."""
+        self.done += over
+        self.titles.pop(key, None)
+        self.figures.pop(key, None)
+        if self.bars:
+            if key in self.tasks:
+                self.bars.remove_task(self.tasks.pop(key))
+            self.bars.update(self.all, completed=self.done)
+
+    def hear(self, key: Hashable, note: dict[str, Any]) -> None:
+        """Show what a training tells of itself, as `Progress` notes it."""
+        title = self.titles[key]
+        if "line" in note:
+            self.say(note["line"])
+        elif self.bars:
+            self.bars.update(self.tasks[key], completed=note["done"], total=note["total"], figures=note["figures"])
+        elif "done" in note:
+            self.figures[key] = f"{title}: step {note['done']}/{note['total']}  {note['figures']}"
+            if time.monotonic() - self.last_line > LINE_SECONDS:
+                self.last_line = time.monotonic()
+                for line in (f"{self.done} of {counted(self.total, self.what)} done", *self.figures.values()):
+                    self.say(line)
+
+    def say(self, line: str) -> None:
+        """Print a line of its own."""
+        if self.print is None:
+            return
+        if self.bars:
+            self.bars.stop()  # wherever the line is printed, the bars are not to be in its way
+        self.print(line)
+        if self.bars:
+            self.bars.start()

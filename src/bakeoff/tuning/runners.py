@@ -1,0 +1,81 @@
+"""Stages of trials, one after the other in this process or side by side in others."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+from bakeoff.training.board import Board
+from bakeoff.training.progress import Shown
+from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
+from bakeoff.workers.pool import Workers
+
+CALL = "bakeoff.tuning.runners:serve"
+MODULES = ("bakeoff.training.pretrain",)
+
+
+class Runner(Protocol):
+    """What trains stages."""
+
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+        """The place and the outcome of each stage as soon as it is known.
+
+        Raises:
+            Interrupted, KeyboardInterrupt: it was stopped; what was under way is saved.
+        """
+
+
+class InTurn:
+    """One stage after the other."""
+
+    def __init__(self, engine: Engine, progress: bool) -> None:
+        self.engine, self.progress = engine, progress
+
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+        """See `Runner`."""
+        for place, stage in enumerate(stages):
+            yield place, self.engine.train(stage, self.progress)
+
+
+class SideBySide:
+    """Several at a time.
+
+    Args:
+        workers: the processes that train.
+        say: prints a line; None: nothing is shown.
+    """
+
+    def __init__(self, workers: Workers, say: Callable[[str], None] | None) -> None:
+        self.workers, self.shown = workers, say
+        self.board: Board | None = None
+
+    def say(self, line: str) -> None:
+        """Print a line, wherever bars are."""
+        if self.board is not None:
+            self.board.say(line)
+        elif self.shown is not None:
+            self.shown(line)
+
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+        """See `Runner`. After an error or a signal the others save what they have, and leave: see `Workers`."""
+        titles = [f"trial {stage.out.rpartition('/')[2]}" for stage in stages]
+        for place, stage in enumerate(stages):
+            values = {"stage": stage.model_dump(mode="json"), "shown": self.shown is not None}
+            self.workers.give(place, titles[place], CALL, values)
+        with Board(self.shown, len(stages), "trial") as board:
+            self.board = board
+            while self.workers.unanswered:
+                heard = self.workers.hear()
+                assert heard is not None
+                assert isinstance(heard.key, int)
+                board.begin(heard.key, titles[heard.key])
+                if heard.note is not None:
+                    board.hear(heard.key, heard.note)
+                else:
+                    board.end(heard.key)
+                    yield heard.key, Outcome.model_validate(heard.answer)
+        self.board = None
+
+
+def serve(values: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """One of them in another process; see `bakeoff.workers`."""
+    shown: Shown = note if values["shown"] else False
+    return Bakeoff().train(Stage.parse(values["stage"], "stage"), shown).model_dump()

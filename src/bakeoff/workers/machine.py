@@ -1,0 +1,61 @@
+"""Cores and memory that this process may use: what the system, an affinity and a container leave it."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+GROUPS, MOUNTED = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+MEMORY = Path("/proc/meminfo")
+
+
+def usable_cores() -> int:
+    """Cores that this process may use; of a share that a container was given the whole ones, at least one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    shares = [share for folder in _groups() if (share := _share_of(folder)) is not None]
+    return max(1, min([cores, *(math.floor(share) for share in shares)]))
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that are still to be had, by the system and by a container's limit; None: not known."""
+    found = [int(line.split()[1]) * 1024 for line in _lines(MEMORY) if line.startswith("MemAvailable:")]
+    for folder in _groups():
+        for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+            most, now = _number(folder / limit), _number(folder / used)
+            if most is not None and now is not None:
+                found.append(max(0, most - now))
+    return min(found, default=None)
+
+
+def _groups() -> Iterator[Path]:
+    """The folders of this process's control groups, and of those that they are in; some may not be there."""
+    yield MOUNTED
+    for line in _lines(GROUPS):
+        _, controllers, path = line.split(":", 2)
+        root = MOUNTED / controllers if controllers else MOUNTED
+        place = root / path.strip("/")
+        while place.is_relative_to(MOUNTED) and place != MOUNTED:
+            yield place
+            place = place.parent
+
+
+def _share_of(folder: Path) -> float | None:
+    """Cores' worth of time that a control group may use; None: no limit."""
+    fields = " ".join(_lines(folder / "cpu.max")).split()
+    if len(fields) == 2 and fields[0].isdecimal():
+        return int(fields[0]) / int(fields[1])
+    quota, period = _number(folder / "cpu.cfs_quota_us"), _number(folder / "cpu.cfs_period_us")
+    return quota / period if quota is not None and period else None
+
+
+def _number(file: Path) -> int | None:
+    """The number that a file holds; None: another content, as of no limit."""
+    text = " ".join(_lines(file))
+    return int(text) if text.isdecimal() else None
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []

@@ -1,0 +1,99 @@
+"""The order of jobs: whatever ends first, the outcome is that of one job at a time."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from bakeoff.comparison.jobs import Jobs
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.schedule import Schedule
+
+
+@pytest.fixture
+def jobs(tmp_path):
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_text(name)
+    task = {"name": "mood", "text_column": "a", "label_column": "b"}
+    task |= {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
+    values = {
+        "corpus": tmp_path,
+        "recipes": ["one", "two", "three"],
+        "budget": "minutes=5",
+        "seeds": 3,
+        "tasks": [task],
+    }
+    plan = Plan.parse(values, "plan")
+    recipes = {item.name: {"model": item.name} for item in plan.recipes}
+    return Jobs(plan, tmp_path / "out", recipes, "abc", dict.fromkeys(recipes, "minutes=5"))
+
+
+def finish(job):
+    """Leave what a job that has finished leaves."""
+    job.begin()
+    job.directory.mkdir(parents=True)
+    (job.directory / job.marker).touch()
+
+
+def run(jobs, out, slots, order, diverging):
+    """Simulate: jobs of a schedule end in a random order; returns what was published, and when each job began."""
+    jobs = Jobs(jobs.plan, out, jobs.recipes, jobs.corpus, jobs.budgets)
+    looked = set()
+
+    def settled(job):
+        return job.seed == 0 or job.recipe.name in looked
+
+    seeds = jobs.plan.seeds
+    schedule = Schedule(jobs.all(), seeds, {}, settled)
+    running, began, published = [], [], []
+    while True:
+        while len(running) < slots and (place := schedule.next(longest_first=slots > 1)) is not None:
+            running.append(place)
+            began.append(place)
+            job = schedule.jobs[place]
+            if hasattr(job, "initialisation") and job.initialisation == "pretrained":
+                assert job.begins_from.finished
+        for last in range(len(published) + 1, len(seeds) + 1):
+            if not schedule.is_over(seeds[:last]):
+                break
+            failures = schedule.failures(seeds[:last])
+            published.append({name: (each.seed, each.training) for name, each in failures.items()})
+        if not running:
+            assert schedule.waiting == []
+            assert len(published) == len(seeds)
+            return published, [schedule.jobs[place] for place in began]
+        place = running.pop(order.randrange(len(running)))
+        job = schedule.jobs[place]
+        if place in diverging:
+            schedule.diverged(place, "not a number")
+        else:
+            finish(job)
+            schedule.finished(place)
+        looked.add(job.recipe.name)
+
+
+@pytest.mark.parametrize("number", range(30))
+def test_however_many_run_side_by_side_the_same_is_published(jobs, tmp_path, number):
+    order = random.Random(number)
+    every = list(jobs.all())
+    diverging = set(order.sample(range(len(every)), order.randrange(3)))
+    one, began = run(jobs, tmp_path / "one", 1, order, diverging)
+    assert [every.index(_same(job, every)) for job in began] == sorted(every.index(_same(job, every)) for job in began)
+    for slots in (2, 3, 8):
+        several, _ = run(jobs, tmp_path / f"several-{slots}", slots, order, diverging)
+        assert several == one
+
+
+def _same(job, every):
+    """The job with the same title and seed, wherever it writes."""
+    return next(each for each in every if (each.title, each.seed) == (job.title, job.seed))
+
+
+def test_pretrainings_of_a_seed_come_before_what_is_short(jobs, tmp_path):
+    _, began = run(jobs, tmp_path / "out", 2, random.Random(0), set())
+    kinds = [(job.seed, Path(job.directory).name == "pretrain") for job in began]
+    assert kinds[:2] == [(0, True), (0, True)]
+    first_of = {seed: min(i for i, kind in enumerate(kinds) if kind == (seed, False)) for seed in range(3)}
+    for seed in range(1, 3):
+        last = max(i for i, kind in enumerate(kinds) if kind == (seed, True))
+        assert last < first_of[seed] + 3
