@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bakeoff.cli.output import LARGEST_SEED, Device, Json, Set, losses_text, print_json, print_table
+from bakeoff.cli.output import (
+    LARGEST_SEED,
+    Device,
+    Json,
+    Set,
+    Threads,
+    losses_text,
+    print_json,
+    print_table,
+    threads_of,
+)
 from bakeoff.display.terminal import tell, write
 from bakeoff.errors import Interrupted, UserError
 
@@ -133,6 +143,7 @@ def pretrain(
         int | None, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random. Default: 0.")
     ] = None,
     device: Device = "auto",
+    threads: Threads = "auto",
     from_run: Annotated[Path | None, typer.Option("--from", metavar="RUN", help="Start from a run's weights.")] = None,
     grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,
     grow_by: Annotated[
@@ -189,6 +200,7 @@ def pretrain(
             seed=seed,
             budget=None if budget is None else Budget.parse_text(budget),
             device=device,
+            threads=threads_of(threads),
             start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
             average_last=average_last,
             resume=resume,
@@ -197,7 +209,7 @@ def pretrain(
     except Interrupted as stop:
         if not _wants_it_finished(stop):
             raise
-        run = pretrain_model(None, None, out, device=device, finish_now=True)
+        run = pretrain_model(None, None, out, device=device, threads=threads_of(threads), finish_now=True)
     summary, count = run.summary, run.recipe.training.average_last
     beside = average_path(run.path, count) if count else None
     average = Run(beside) if beside is not None and (beside / "summary.json").is_file() else None  # not removed since

@@ -42,6 +42,28 @@ Jobs = Annotated[
         "small, one at a time where they are large.",
     ),
 ]
+
+
+def threads_of(text: str) -> int | Literal["auto"]:
+    """What `--threads` says.
+
+    Raises:
+        UserError: neither a number nor auto.
+    """
+    if text == "auto":
+        return "auto"
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
+        raise UserError(f"--threads {text}: give a number, or auto")
+    return int(text)
+
+
+Threads = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Threads on a CPU; they decide last bits. auto: a quick look decides; a resumed run keeps its number.",
+    ),
+]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")

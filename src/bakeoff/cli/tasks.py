@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
-from bakeoff.cli.output import Device, Errors, Json, Seed, Set, losses_text, print_json, print_table, remark_unfinished
+from bakeoff.cli.output import (
+    Device,
+    Errors,
+    Json,
+    Seed,
+    Set,
+    Threads,
+    losses_text,
+    print_json,
+    print_table,
+    remark_unfinished,
+    threads_of,
+)
 from bakeoff.cli.scores import print_scores, set_text
 from bakeoff.errors import UserError
 
@@ -41,6 +53,7 @@ def finetune(
     seed: Seed = 0,
     errors: Errors = "strict",
     device: Device = "auto",
+    threads: Threads = "auto",
     json: Json = False,
 ) -> None:
     """Fine-tune a pre-trained run, or train a recipe from scratch, on labelled data.
@@ -87,6 +100,7 @@ def finetune(
         seed=seed,
         tokenizer=tokenizer or corpus,
         device=device,
+        threads=threads_of(threads),
     )
     if json:
         print_json(result.model_dump(mode="json"))

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -12,20 +13,25 @@ from bakeoff.errors import Diverged, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
+from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.recipe import Recipe
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
-from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, plan_steps
+from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, optimize_rows, plan_steps, shuffled_batches
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.device import environment, resolve_device, resolve_precision
+from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.progress import Progress, Shown
 from bakeoff.training.run import Run
+from bakeoff.training.thread_choice import Asked, quickest
+from bakeoff.training.thread_choice import settled as settled_threads
+from bakeoff.training.threads import default_threads, restoring_threads
 from bakeoff.yaml_files import dump_yaml
 
 
@@ -47,6 +53,7 @@ class Source(NamedTuple):
         return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
 
+@restoring_threads
 def finetune(
     source: str | Path | Run | Recipe,
     task: TaskConfig,
@@ -56,6 +63,7 @@ def finetune(
     seed: int = 0,
     tokenizer: str | Path | None = None,
     device: str = "auto",
+    threads: Asked = None,
     progress: Shown = True,
 ) -> FinetuneResult:
     """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
@@ -68,6 +76,7 @@ def finetune(
         seed: of the fresh weights, the order and the dropout.
         tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); for a recipe only.
         device: auto, cpu, cuda or mps.
+        threads: with which torch computes on a CPU; auto: what a quick look finds; None: as many as torch has.
         progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
 
     Raises:
@@ -91,6 +100,10 @@ def finetune(
     format = InputFormat(begun.tokenizer, recipe, config.length)
     setting = Setting(config, task.metric, format, seed, on, precision)
     parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
+    if on.type == "cpu":
+        copied, classes, train = begun._replace(recipe=recipe), len(data.classes), parts["train"]
+        found = settled_threads(threads, None, lambda: _quickest_threads(copied, classes, train, setting))
+        torch.set_num_threads(found or torch.get_num_threads())
     notes = [*data.notes, *_truncations(parts, config.length)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
@@ -198,6 +211,26 @@ def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
         for name, rows in parts.items()
         if rows.encoded.truncated
     ]
+
+
+def _quickest_threads(source: Source, classes: int, train: Rows, setting: Setting) -> int:
+    """What a look at some steps finds, on a classifier of its own."""
+    config = setting.config
+    pooling = config.pooling
+    assert pooling != "auto"
+    order = shuffled_batches(train.encoded.lengths, config.batch, setting.seed, 0)
+    steps = plan_steps(len(train.labels), config)[1] * len(config.learning_rate or [0.0])
+    tokens = int(train.encoded.lengths.sum()) / len(order)
+    flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
+
+    def begin() -> Callable[[int], float]:
+        classifier = Classifier(source.recipe, source.tokenizer.size, pooling, classes, config.dropout)
+        classifier.to(setting.device)
+        optimizer = AdamWConfig(lr=1e-4).build(classifier)
+        return lambda step: optimize_rows(classifier, optimizer, train, order[step % len(order)], setting, step)
+
+    default = default_threads(source.recipe, source.tokenizer.size)
+    return quickest(begin, tokens * flops, lambda seconds: steps * seconds, default)
 
 
 def _fit_all(

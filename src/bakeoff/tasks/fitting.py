@@ -124,7 +124,7 @@ def fit(
             order = shuffled_batches(lengths, config.batch, setting.seed, epoch)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * schedule.factor(step, steps)
-        losses.append(_optimize(classifier, optimizer, train, order[place], setting, step))
+        losses.append(optimize_rows(classifier, optimizer, train, order[place], setting, step))
         tokens += int(lengths[order[place]].sum())
         seconds = time.perf_counter() - began
         progress.step(step + 1, losses[-1], tokens / seconds, (steps - step - 1) * seconds / (step + 1))
@@ -161,7 +161,7 @@ def fit(
     return best
 
 
-def _optimize(
+def optimize_rows(
     classifier: Classifier,
     optimizer: torch.optim.Optimizer,
     train: Rows,

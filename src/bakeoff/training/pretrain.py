@@ -26,8 +26,11 @@ from bakeoff.training.progress import Progress, Shown
 from bakeoff.training.remarks import other_tokenizer, unread
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.run import Run
-from bakeoff.training.speed import step_times
+from bakeoff.training.speed import step_times, stepper
 from bakeoff.training.stages import Stages, make_batches
+from bakeoff.training.thread_choice import Asked, quickest
+from bakeoff.training.thread_choice import settled as settled_threads
+from bakeoff.training.threads import default_threads, restoring_threads
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
@@ -63,6 +66,7 @@ def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, devi
     return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)
 
 
+@restoring_threads
 def pretrain(
     recipe: Recipe | None,
     corpus: str | Path | None,
@@ -71,6 +75,7 @@ def pretrain(
     seed: int | None = None,
     budget: Budget | None = None,
     device: str = "auto",
+    threads: Asked = None,
     start: Start | None = None,
     average_last: int | None = None,
     resume: bool = False,
@@ -90,6 +95,8 @@ def pretrain(
         budget: replaces the recipe's own; its schedule is fitted to it. A resumed run may get another one than it was
             begun with: its schedule then goes on as that of a training of so many steps.
         device: auto, cpu, cuda or mps.
+        threads: with which torch computes on a CPU; auto: what a quick look finds, or those that the run was begun
+            with; None: as many as torch has.
         start: the runs that the first weights come from; None: chance.
         average_last: replaces the recipe's `training.average_last`; the averaged run is written to `OUT-average-N`.
         resume: continue the run at `out` if there is one; it must have the same settings. Where there is none, a line
@@ -131,6 +138,11 @@ def pretrain(
         seed = run.environment["seed"] if run else 0
     wanted = recipe.tokenizer
     recipe = recipe.with_tokenizer(opened.tokenizer.config)
+    if on.type == "cpu":
+        recorded = None if run is None else int(run.environment["threads"])
+        fitting = recipe
+        chosen = settled_threads(threads, recorded, lambda: _quickest_threads(fitting, opened, budget, device))
+        torch.set_num_threads(chosen or torch.get_num_threads())
     request = {
         "recipe": recipe.model_dump(mode="json"),
         "budget": None if budget is None else str(budget),
@@ -222,6 +234,22 @@ def pretrain(
             loss = averaged.summary["validation"]["loss"]
             shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
+
+
+def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, device: str) -> int:
+    """What a look at the first steps finds."""
+    budget, on = budget or recipe.training.budget, resolve_device(device)
+    minutes = budget.minutes
+    # Minutes are turned into steps behind the look; how many does not matter to it.
+    fitted = settle(recipe, corpus, budget if minutes is None else Budget(steps=1000), device)
+    steps, first = fitted.training.budget.steps or 1, fitted.stages()[0]
+    _, flops = Stages(fitted, build_on_meta(fitted, corpus.tokenizer.size), corpus, seed=0).means()
+
+    def whole(seconds: float) -> float:
+        return seconds * steps if minutes is None else 60 * minutes
+
+    default = default_threads(fitted, corpus.tokenizer.size)
+    return quickest(lambda: stepper(first, corpus, on), flops, whole, default)
 
 
 def _recipe(recipe: Recipe | None, start: Start | None, begun: Run | None) -> Recipe:

@@ -51,7 +51,7 @@ def step_times(
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
     stages = [recipe.stages() for recipe in recipes]
-    steps = [_stepper(stage, opened, on) for own in stages for stage in own]
+    steps = [stepper(stage, opened, on) for own in stages for stage in own]
     for step in steps:
         step(0)
     measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
@@ -89,7 +89,7 @@ def in_turns(measures: Sequence[Callable[[int], Measured]], seconds: float) -> l
     return times
 
 
-def _stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], StepTime]:
+def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable[[int], StepTime]:
     """A function that makes one optimizer step on a model of its own and returns the time it took."""
     precision = resolve_precision(recipe.training.precision, device)
     with torch.random.fork_rng(devices=[]):

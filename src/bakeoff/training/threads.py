@@ -4,9 +4,10 @@ Sums are cut among threads, so that their number decides the last bits of a resu
 again, the number is kept with them, and the trainings that run side by side do not change it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple
+from functools import wraps
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import torch
 
@@ -15,6 +16,9 @@ from bakeoff.training.device import resolve_device
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.workers.machine import free_memory, usable_cores
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 LARGE = 1e11
 """Floating-point operations of one pass of a batch, or of a part of it, forward and backward, from which on threads
@@ -48,6 +52,22 @@ def using_threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def restoring_threads(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that may set torch's threads, and leaves them as they were."""
+
+    @wraps(function)
+    def restored(*arguments: P.args, **options: P.kwargs) -> R:
+        with using_threads(None):
+            return function(*arguments, **options)
+
+    return restored
+
+
+def default_threads(recipe: Recipe, vocabulary: int) -> int:
+    """Of a training that runs by itself, where nothing was measured: one of a small model, all cores of a large one."""
+    return usable_cores() if _any_large([recipe], vocabulary) else 1
+
+
 def side_by_side(
     recipes: Sequence[Recipe], vocabulary: int, device: str, threads: int | None = None, jobs: int | None = None
 ) -> SideBySide | None:
@@ -74,11 +94,11 @@ def side_by_side(
 
 
 def _any_large(recipes: Sequence[Recipe], vocabulary: int) -> bool:
-    return any(_operations(recipe, vocabulary) >= LARGE for recipe in recipes)
+    return any(operations_of_a_pass(recipe, vocabulary) >= LARGE for recipe in recipes)
 
 
-def _operations(recipe: Recipe, vocabulary: int) -> float:
-    """Of one pass."""
+def operations_of_a_pass(recipe: Recipe, vocabulary: int) -> float:
+    """Of one pass of a batch, or of a part of it, forward and backward."""
     rows = recipe.training.rows_at_once(recipe.input.length)
     return rows * recipe.input.length * build_on_meta(recipe, vocabulary).flops_per_token()
 
@@ -88,6 +108,6 @@ def _that_fit(recipes: Sequence[Recipe], vocabulary: int, most: int) -> int:
     free = free_memory()
     if most == 1 or free is None:
         return most
-    largest = max(recipes, key=lambda recipe: _operations(recipe, vocabulary))
+    largest = max(recipes, key=lambda recipe: operations_of_a_pass(recipe, vocabulary))
     need = PROCESS + SPARE * memory_need(largest, vocabulary, torch.device("cpu")).total
     return max(1, min(most, int(free / need)))

@@ -40,7 +40,8 @@ def _comment(results: TuningResults) -> str:
             for each in results.ranges
         ),
         f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, seed {results.seed}",
-        f"the best trial again: --budget steps={winner.steps} --seed {results.seed}",
+        f"the best trial again: --budget steps={winner.steps} --seed {results.seed}"
+        + (f" --threads {threads}" if (threads := results.environment.get("threads")) else ""),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines)
 

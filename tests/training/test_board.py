@@ -1,0 +1,34 @@
+"""What is told of trainings side by side where there is no terminal."""
+
+from bakeoff.training import board
+from bakeoff.training.board import Board
+from bakeoff.training.progress import Progress
+
+
+def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
+    monkeypatch.setattr(board, "LINE_SECONDS", 0.0)
+    lines = []
+    with Board(lines.append, 3, "training") as shown:
+        shown.begin("a", "seed 0: a")
+        shown.begin("b", "seed 0: b")
+        shown.end("b")
+        with Progress("a", 20, lambda note: shown.hear("a", note)) as progress:
+            progress.line("a: a remark")
+            progress.step(5, 2.5, 1000.0, 42.0)
+            progress.step(6, 2.5, 1000.0, 42.0)  # so soon behind the other that it is not told
+            progress.step(20, 2.0, 1000.0, 0.0)
+    assert lines == [
+        "a: a remark",
+        "1 of 3 trainings done",
+        "seed 0: a: step 5/20  loss 2.500  1,000 tokens/s  42 s left",
+        "1 of 3 trainings done",
+        "seed 0: a: step 20/20  loss 2.000  1,000 tokens/s  0 s left",
+    ]
+
+
+def test_without_a_place_to_print_nothing_is_shown(capsys):
+    with Board(None, 1, "trial") as shown:
+        shown.begin("a", "a")
+        shown.hear("a", {"line": "a remark"})
+        shown.end("a")
+    assert capsys.readouterr() == ("", "")
