@@ -187,3 +187,46 @@ def test_an_adaptive_softmax_cannot_be_capped():
         load_recipe("gpt-tiny", {"objective": [{"kind": "clm", "logit_cap": 0}]})
     with pytest.raises(UserError, match=r"unknown key 'logit_cap'"):
         load_recipe("bert-tiny", ["objective.1.logit_cap=30.0"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [*((kind, {}) for kind in CAPPED), ("clm", {"head": "untied", "bias": True}), ("clm", {"bias": True})],
+)
+def test_the_squared_normaliser_is_added_to_the_loss_of_training_alone(kind, settings):
+    """Of the scores as they are bounded, summed over the rows; held-out losses come from what is without it."""
+    weight, heads = 0.01, []
+    for own in ({"z_loss": weight, "logit_cap": 5.0}, {"logit_cap": 5.0}):
+        torch.manual_seed(0)
+        recipe = shrink(CAPPED[kind], objective=[{"kind": kind, **settings, **own}])
+        module = PretrainingModel(recipe, 40).double()
+        for parameter in module.heads[kind].parameters():
+            nn.init.normal_(parameter)
+        heads.append(module.heads[kind])
+    width = recipe.model.output_width // recipe.model.directions
+    table = torch.randn(module.model.embedding.table.shape, dtype=torch.float64)
+    rows, labels = torch.randn(5, width, dtype=torch.float64), torch.tensor([3, 0, 39, 7, 7])
+    with_it, plain = (head.loss(rows, labels, table).double() for head in heads)
+    scores = heads[1].scores(rows, table).tolist()
+    normaliser = plain.new_tensor([math.log(sum(math.exp(s) for s in row)) for row in scores])
+    torch.testing.assert_close(with_it - plain, weight * normaliser.square().sum(), atol=1e-4, rtol=1e-4)
+    assert torch.equal(*(head.log_probabilities(rows, table) for head in heads))
+
+
+def test_an_objective_that_scores_with_anothers_head_has_its_squared_normaliser():
+    for kinds, used in ((("mntp", "clm"), "mntp"), (("clm", "mntp"), "mntp")):
+        parts = {"mntp": {"kind": "mntp", "causal": 0.5, "z_loss": 0.25}, "clm": {"kind": "clm", "z_loss": 0.5}}
+        recipe = shrink("gpt-bert-tiny", objective=[parts[kind] for kind in kinds])
+        module = PretrainingModel(recipe, 40)
+        assert {each.head for each in module.objectives} == {module.heads[used]}
+        assert module.heads[used].z_loss == 0.25
+
+
+def test_an_adaptive_softmax_has_no_squared_normaliser():
+    adaptive = {"kind": "clm", "head": "adaptive", "cutoffs": [10], "z_loss": 1e-4}
+    with pytest.raises(UserError, match=r"z_loss: an adaptive softmax has a normaliser a cluster; set head to tied"):
+        load_recipe("gpt-tiny", {"objective": [adaptive]})
+    with pytest.raises(UserError, match=r"z_loss: input should be greater than or equal to 0"):
+        load_recipe("gpt-tiny", {"objective": [{"kind": "clm", "z_loss": -1}]})
+    with pytest.raises(UserError, match=r"unknown key 'z_loss'"):
+        load_recipe("bert-tiny", ["objective.1.z_loss=1e-4"])

@@ -38,6 +38,8 @@ class LanguageModelConfig(TokenObjectiveConfig):
             raise ValueError(f"cutoffs: {self.cutoffs} are not positive and rising")
         if self.head == "adaptive" and self.logit_cap is not None:
             raise ValueError("logit_cap: an adaptive softmax has no score for each token; set head to tied or untied")
+        if self.head == "adaptive" and self.z_loss:
+            raise ValueError("z_loss: an adaptive softmax has a normaliser a cluster; set head to tied or untied")
         return self
 
     def _head(self, model: ModelConfig, vocabulary: int) -> Head:

@@ -23,6 +23,8 @@ class Head(nn.Module):
 
     flops_per_row: int
     """Floating-point operations of one row's forward pass."""
+    z_loss: float = 0.0
+    """z, with which z Z^2 is added to the loss of each row, Z being the logarithm of its normaliser."""
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """Unnormalised log-probabilities.
@@ -42,7 +44,7 @@ class Head(nn.Module):
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats."""
-        return cross_entropy(self.scores(rows, table).float(), labels)
+        return cross_entropy(self.scores(rows, table).float(), labels, z_loss=self.z_loss)
 
     def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
         """The loss of rows whose labels are not known, to count the memory that it takes."""
@@ -89,7 +91,7 @@ class TokenHead(Head):
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
-        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing)
+        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 
 def table_head(

@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.objective import Objective, Prefixed, Sharing, TwoStream, row_lengths
+from bakeoff.objectives.objective import Objective, Prefixed, Sharing, TokenObjectiveConfig, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 
 
@@ -34,6 +34,8 @@ class PretrainingModel(nn.Module):
                 objective.head = by_name[part.head_of].head
             else:
                 self.heads[objective.name] = objective.head
+                if isinstance(part, TokenObjectiveConfig):
+                    objective.head.z_loss = part.z_loss
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
         self.writing = next((part.kind for part in recipe.objective if part.writes), None)
