@@ -243,3 +243,28 @@ def test_lamb_leaves_tables_to_adam_where_it_shall():
     update = module["map"].weight.grad.sign() + 0.1 * weight
     expected = weight - 0.01 * weight.norm() / update.norm() * update
     torch.testing.assert_close(module["map"].weight.detach(), expected, atol=1e-9, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("gate", ["none", "sigmoid", "gelu"])
+@pytest.mark.parametrize("inner_norm", [False, True])
+def test_what_is_mixed_may_be_gated_and_normed(gate, inner_norm):
+    """Token by token: the output map reads norm(mixed * f(W_G x + b_G)), as in GPT-BERT's Attention."""
+    mixer, vectors = built(gate=gate, inner_norm=inner_norm)
+    x = torch.randn(1, 9, 48, dtype=torch.float64)
+    found = mixer(x, Context(distances=vectors))[0]
+    value = mixer.value(x[0]).unflatten(-1, (3, -1)).transpose(0, 1)
+    mixed = (naive_scores(mixer, x[0], vectors, 3, 32, 512).softmax(-1) @ value).transpose(0, 1).flatten(-2)
+    for token in range(9):
+        row = mixed[token]
+        if gate != "none":
+            opened = mixer.gate.weight @ x[0, token] + mixer.gate.bias
+            sigmoid = 1 / (1 + (-opened).exp())
+            row = row * (sigmoid if gate == "sigmoid" else opened * (1 + torch.erf(opened / math.sqrt(2))) / 2)
+        if inner_norm:
+            row = affine(row, mixer.inner_norm)
+        expected = mixer.output.weight @ row + mixer.output.bias
+        torch.testing.assert_close(found[0, token], expected)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+        mixer(x, Context(distances=vectors))
+    assert counter.get_total_flops() == 9 * mixer.flops_per_token(9) + 2 * 63 * 48 * 96

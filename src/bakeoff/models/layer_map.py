@@ -96,6 +96,11 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
     if depth != target and (by is None or depth > target):
         grow = f"; --grow {target} makes them more" if depth < target else ""
         raise UserError(f"the {side} has {target} layers, but the run's has {depth}{grow}")
+    if depth != target and new.weighting is not None:
+        raise UserError(
+            f"layer_weights: the {side}'s layers mix what all before them give, and of {depth} layers that is not what "
+            f"{target} give; set it to false in the deeper model's recipe"
+        )
     layers = source_layers(depth, target, by or "repeat")
     parts = _part_sources(old, new, layers)
     names = {}

@@ -13,6 +13,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import Context, Place
 from bakeoff.models.distance_table import DistanceTable, distance_table
+from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.models.value_residual import ValueResidual, value_residual
@@ -35,6 +36,10 @@ class StackConfig(Config):
     """Which parts the layers share; attention stands for the mixer, whatever its kind."""
     groups: int = Field(default=1, gt=0)
     """Sharing happens within this many runs of neighbouring layers."""
+    layer_weights: bool = False
+    """Behind each part of a layer, such as attention or a feed-forward network, comes a learned linear mix of what came
+    into the stack and what all parts so far have given; at the beginning, what the last of them has given
+    (DenseFormer: Pagliardini et al. 2024, arXiv:2402.02622; GPT-BERT: arXiv:2410.24159)."""
     block: BlockConfig | list[BlockConfig]
     """The layers' block, or a list of blocks: one with `at` is the block of that layer; the others make up the rest in
     their order, each as many layers as its `repeat` says, and a single one as many as there are."""
@@ -125,6 +130,11 @@ class Stack(nn.Module):
                 applied.append((name, index))
             self.index_map.append(applied)
             width = block.output_width(width, layer)
+            if config.layer_weights and width != config.width:
+                raise UserError(
+                    f"layer_weights: layer {layer + 1} makes states {width} wide of {config.width}, which cannot be "
+                    "mixed; set it to false"
+                )
         self.parts = nn.ModuleDict({name: nn.ModuleList(distinct) for name, distinct in owned.items()})
         self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
         self.norm = place.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
@@ -133,6 +143,7 @@ class Stack(nn.Module):
         self.bias: RelativeBias | None = relative_bias(mixers, place.causal)
         self.distances: DistanceTable | None = distance_table(mixers, places)
         self.value_residual: ValueResidual | None = value_residual(mixers, places)
+        self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
@@ -140,9 +151,19 @@ class Stack(nn.Module):
         apply = _compiled_apply() if self.compiled else _apply
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
+        outputs = [x]  # of all parts so far, where they are mixed
         for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True)):
             context = self._told(number, x, context)
-            x, after = apply(layer, x, context, cast(tuple[State, ...] | None, remembered))
+            own = cast(tuple[State, ...] | None, remembered)
+            if self.weighting is None:
+                x, after = apply(layer, x, context, own)
+            else:
+                after = ()
+                for part, state_of_part in zip(layer, own or (None,) * len(layer), strict=True):
+                    x, new = apply((part,), x, context, (state_of_part,))
+                    after += new
+                    outputs.append(x)
+                    x = self.weighting(outputs)
             states.append(after)
         return self._output(x), None if state is None else tuple(states)
 
@@ -157,11 +178,15 @@ class Stack(nn.Module):
         """
         context = self._with_bias(x, context)
         steps: list[list[Tensor]] = []
+        outputs = [x]
         for number, layer in enumerate(self.layers):
             context = self._told(number, x, context)
             states = [x]
             for part in layer:
                 x, _ = part(x, context)
+                if self.weighting is not None:
+                    outputs.append(x)
+                    x = self.weighting(outputs)
                 states.append(x)
             steps.append(states)
         return steps, context

@@ -62,6 +62,10 @@ class HeadsConfig(Config):
         return place.dropout if self.dropout is None else self.dropout
 
 
+Gate = Literal["none", "sigmoid", "gelu"]
+"""What multiplies what attention has mixed: nothing, or an activation of one more linear map of the input."""
+
+
 class AttentionConfig(HeadsConfig):
     """Scaled dot-product attention of Vaswani et al. 2017 (arXiv:1706.03762, section 3.2)."""
 
@@ -83,7 +87,7 @@ class AttentionConfig(HeadsConfig):
     """K, the taps of a depthwise convolution over queries, keys and values behind their projection, centred in encoders
     and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021, arXiv:2109.08668,
     section 3, where K is 3). Absent: no convolution."""
-    gate: Literal["none", "sigmoid", "gelu"] = "none"
+    gate: Gate = "none"
     """What is mixed is multiplied, element by element, by an activation of one more linear map of the input before the
     output map: sigmoid as in Qiu et al. 2025 (arXiv:2505.06708, section 2.2), gelu as in GPT-BERT (Charpentier and
     Samuel 2024, arXiv:2410.24159)."""
@@ -165,9 +169,8 @@ class Attention(Part):
             dropout=self.dropout if self.training else 0.0,
         )
         mixed = mixed.transpose(1, 2).flatten(-2)
-        if self.gate is not None:
-            opened = self.gate(x)
-            mixed = mixed * (opened.sigmoid() if self.gate_activation == "sigmoid" else F.gelu(opened))
+        if self.gate is not None and self.gate_activation != "none":
+            mixed = gated(mixed, self.gate(x), self.gate_activation)
         return self.output(mixed), state
 
     def _projected(self, x: Tensor, context: Context) -> Tensor:
@@ -225,6 +228,11 @@ class Attention(Part):
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
         return float("inf"), 0 if self.causal else float("inf")
+
+
+def gated(mixed: Tensor, opened: Tensor, activation: Literal["sigmoid", "gelu"]) -> Tensor:
+    """What is mixed times the activation of the gate's map, both (B, T, H d_v)."""
+    return mixed * (opened.sigmoid() if activation == "sigmoid" else F.gelu(opened))
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:

@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import Context, Place
-from bakeoff.models.mixers.attention import HeadsConfig, split_heads
+from bakeoff.models.mixers.attention import Gate, HeadsConfig, gated, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
@@ -27,6 +27,11 @@ class DisentangledAttentionConfig(HeadsConfig):
     output_norm: bool = False
     """A norm with a scale and a shift behind the output map, before dropout and the residual connection (NormFormer:
     Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT)."""
+    gate: Gate = "none"
+    """As in `attention`: what is mixed is multiplied by an activation of one more linear map of the input (gelu:
+    GPT-BERT, Charpentier and Samuel 2024, arXiv:2410.24159)."""
+    inner_norm: bool = False
+    """A norm of what is mixed, behind the gate, in front of the output map (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
 
     def build(self, place: Place) -> "DisentangledAttention":
@@ -38,7 +43,8 @@ class DisentangledAttention(Part):
     """softmax((q_i k_j + q_i K_d(i,j) + k_j Q_d(i,j)) / sqrt(3 d_k)) V, with an output projection.
 
     K_d and Q_d are this layer's key and query maps of the vectors of bucket d(i, j) of the distance i - j, which are
-    the stack's (`context.distances`); without `scaled` the root is left out.
+    the stack's (`context.distances`); without `scaled` the root is left out. With a `gate` f and an inner norm, the
+    output map reads norm(mixed * f(W_G x)).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
@@ -52,7 +58,11 @@ class DisentangledAttention(Part):
         self.scale = (3 * self.widths.key) ** -0.5 if config.scaled else 1.0
         self.query_key = nn.Linear(place.width, 2 * self.heads * self.widths.key, bias=place.bias)
         self.value = nn.Linear(place.width, self.heads * self.widths.value, bias=place.bias)
-        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        inner = self.heads * self.widths.value
+        self.gate_activation = config.gate
+        self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
+        self.inner_norm = place.norm(inner) if config.inner_norm else nn.Identity()
+        self.output = nn.Linear(inner, place.width, bias=place.bias)
         self.norm = place.norm(affine=True) if config.output_norm else nn.Identity()
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -73,7 +83,10 @@ class DisentangledAttention(Part):
             scale=self.scale,
             dropout=self.rate if self.training else 0.0,
         )
-        return self.norm(self.output(mixed.transpose(1, 2).flatten(-2))), state
+        mixed = mixed.transpose(1, 2).flatten(-2)
+        if self.gate is not None and self.gate_activation != "none":
+            mixed = gated(mixed, self.gate(x), self.gate_activation)
+        return self.norm(self.output(self.inner_norm(mixed))), state
 
     def _by_distance(self, query: Tensor, key: Tensor, context: Context) -> Tensor:
         """(B, H, T, S) content of either token with the distance between the two."""
@@ -109,7 +122,8 @@ class DisentangledAttention(Part):
         The maps of the distances' vectors are made once a batch, and not counted.
         """
         attended = (length + 1) / 2 if self.causal else length
-        maps = sum(linear.weight.numel() for linear in (self.query_key, self.value, self.output))
+        linears = (self.query_key, self.value, self.gate, self.output)
+        maps = sum(linear.weight.numel() for linear in linears if linear is not None)
         by_distance = 2 * self.heads * self.widths.key * (2 * self.buckets - 1)  # of its query, and of its key
         return round(2 * (maps + by_distance) + attended * self.flops_per_pair())
 
