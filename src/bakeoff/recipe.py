@@ -13,6 +13,7 @@ from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, similar
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
+from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
 from bakeoff.objectives.token_batches import TokenBatch
 from bakeoff.optimization.budget import Budget
@@ -28,6 +29,9 @@ class TrainingConfig(Config):
 
     batch: PositiveInt | TokenBatch
     """Rows of a batch; or its tokens, where rows have different lengths: `{tokens: 25000}`."""
+    first_batch: float = Field(default=1.0, gt=0, le=1)
+    """The share of `batch` that the first step has; from there batches grow evenly to the whole at the end (GPT-BERT:
+    a quarter, Charpentier and Samuel 2024, arXiv:2410.24159). 1: they have one size."""
     micro_batch: PositiveInt | TokenBatch | None = None
     """Rows, or tokens, that go through the model at once; gradients of a batch's parts are added. Absent: the whole
     batch."""
@@ -38,7 +42,7 @@ class TrainingConfig(Config):
     budget: Budget
     """How long to train; `--budget` replaces it."""
     curriculum: list[StageConfig] = Field(default=[])
-    """Stages in which rows are shorter or weights are others, before they are the recipe's own."""
+    """Stages in which rows are shorter, batches larger or weights others, before they are the recipe's own."""
     clip: float | None = Field(default=1.0, gt=0)
     """Largest norm of the gradient, over all parameters; null for no clipping."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
@@ -66,6 +70,10 @@ class TrainingConfig(Config):
         """Rows of `length` tokens that go through the model at once."""
         size = self.micro_batch or self.batch
         return size if isinstance(size, int) else max(1, size.tokens // length)
+
+    def batch_share(self, progress: float) -> float:
+        """The share of `batch` that a step has before which that share of the training is done."""
+        return self.first_batch + (1 - self.first_batch) * progress
 
 
 class Published(Config):
@@ -152,6 +160,7 @@ class Recipe(Config):
                 reasons.append(f"objective: {part.kind} leaves no rows to clm; set its causal, to 0.0625 for example")
         reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
         reasons += self._unfit_stages()
+        reasons += self._unchanging_batches()
         reasons += self._uncountable(related)
         batch = self.training.batch
         if isinstance(batch, int) and batch % self.input.directions:
@@ -180,6 +189,21 @@ class Recipe(Config):
                 reasons.append(str(error).replace(f"{where}: length: ", f"{where}: "))
         return reasons
 
+    def _unchanging_batches(self) -> list[str]:
+        """Why batches have one size throughout, if another is asked for."""
+        training = self.training
+        keys = [f"curriculum.{place}.batch_factor" for place, each in enumerate(training.curriculum)]
+        asked = [key for key, each in zip(keys, training.curriculum, strict=True) if each.batch_factor != 1]
+        if training.first_batch != 1:
+            asked.append("first_batch")
+        if isinstance(training.batch, int) and self.input.directions == 1 and not self.input.continues:
+            return []
+        if not isinstance(training.batch, int):
+            why = "a batch of so many tokens has one size; give training.batch as a number of rows"
+        else:
+            why = "rows that continue each other stay as many"
+        return [f"training.{key}: {why}, or leave it out" for key in asked]
+
     def _uncountable(self, related: Sequence[str]) -> list[str]:
         """Why batches cannot have a number of tokens, if that is asked for."""
         batch, rows = self.training.batch, self.input.model_dump()["format"]
@@ -196,8 +220,34 @@ class Recipe(Config):
     def stages(self) -> "list[Recipe]":
         """A recipe for each stage of the curriculum, with the rows of that stage, and one for what follows them all."""
         own: dict[str, Any] = {"training.curriculum": []}
-        lengths = [stage.length or self.input.length for stage in self.training.curriculum]
-        return [self.changed({**own, "input.length": length}) for length in lengths] + [self.changed(own)]
+        found = []
+        for stage in self.training.curriculum:
+            changes = {**own, "input.length": stage.length or self.input.length}
+            if isinstance(batch := self.training.batch, int):
+                changes["training.batch"] = max(1, round(stage.batch_factor * batch))
+            found.append(self.changed(changes))
+        return [*found, self.changed(own)]
+
+    def at(self, progress: float) -> "Recipe":
+        """The recipe with what changes from step to step as it is where that share of the training is done."""
+        changes: dict[str, Any] = {}
+        if self.training.first_batch != 1:
+            assert isinstance(self.training.batch, int)
+            share = self.training.batch_share(progress)
+            changes = {"training.batch": max(1, round(share * self.training.batch)), "training.first_batch": 1.0}
+        for place, part in enumerate(self.objective):
+            if isinstance(part, MaskingConfig) and part.first_rate is not None:
+                rate = part.first_rate + progress * (part.rate - part.first_rate)
+                changes |= {f"objective.{place}.rate": rate, f"objective.{place}.first_rate": None}
+        return self.changed(changes) if changes else self
+
+    @property
+    def moves_with_the_steps(self) -> list[str]:
+        """Keys of what is a function of the share of all steps, so that another number of them would move it."""
+        keys = ["training.curriculum"] if self.training.curriculum else []
+        keys += ["training.first_batch"] if self.training.first_batch != 1 else []
+        masking = [part for part in self.objective if isinstance(part, MaskingConfig)]
+        return keys + [f"{part.kind}'s first_rate" for part in masking if part.first_rate is not None]
 
     def idle(self) -> list[frozenset[str]]:
         """For each of `stages()` the objectives that are not trained in it."""

@@ -85,7 +85,7 @@ def peek(
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     idle: frozenset[str] = frozenset()
     if not held_out:
-        idle, loaded = loaded.idle()[0], loaded.stages()[0]  # what training begins with
+        idle, loaded = loaded.idle()[0], loaded.stages()[0].at(0.0)  # what training begins with
     text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
     batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)

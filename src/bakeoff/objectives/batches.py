@@ -4,6 +4,7 @@ import queue
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import TypeVar, cast
 
 import numpy as np
@@ -17,6 +18,7 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.course import Course
 from bakeoff.objectives.example import Format
 from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.lanes import Lanes
@@ -57,6 +59,8 @@ class Batches:
         micro_batch: rows, or tokens, of each part that a batch is handed out in.
         idle: objectives that nothing is hidden, moved or replaced for: they have no targets of tokens, and second
             segments all follow the first.
+        steps: those of the training, where what is drawn depends on how far it is; None: as at its end.
+        first_batch: the share of the rows that the first batch has, from which they grow evenly.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class Batches:
         batch: int | TokenBatch,
         micro_batch: int | TokenBatch,
         idle: Collection[str] = (),
+        steps: int | None = None,
+        first_batch: float = 1.0,
     ) -> None:
         self.split, self.tokenizer, self.objectives, self.seed = split, tokenizer, objectives, seed
         # Each leaves alone what those before it have taken: the order in which they are listed is to change nothing.
@@ -98,8 +104,9 @@ class Batches:
         else:
             assert isinstance(micro_batch, int)
             self.batch, self.micro_batch = batch, micro_batch
-        self._chunk: tuple[int, list[Batch]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
+        self.course = Course(self.batch, steps, first_batch)
+        self._chunk: tuple[int, list[list[Batch]]] = (-1, [])
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.course.fewest)
 
     @property
     def rows_an_epoch(self) -> int:
@@ -117,7 +124,7 @@ class Batches:
 
     @property
     def tokens_per_step(self) -> float:
-        """Mean number of tokens of a batch, padding not counted."""
+        """Mean number of tokens of a whole batch, padding not counted."""
         rows = self.batch if self.by_tokens is None else self.format.size / self.by_tokens.batches
         return self.tokens_per_example * rows
 
@@ -126,12 +133,12 @@ class Batches:
         if self.by_tokens is not None:
             examples, epoch = self.by_tokens.examples_of(step)
             parts_of = self.by_tokens.parts(examples, self.micro_tokens)
-            return self.make(examples, np.full(len(examples), epoch), parts=parts_of)
+            progress = self.course.progress(np.full(len(examples), step))
+            return self.make(examples, np.full(len(examples), epoch), parts=parts_of, progress=progress)
         chunk, place = divmod(step, self._steps_a_chunk)
         if self._chunk[0] != chunk:
-            self._chunk = (chunk, self.make(*self._order(chunk)))
-        parts = -(-self.batch // self.micro_batch)
-        return self._chunk[1][place * parts : (place + 1) * parts]
+            self._chunk = (chunk, self._made(chunk))
+        return self._chunk[1][place]
 
     @cached_property
     def lanes(self) -> Lanes:
@@ -142,13 +149,18 @@ class Batches:
         """
         return Lanes(self.format, self.batch, self.seed)
 
-    def _order(self, chunk: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The examples of the steps of a chunk, and the epochs for which they are drawn."""
-        steps = self._steps_a_chunk
+    def _made(self, chunk: int) -> list[list[Batch]]:
+        """The batches of the steps of a chunk, each in its parts."""
+        first, count = chunk * self._steps_a_chunk, self._steps_a_chunk
+        bounds = self.course.bounds(first, count)
         if self.format.advance is not None:
-            return self.lanes.examples_of(chunk * steps, steps)
-        count = steps * self.batch
-        return examples_of(chunk * count, count, self.format.size, self.seed)
+            indices, epochs = self.lanes.examples_of(first, count)
+        else:
+            indices, epochs = examples_of(int(bounds[0]), int(bounds[-1] - bounds[0]), self.format.size, self.seed)
+        progress = self.course.progress(np.repeat(np.arange(first, first + count), np.diff(bounds)))
+        parts = step_parts(bounds, self.micro_batch)
+        made = iter(self.make(indices, epochs, parts=[cut for own in parts for cut in own], progress=progress))
+        return [[next(made) for _ in own] for own in parts]
 
     def fixed(self, examples: int) -> list[Batch]:
         """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed.
@@ -195,12 +207,17 @@ class Batches:
         epochs: NDArray[np.int64],
         seed: int | None = None,
         parts: Sequence[tuple[int, int]] | None = None,
+        progress: NDArray[np.float64] | None = None,
     ) -> list[Batch]:
-        """Batches of these examples, in parts of `micro_batch` rows; `parts`: one, in parts between these places."""
+        """Batches of these examples, in parts of `micro_batch` rows; `parts`: one, in parts between these places.
+
+        `progress` is the share of the training that is done before each of them is read; None: all of it.
+        """
         draws = Draws(self.seed if seed is None else seed, epochs, indices)
         if self.versions is not None:
             draws = draws.static(self.versions)
         examples = self.format.examples(indices, draws)
+        examples.progress = progress
         if self.by_tokens is not None:
             trim(examples)
         drawn = {o.name: o.targets(examples, self.split, self.tokenizer, draws) for o in self.in_turn}
@@ -281,6 +298,19 @@ def part_bounds(count: int, batch: int, micro_batch: int) -> list[tuple[int, int
     """Where the parts begin and end; a part never reaches over the end of its batch."""
     ends = [(first, min(first + batch, count)) for first in range(0, count, batch)]
     return [(start, min(start + micro_batch, end)) for first, end in ends for start in range(first, end, micro_batch)]
+
+
+def step_parts(bounds: NDArray[np.int64], micro_batch: int) -> list[list[tuple[int, int]]]:
+    """For each step where the parts of its batch begin and end, counted from the first step's first row.
+
+    Args:
+        bounds: (n + 1,) where the batches of n steps begin and end.
+        micro_batch: rows of a part, but for the last of a batch.
+    """
+    ends = (bounds - bounds[0]).tolist()
+    return [
+        [(low, min(low + micro_batch, end)) for low in range(begin, end, micro_batch)] for begin, end in pairwise(ends)
+    ]
 
 
 def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:

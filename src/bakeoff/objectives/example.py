@@ -47,6 +47,8 @@ class Examples:
     follows: NDArray[np.bool_] | None = None
     """(N,) True where the second segment goes on with the first, which nothing asks for; None: `relation` says it, or
     all do, or there are no segments."""
+    progress: NDArray[np.float64] | None = None
+    """(N,) the share of the training that is done before each row is read; None: all of it, or held-out text."""
     taken: NDArray[np.bool_] | None = None
     """(N, T) True for tokens that an objective has hidden or moved, which others leave alone; None where none has."""
 

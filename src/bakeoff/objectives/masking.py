@@ -21,6 +21,9 @@ class MaskingConfig(TokenObjectiveConfig):
 
     rate: float = Field(default=0.15, gt=0, lt=1)
     """Share of a row's ordinary tokens that are predicted; at least one, never a special token."""
+    first_rate: float | None = Field(default=None, gt=0, lt=1)
+    """The share in the first step of a training, from which it changes evenly to `rate` at the end (Yang et al. 2023,
+    arXiv:2305.15096; GPT-BERT). Held-out text has `rate`. Absent: the same throughout."""
     ngram: int = Field(default=1, ge=1, le=1000)
     """Hide runs of up to this many words; above 1 implies whole words."""
     lengths: RunLengths = "inverse"
@@ -56,9 +59,26 @@ class MaskingConfig(TokenObjectiveConfig):
             raise ValueError(f"runs: tokens is about runs of several, but {what}; change either")
         if self.replace == "run" and self.ngram == 1 and not self.whole_word:
             raise ValueError("replace: run, but each token is hidden by itself; set ngram, or whole_word")
+        if self.first_rate is not None and self.masking == "static":
+            raise ValueError("first_rate: static masks stay what they are; set masking to dynamic")
         if self.copies > 1 and self.masking == "dynamic":
             raise ValueError(f"copies: {self.copies} are of static masks; set masking to static, or copies to 1")
         return self
+
+    @property
+    def mean_rate(self) -> float:
+        """The share on average over the steps of a training."""
+        return self.rate if self.first_rate is None else (self.first_rate + self.rate) / 2
+
+    def rates(self, progress: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+        """(N,) the share in each row, where it is not `rate` in all.
+
+        Args:
+            progress: (N,) the share of the training that is done before each of them; None: all of it.
+        """
+        if self.first_rate is None or progress is None:
+            return None
+        return self.first_rate + (self.rate - self.first_rate) * progress
 
     @property
     def versions(self) -> int | None:
@@ -106,7 +126,8 @@ class Masking:
         sources = free_sources(examples, tokenizer)
         if allowed is not None:
             sources = np.where(allowed, sources, -1)
-        chosen = self.choice.choose(sources, split, draws, examples.backwards)
+        rates = self.config.rates(examples.progress)
+        chosen = self.choice.choose(sources, split, draws, examples.backwards, rates)
         examples.take(chosen)
         places = np.flatnonzero(chosen)
         originals = examples.ids.ravel()[places]

@@ -8,7 +8,7 @@ from bakeoff.corpus.mixture import Mixture, apportioned
 from bakeoff.corpus.order import examples_of
 from bakeoff.errors import UserError
 from bakeoff.objectives.batch import Batch, join
-from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches, part_bounds
+from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches, step_parts
 
 
 class MixedBatches:
@@ -35,12 +35,13 @@ class MixedBatches:
             )
         self.batch, self.micro_batch = first.batch, first.micro_batch
         self.rows_an_epoch = sum(part.format.size for part in batches)
-        self._chunk: tuple[int, list[Batch]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
+        self.course = first.course
+        self._chunk: tuple[int, list[list[Batch]]] = (-1, [])
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.course.fewest)
 
     @property
     def tokens_per_step(self) -> float:
-        """Mean number of tokens of a batch, padding not counted."""
+        """Mean number of tokens of a whole batch, padding not counted."""
         shares = zip(self.mixture.shares, self.parts, strict=True)
         return self.batch * sum(share * part.tokens_per_example for share, part in shares)
 
@@ -49,18 +50,21 @@ class MixedBatches:
         chunk, place = divmod(step, self._steps_a_chunk)
         if self._chunk[0] != chunk:
             self._chunk = (chunk, self._make(chunk))
-        parts = -(-self.batch // self.micro_batch)
-        return self._chunk[1][place * parts : (place + 1) * parts]
+        return self._chunk[1][place]
 
     def fixed(self, examples: int) -> list[Batch]:
         """Parts that never change: of each corpus's rows its share, spread evenly."""
         counts = apportioned(self.mixture.shares, examples)
         return [batch for part, own in zip(self.parts, counts, strict=True) if own for batch in part.fixed(own)]
 
-    def _make(self, chunk: int) -> list[Batch]:
-        count = self._steps_a_chunk * self.batch
-        order = self.mixture.order(self.seed, chunk * count, count)
-        bounds = part_bounds(count, self.batch, self.micro_batch)
+    def _make(self, chunk: int) -> list[list[Batch]]:
+        """The batches of the steps of a chunk, each in its parts."""
+        first, steps = chunk * self._steps_a_chunk, self._steps_a_chunk
+        ends = self.course.bounds(first, steps)
+        order = self.mixture.order(self.seed, int(ends[0]), int(ends[-1] - ends[0]))
+        progress = self.course.progress(np.repeat(np.arange(first, first + steps), np.diff(ends)))
+        parts = step_parts(ends, self.micro_batch)
+        bounds = [cut for own in parts for cut in own]
         pieces: list[list[Batch]] = [[] for _ in bounds]
         for number, part in enumerate(self.parts):
             before = np.concatenate([[0], np.cumsum(order.corpora == number)])  # rows of this corpus before each row
@@ -68,8 +72,10 @@ class MixedBatches:
             if before[-1] == 0:
                 continue
             indices = examples_of(order.first[number], int(before[-1]), part.format.size, part.seed)
-            made = iter(part.make(*indices, parts=[cut for cut in own if cut[0] < cut[1]]))
+            done = None if progress is None else progress[order.corpora == number]
+            made = iter(part.make(*indices, parts=[cut for cut in own if cut[0] < cut[1]], progress=done))
             for place, (low, high) in enumerate(own):
                 if low < high:
                     pieces[place].append(next(made))
-        return [join(own, self.directions, self.mixture.tokenizer.pad) for own in pieces]
+        joined = iter([join(own, self.directions, self.mixture.tokenizer.pad) for own in pieces])
+        return [[next(joined) for _ in own] for own in parts]

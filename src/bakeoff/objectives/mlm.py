@@ -30,7 +30,7 @@ class MaskedLanguageModel(Masking):
 
     def __init__(self, config: MaskedLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
         super().__init__(config, model, vocabulary)
-        self.targets_per_token = config.rate
+        self.targets_per_token = config.mean_rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Hide tokens of the examples in place; the labels are the originals."""

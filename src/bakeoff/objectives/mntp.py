@@ -51,7 +51,7 @@ class MaskedNextTokenPrediction(Masking):
     def __init__(self, config: MaskedNextTokenConfig, model: ModelConfig, vocabulary: int) -> None:
         super().__init__(config, model, vocabulary)
         self.rows_left = config.causal
-        self.targets_per_token = config.rate * (1 - config.causal)
+        self.targets_per_token = config.mean_rate * (1 - config.causal)
 
     def pairs_ahead(self, length: int) -> float:
         """How many pairs of tokens of which the first sees the second, behind it, a row has on average."""

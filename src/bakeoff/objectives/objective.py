@@ -127,7 +127,7 @@ class Objective(Protocol):
 
     @property
     def targets_per_token(self) -> float:
-        """Expected number of targets for each token of a row, for counting FLOPs."""
+        """Expected number of targets for each token of a row, for counting FLOPs; on average over a training."""
         ...
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

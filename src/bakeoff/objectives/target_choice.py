@@ -58,19 +58,27 @@ class TargetChoice:
         self.bounds = np.cumsum(probability / probability.sum())[:-1]
 
     def choose(
-        self, sources: NDArray[np.int64], split: Split, draws: Draws, backwards: NDArray[np.bool_] | None = None
+        self,
+        sources: NDArray[np.int64],
+        split: Split,
+        draws: Draws,
+        backwards: NDArray[np.bool_] | None = None,
+        rates: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
         """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted.
 
-        (N,) `backwards` rows, which read the text from its end, are looked at in the order of the text.
+        (N,) `backwards` rows, which read the text from its end, are looked at in the order of the text. (N,) `rates`
+        are the rows' own shares, in place of the one of all.
         """
         if backwards is not None:
             turn = _turn(backwards, sources.shape[1])
-            chosen = self.choose(np.take_along_axis(sources, turn, 1), split, draws)
+            chosen = self.choose(np.take_along_axis(sources, turn, 1), split, draws, rates=rates)
             return np.take_along_axis(chosen, turn, 1)
         length = sources.shape[1]
         ordinary = sources >= 0
-        wanted = np.maximum(np.rint(ordinary.sum(1) * self.rate), ordinary.any(1)).astype(np.int64)  # (N,)
+        wanted = np.maximum(np.rint(ordinary.sum(1) * (self.rate if rates is None else rates)), ordinary.any(1)).astype(
+            np.int64
+        )  # (N,)
         units = self.units(sources, split, draws)
         if self.span_end == "token":
             ordinary &= units >= 0

@@ -15,6 +15,8 @@ class StageConfig(Config):
     """Share of the steps at which it ends; behind the last stage, rows and weights are the recipe's own."""
     length: int | None = Field(default=None, gt=2)
     """In place of `input.length`."""
+    batch_factor: float = Field(default=1.0, gt=0)
+    """The batch has so many times the rows of `training.batch`; with shorter rows, for as many tokens."""
     weights: dict[str, float] = Field(default={})
     """In place of the `weight` of some objectives, by their kind; 0: the objective is not trained for now, and leaves
     the text alone."""
@@ -34,6 +36,12 @@ def shares(curriculum: list[StageConfig]) -> list[float]:
     """The share of the steps of each stage, and of what follows them all."""
     ends = [0.0, *(stage.until for stage in curriculum), 1.0]
     return [end - begin for begin, end in pairwise(ends)]
+
+
+def middles(curriculum: list[StageConfig]) -> list[float]:
+    """The share of the steps that is done in the middle of each stage, and of what follows them all."""
+    ends = [0.0, *(stage.until for stage in curriculum), 1.0]
+    return [(begin + end) / 2 for begin, end in pairwise(ends)]
 
 
 def curriculum_refusals(stages: Sequence[StageConfig], kinds: Sequence[str], length: int, continues: bool) -> list[str]:

@@ -272,8 +272,7 @@ class Training:
         tokens = sum(tokens for tokens, _ in self.unread)
         position.tokens += tokens
         for index, (own, _) in enumerate(self.unread):
-            stage = self.batches.at(position.step - len(rows) + index)
-            position.flops += own * self.batches.flops_per_token[stage]
+            position.flops += own * self.batches.flops_at(position.step - len(rows) + index)
         position.seconds += seconds
         position.since += len(rows)
         position.since_tokens += tokens

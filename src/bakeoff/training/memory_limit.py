@@ -32,15 +32,16 @@ def require_memory(recipe: Recipe, parameters: int, device: torch.device) -> Non
             f"{recipe.name}: weights and gradients of {parameters:,} parameters take {_gigabytes(model)}, and "
             f"{device} has {_gigabytes(limit)}; give the model smaller sizes"
         )
-    length, training = recipe.input.length, recipe.training
-    rows, width = training.rows_at_once(length), recipe.model.stack.width
-    together = training.batch if isinstance(training.batch, int) else rows
-    batch = rows * length * width * BYTES_PER_NUMBER + together * length * BYTES_OF_AN_ID
-    if model + batch > limit:
-        raise UserError(
-            f"{recipe.name}: a batch of {together:,} rows of {length:,} tokens takes {_gigabytes(batch)} at least, and "
-            f"{device} has {_gigabytes(limit)}; give a smaller training.batch or training.micro_batch"
-        )
+    for stage in recipe.stages():
+        length, training = stage.input.length, stage.training
+        rows, width = training.rows_at_once(length), recipe.model.stack.width
+        together = training.batch if isinstance(training.batch, int) else rows
+        batch = rows * length * width * BYTES_PER_NUMBER + together * length * BYTES_OF_AN_ID
+        if model + batch > limit:
+            raise UserError(
+                f"{recipe.name}: a batch of {together:,} rows of {length:,} tokens takes {_gigabytes(batch)} at least, "
+                f"and {device} has {_gigabytes(limit)}; give a smaller training.batch or training.micro_batch"
+            )
 
 
 def _memory_of(device: torch.device) -> int | None:

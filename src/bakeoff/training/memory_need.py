@@ -14,6 +14,7 @@ from bakeoff.config import Config
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.batch import Batch
+from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.objective import Prefixed, TwoStream
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import autocast, resolve_precision
@@ -68,6 +69,7 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
     given = recipe.training.rows_at_once(recipe.input.length)
     rows = rows or (given if recipe.training.micro_batch else min(given, MOST_ROWS))
     precision = resolve_precision(recipe.training.precision, device)
+    recipe = max((recipe.at(0.0), recipe.at(1.0)), key=_predicted)
     module = build_on_meta(recipe, vocabulary).train()
     weights = module.parameter_count() * BYTES_PER_NUMBER
     # Parameters come from elsewhere, and a text's positions are made as plain tensors.
@@ -86,6 +88,11 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
         remembered=remembered,
         update=recipe.training.optimizer.needed(module) * BYTES_PER_NUMBER,
     )
+
+
+def _predicted(recipe: Recipe) -> float:
+    """The sum of the shares of tokens that masking hides, which may change on the way."""
+    return sum(part.rate for part in recipe.objective if isinstance(part, MaskingConfig))
 
 
 def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:

@@ -88,10 +88,10 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     where = f"{run.path}: --budget {budget} is {steps:,} steps"
     if steps <= done:
         raise UserError(f"{where}, and the run has {done:,} behind it; give more, or end it as it is: --finish-now")
-    if training.curriculum and steps != old:
+    if (moving := run.recipe.moves_with_the_steps) and steps != old:
         raise UserError(
-            f"{where} in place of {old:,}: a curriculum's stages are shares of all steps, so they cannot be moved; "
-            "--resume without --budget, or --finish-now"
+            f"{where} in place of {old:,}: what {moving[0]} says is said of shares of all steps, so it cannot be "
+            "moved; --resume without --budget, or --finish-now"
         )
     kept = [step for step in snapshot_steps(steps, training.average_last) if step <= done]
     if missing := [step for step in kept if not snapshot_file(run, step).is_file()]:

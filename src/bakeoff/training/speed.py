@@ -10,7 +10,7 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
-from bakeoff.optimization.curriculum import shares
+from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import resolve_device, resolve_precision, work_clock
 from bakeoff.training.loop import optimize
@@ -46,17 +46,23 @@ def step_times(
 
     The work of a step is its median. Its time by the clock is that times the clock's share of it in the least
     disturbed steps: with several threads less than 1, and hardly changed by whatever else runs meanwhile. Of a recipe
-    with a curriculum it is the mean over the training: each stage is measured.
+    with a curriculum it is the mean over the training: each stage is measured, as it is in its middle.
     """
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)
     on = resolve_device(device)
-    stages = [recipe.stages() for recipe in recipes]
+    stages = [_middles(recipe) for recipe in recipes]
     steps = [stepper(stage, opened, on) for own in stages for stage in own]
     for step in steps:
         step(0)
     measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
     parts = [shares(recipe.training.curriculum) for recipe in recipes]
     return [_mean([(share, next(measured)) for share in own]) for own in parts]
+
+
+def _middles(recipe: Recipe) -> list[Recipe]:
+    """Of each stage the recipe as it is in the middle of it, which stands for all of its steps."""
+    places = middles(recipe.training.curriculum)
+    return [stage.at(progress) for stage, progress in zip(recipe.stages(), places, strict=True)]
 
 
 def _mean(stages: Sequence[tuple[float, StepTime]]) -> StepTime:

@@ -72,6 +72,8 @@ def _batches(
         training.batch,
         training.micro_batch or training.batch,
         idle,
+        training.budget.steps if split == "train" else None,
+        training.first_batch,
     )
 
 
@@ -111,6 +113,18 @@ class Stages:
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
         self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
+        """Of each stage, where it changes from step to step as in the middle of the training."""
+        self._rise = [0] * len(recipes)  # of each, from the first step to the last
+        if any(each.at(0.0).objective != each.objective for each in recipes):
+            ends = [
+                [
+                    build_on_meta(each.at(progress), corpus.tokenizer.size).flops_per_token(own)
+                    for progress in (0.0, 1.0)
+                ]
+                for each, own in zip(recipes, idle, strict=True)
+            ]
+            self._rise = [last - first for first, last in ends]
+        self._share = recipe.training.batch_share
 
     def first_rows(self) -> None:
         """Make a batch of each stage, so that what is wrong with a corpus comes out before anything is trained.
@@ -130,8 +144,25 @@ class Stages:
         """The batch of one step, in parts of `micro_batch` rows; each stage has an order of its own."""
         return self.batches[self.at(step)].step(step)
 
+    def flops_at(self, step: int) -> int:
+        """Floating-point operations of one token in a step of a training whose budget is in steps."""
+        assert self.steps is not None
+        return self._flops(self.at(step), step / self.steps)
+
+    def _flops(self, stage: int, progress: float) -> int:
+        return self.flops_per_token[stage] + round(self._rise[stage] * (progress - 0.5))
+
     def means(self) -> tuple[float, float]:
-        """Tokens and floating-point operations of a step, on average over the training."""
-        weighted = zip(shares(self.curriculum), self.batches, self.flops_per_token, strict=True)
-        parts = [(share * batches.tokens_per_step, flops) for share, batches, flops in weighted]
-        return sum(tokens for tokens, _ in parts), sum(tokens * flops for tokens, flops in parts)
+        """Tokens and floating-point operations of a step, on average over the training.
+
+        Within a stage the rows of a batch and the operations of a token change evenly, so that three places of it are
+        enough for the mean of their product (Simpson's rule).
+        """
+        tokens = flops = begin = 0.0
+        for stage, (share, batches) in enumerate(zip(shares(self.curriculum), self.batches, strict=True)):
+            for weight, place in ((1, 0.0), (4, 0.5), (1, 1.0)):
+                progress = begin + place * share
+                own = share * weight / 6 * self._share(progress) * batches.tokens_per_step
+                tokens, flops = tokens + own, flops + own * self._flops(stage, progress)
+            begin += share
+        return tokens, flops

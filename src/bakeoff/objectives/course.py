@@ -1,0 +1,48 @@
+"""What changes from step to step of a training: how far it is, and how many rows its batches have."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+STEPS_AT_ONCE = 4096
+"""Sizes of batches are added up for so many steps at once."""
+
+
+class Course:
+    """The steps of a training; its batches all have the same number of rows, or grow evenly to it.
+
+    Args:
+        batch: rows of a batch, at the end of the training at least.
+        steps: those of the training; None: it is not known, so that nothing changes.
+        first_batch: the share of the rows that the first batch has.
+    """
+
+    def __init__(self, batch: int, steps: int | None = None, first_batch: float = 1.0) -> None:
+        self.batch, self.steps = batch, steps
+        self.first_batch = 1.0 if steps is None else first_batch
+        self._ends = np.zeros(1, np.int64)  # the rows of so many steps from the first on, as far as they were asked for
+
+    def progress(self, steps: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """(n,) the share of the training that is done before each of these steps, or None where that is not known."""
+        return None if self.steps is None else np.minimum(steps / self.steps, 1.0)
+
+    def rows(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(n,) rows of the batches of these steps, at least one: (f + (1 - f) s / S) B, rounded, in step s of S."""
+        if self.first_batch == 1.0:
+            return np.full(len(steps), self.batch, np.int64)
+        assert self.steps is not None
+        share = self.first_batch + (1 - self.first_batch) * np.minimum(steps / self.steps, 1.0)
+        return np.maximum(np.floor(self.batch * share + 0.5), 1).astype(np.int64)
+
+    def bounds(self, step: int, count: int) -> NDArray[np.int64]:
+        """(count + 1,) where the batches of so many steps begin and end in the sequence of all rows of the training."""
+        if self.first_batch == 1.0:
+            return self.batch * np.arange(step, step + count + 1, dtype=np.int64)
+        while len(self._ends) <= step + count:
+            following = np.arange(len(self._ends) - 1, len(self._ends) - 1 + STEPS_AT_ONCE, dtype=np.int64)
+            self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(self.rows(following))])
+        return self._ends[step : step + count + 1]
+
+    @property
+    def fewest(self) -> int:
+        """Rows of the smallest batch."""
+        return int(self.rows(np.zeros(1, np.int64))[0])
