@@ -87,10 +87,11 @@ def test_growing_batches_hold_the_same_rows_in_the_same_order(name, micro, mixed
     assert all(same(one.step(step), found[step]) for step in (39, 0, 21, 20, 1))
 
 
-def test_masks_are_of_the_share_of_their_step(corpus):
+@pytest.mark.parametrize("mixed", [False, True])
+def test_masks_are_of_the_share_of_their_step(mixed, corpus, mixture):
     """Token by token where each is hidden by itself: the ordinary ones times the rate, rounded, in every row."""
     recipe = shrink("roberta-tiny", **FALLING)
-    batches = batches_of(recipe, corpus)
+    batches = batches_of(recipe, open_corpus(mixture) if mixed else corpus)
     specials = torch.from_numpy(corpus.tokenizer.special_ids)
     for step in range(STEPS):
         rate = 0.45 - 0.3 * step / STEPS

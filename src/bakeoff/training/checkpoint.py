@@ -1,6 +1,7 @@
 """Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.tensors import fill, load_tensors, save_tensors
 from bakeoff.training.memory import Memory
+from bakeoff.training.running_average import RunningAverage
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
@@ -62,8 +64,12 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     state: dict[str, Any],
     memory: Memory | None = None,
+    trained: Mapping[str, Tensor] | None = None,
 ) -> Path:
-    """Write `folder/step-NNNNNNNN` whole or not at all, then remove all but the newest checkpoints."""
+    """Write `folder/step-NNNNNNNN` whole or not at all, then remove all but the newest checkpoints.
+
+    `trained` are the weights that are trained, where those of the module are their running average.
+    """
     final = folder / f"step-{step:08d}"
     if final.exists():
         return final
@@ -72,6 +78,8 @@ def save_checkpoint(
     partial.mkdir(parents=True)
     save_tensors(module.state_dict(), partial / "model.safetensors")
     save_tensors(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+    if trained is not None:
+        save_tensors(dict(trained), partial / "trained.safetensors")
     if memory is not None:
         save_tensors(memory.tensors(), partial / "memory.safetensors")
     (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
@@ -97,9 +105,16 @@ def checkpoint_step(path: Path) -> int:
 
 
 def load_checkpoint(
-    path: Path, module: nn.Module, optimizer: torch.optim.Optimizer, memory: Memory | None = None
+    path: Path,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    memory: Memory | None = None,
+    average: RunningAverage | None = None,
 ) -> dict[str, Any]:
-    """Put a checkpoint's tensors into a module, its optimizer and its memory; returns the state saved beside them.
+    """Put a checkpoint's tensors into a module, its optimizer, its memory and its running average.
+
+    Returns:
+        The state saved beside them.
 
     Raises:
         UserError: it is damaged, or cannot be read.
@@ -111,6 +126,9 @@ def load_checkpoint(
             index, _, key = name.partition(".")
             states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
         optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        if average is not None:  # of which the module has got the tensors
+            average.load(load_tensors(path / "trained.safetensors"))  # KeyError where one is absent
+            average.exchange()
         if memory is not None:
             memory.load(load_tensors(path / "memory.safetensors"))  # KeyError where one is absent
         return State.check(read_json(path / "state.json"), str(path / "state.json"))

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import Progress
 from bakeoff.training.run import Run
+from bakeoff.training.running_average import RunningAverage
 from bakeoff.training.stages import Stages
 from bakeoff.training.validation import validate
 
@@ -157,6 +159,8 @@ class Training:
         self.held_out, self.fixed = held_out, fixed
         self.optimizer = recipe.training.optimizer.build(module, precision)
         self.memory = Memory(module.model) if recipe.input.continues else None
+        share = recipe.training.running_average
+        self.average = RunningAverage(module, share * self.steps) if share else None
         self.position = Position()
         self.validation_steps = set(validation_steps(recipe.training.validations, self.steps))
         self.snapshot_steps = set(snapshot_steps(self.steps, recipe.training.average_last))
@@ -174,7 +178,7 @@ class Training:
         if not checkpoints:
             self.run.clear_metrics()
             return False
-        state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory)
+        state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory, self.average)
         self.position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
         self.run.restore_metrics(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
@@ -210,6 +214,8 @@ class Training:
                     self.losses,
                     self.memory,
                 )
+                if self.average is not None:
+                    self.average.update()
                 position.step += 1
                 self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
                 # A line is on steps of one stage, for in another one other objectives may have been trained.
@@ -250,7 +256,20 @@ class Training:
         """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
         self.run.sync_metrics()
         state = {**asdict(self.position), "metrics": self.run.mark_metrics()}
-        save_checkpoint(self.run.checkpoints, self.position.step, self.module, self.optimizer, state, self.memory)
+        with self._run_weights():
+            trained = None if self.average is None else self.average.tensors
+            where = self.run.checkpoints, self.position.step
+            save_checkpoint(*where, self.module, self.optimizer, state, self.memory, trained)
+
+    def take_run_weights(self) -> None:
+        """Leave the module with the weights of the run, behind its last step: a running average, if it has one."""
+        if self.average is not None:
+            self.average.exchange()
+            self.average = None
+
+    def _run_weights(self) -> AbstractContextManager[None]:
+        """The module has the weights that are measured and saved for as long as this lasts."""
+        return nullcontext() if self.average is None else self.average.in_use()
 
     def _read(self, names: list[str]) -> None:
         """Wait for the device and add up the figures of the steps since the last reading, in the order of their names.
@@ -330,7 +349,8 @@ class Training:
         position.sums, position.since, position.since_tokens, position.since_seconds = {}, 0, 0, 0.0
 
     def _validate(self) -> None:
-        figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
+        with self._run_weights():
+            figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
         self._require_finite({f"held-out {name}": loss for name, loss in figures["losses"].items()}, self.position.step)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)

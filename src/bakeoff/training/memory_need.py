@@ -41,7 +41,7 @@ class MemoryNeed(Config):
     gradients: int
     """As many numbers."""
     optimizer: int
-    """What the optimizer remembers."""
+    """What the optimizer remembers, and a running average of the weights."""
     activations: int
     """What the backward pass needs of the forward pass, of full rows without padding, without compilation.
 
@@ -83,7 +83,8 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
         precision=precision,
         weights=weights,
         gradients=weights,
-        optimizer=recipe.training.optimizer.kept(module) * BYTES_PER_NUMBER,
+        optimizer=recipe.training.optimizer.kept(module) * BYTES_PER_NUMBER
+        + (weights if recipe.training.running_average else 0),
         activations=activations,
         remembered=remembered,
         update=recipe.training.optimizer.needed(module) * BYTES_PER_NUMBER,

@@ -225,6 +225,7 @@ def pretrain(
                 training.train(until)
                 if training.position.step < steps:
                     return run
+            training.take_run_weights()
             run.finish(module, _summary(training, opened, seed))
             if finish_now:
                 remove(run.snapshots)

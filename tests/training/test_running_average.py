@@ -1,0 +1,126 @@
+"""Runs whose weights are a running mean of those that are trained."""
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tests.conftest import shrink
+from tests.training.test_averaging import course_of_weights
+from tests.training.test_pretrain import course as lines_of
+from tests.training.test_pretrain import interrupt_at, train
+
+import bakeoff
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.recipe import load_recipe
+from bakeoff.training.memory_need import memory_need
+from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.run import Run
+from bakeoff.training.running_average import RunningAverage
+
+STEPS, SHARE = 40, 0.2
+AVERAGED = {"training.budget": {"steps": STEPS}, "training.running_average": SHARE, "training.optimizer.lr": 0.01}
+
+
+def weights(path):
+    return load_file(path / "model.safetensors")
+
+
+def naive(behind, first, steps):
+    """a <- d a + (1 - d) w behind each step, with d = 1 - 1 / (share * steps), in float64."""
+    decay = 1 - 1 / (SHARE * STEPS)
+    average = {name: tensor.double() for name, tensor in first.items() if tensor.is_floating_point()}
+    for step in range(1, steps + 1):
+        average = {name: decay * each + (1 - decay) * behind[step][name].double() for name, each in average.items()}
+    return average
+
+
+def first_weights(recipe, corpus, seed=0):
+    torch.manual_seed(seed)
+    return PretrainingModel(recipe, corpus.tokenizer.size).state_dict()
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "albert-tiny", "cnn-lm-tiny"])  # the last has a batch norm
+def test_the_runs_weights_are_the_mean_of_those_behind_each_step(name, corpus, tmp_path, monkeypatch):
+    recipe = shrink(name, **AVERAGED)
+    behind = course_of_weights(monkeypatch)
+    run = train(recipe, corpus, tmp_path / "run")
+    found, expected = weights(run.path), naive(behind, first_weights(recipe, corpus), STEPS)
+    assert found.keys() == behind[STEPS].keys()
+    for key, tensor in found.items():
+        if key in expected:
+            torch.testing.assert_close(tensor.double(), expected[key], atol=2e-6, rtol=1e-5)
+        else:
+            assert torch.equal(tensor, behind[STEPS][key])
+    plain = train(recipe.changed({"training.running_average": 0.0}), corpus, tmp_path / "plain")
+    assert all(torch.equal(tensor, behind[STEPS][key]) for key, tensor in weights(plain.path).items())
+    table = "model.embedding.tokens.weight"
+    assert (found[table] - behind[STEPS][table]).abs().max() > 1e-3
+    losses = [[line["loss"] for line in each.metrics() if line["kind"] == "train"] for each in (run, plain)]
+    assert losses[0] == losses[1]  # what is trained does not know of it
+
+
+def test_held_out_losses_are_those_of_the_mean(corpus, tmp_path):
+    run = train(shrink("bert-tiny", **AVERAGED), corpus, tmp_path / "run")
+    measured = bakeoff.evaluate(run.path, corpus=corpus.path, examples=16, device="cpu")  # as validations
+    assert measured["losses"] == pytest.approx(run.summary["validation"]["losses"])
+    plain = train(shrink("bert-tiny", **AVERAGED | {"training.running_average": 0.0}), corpus, tmp_path / "plain")
+    assert plain.summary["validation"]["loss"] != run.summary["validation"]["loss"]
+
+
+@pytest.mark.parametrize("name", ["gpt-tiny", "transformer-xl-tiny", "cnn-lm-tiny"])
+def test_interrupted_and_resumed_ends_with_the_same_bits(name, corpus, tmp_path, monkeypatch):
+    recipe = shrink(name, **AVERAGED, **{"training.validations": 3})
+    with monkeypatch.context() as patch:
+        behind = course_of_weights(patch)
+        whole = train(recipe, corpus, tmp_path / "whole")
+    for stop in (7, 29):
+        with monkeypatch.context() as patch:
+            interrupt_at(patch, stop)
+            with pytest.raises(Interrupted):
+                train(recipe, corpus, tmp_path / "again", resume=True)
+        begun = Run.open(tmp_path / "again")
+        expected = naive(behind, first_weights(recipe, corpus), stop + 1)
+        for key, tensor in load_file(begun.weights_file()).items():  # as a stopped run is read
+            if key in expected:
+                torch.testing.assert_close(tensor.double(), expected[key], atol=2e-6, rtol=1e-5)
+    again = train(recipe, corpus, tmp_path / "again", resume=True)
+    assert (whole.path / "model.safetensors").read_bytes() == (again.path / "model.safetensors").read_bytes()
+    assert lines_of(whole) == lines_of(again)
+
+
+def test_a_run_that_is_ended_early_has_the_mean_so_far(corpus, tmp_path, monkeypatch):
+    recipe = shrink("gpt-tiny", **AVERAGED)
+    with monkeypatch.context() as patch:
+        behind = course_of_weights(patch)
+        train(recipe, corpus, tmp_path / "run", until=15)
+    run = train(None, corpus, tmp_path / "run", finish_now=True)
+    expected = naive(behind, first_weights(recipe, corpus), 15)
+    for key, tensor in weights(run.path).items():
+        torch.testing.assert_close(tensor.double(), expected[key], atol=2e-6, rtol=1e-5)
+
+
+def test_a_mean_of_less_than_a_step_is_the_weights():
+    module = torch.nn.Linear(3, 2)
+    average = RunningAverage(module, 0.3)
+    torch.nn.init.ones_(module.weight)
+    average.update()
+    assert torch.equal(average.tensors["weight"], module.weight)
+
+
+def test_what_a_checkpoint_lacks_is_damage(corpus, tmp_path):
+    recipe = shrink("gpt-tiny", **AVERAGED)
+    run = train(recipe, corpus, tmp_path / "run", until=5)
+    (checkpoint,) = run.checkpoints.glob("step-*")
+    (checkpoint / "trained.safetensors").unlink()
+    with pytest.raises(UserError, match=r"trained\.safetensors|this checkpoint is damaged"):
+        train(None, corpus, tmp_path / "run", resume=True)
+
+
+def test_it_takes_memory_and_stands_alone():
+    plain, averaged = (
+        memory_need(shrink("gpt-tiny", **changes), 300, torch.device("cpu")) for changes in ({}, AVERAGED)
+    )
+    assert averaged.total - plain.total == plain.weights
+    with pytest.raises(UserError, match="average_last: running_average is a mean of the weights already"):
+        load_recipe("gpt-tiny", {"training.average_last": 3, "training.running_average": 0.1})
+    with pytest.raises(UserError, match="running_average: input should be less than 1"):
+        load_recipe("gpt-tiny", {"training.running_average": 1.0})
