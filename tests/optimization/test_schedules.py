@@ -6,6 +6,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.errors import UserError
 from bakeoff.optimization.schedules import (
     ConstantConfig,
     CosineConfig,
@@ -28,6 +29,17 @@ def test_schedules_rise_and_fall():
     assert abs(cosine.factor(100, 100) - 0.1) < 1e-12
     constant = ConstantConfig(warmup=4)
     assert [constant.factor(step, 100) for step in (0, 1, 3, 4, 99)] == [0.25, 0.5, 1.0, 1.0, 1.0]
+
+
+def test_a_cosine_may_end_with_a_fall_to_zero():
+    """Of the whole training's last steps, from `final`; the wave before it goes on as if there were none."""
+    schedule, plain = CosineConfig(warmup=10, final=0.2, cooldown=0.1), CosineConfig(warmup=10, final=0.2)
+    assert all(schedule.factor(step, 200) == plain.factor(step, 200) for step in range(180))
+    found = [schedule.factor(step, 200) for step in (180, 185, 190, 199, 200)]
+    assert found == pytest.approx([0.2, 0.15, 0.1, 0.01, 0.0])
+    assert CosineConfig(warmup=195, final=0.2, cooldown=0.1).factor(190, 200) == pytest.approx(191 / 195)
+    with pytest.raises(UserError, match="cooldown: it is a fall from `final`, which is 0"):
+        CosineConfig.parse({"kind": "cosine", "cooldown": 0.1}, "test")
 
 
 def test_a_linear_decay_may_begin_with_the_first_step():

@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bakeoff.config import Config
 
@@ -92,6 +92,21 @@ class CosineConfig(WarmupConfig):
     """The schedule's name."""
     final: float = Field(default=0.0, ge=0, le=1)
     """The factor at the end."""
+    cooldown: float = Field(default=0.0, ge=0, lt=1)
+    """Share of all steps, the last ones, in which the factor falls on a line from `final` to zero (GPT-BERT's code)."""
+
+    @model_validator(mode="after")
+    def _something_to_fall_from(self) -> Self:
+        if self.cooldown and not self.final:
+            raise ValueError("cooldown: it is a fall from `final`, which is 0; set that, or leave cooldown out")
+        return self
+
+    def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
+        """As for every schedule, and final * (steps - step) / n in the last n steps."""
+        last = round(self.cooldown * steps)
+        if last and step >= max(self.warmup, steps - last):
+            return self.final * (steps - step) / last
+        return super().factor(step, steps, losses)
 
     def decay(self, progress: float) -> float:
         """The wave: final + (1 - final) (1 + cos(pi progress)) / 2."""
