@@ -119,6 +119,7 @@ SMALL = {
     "input.length": 32,
     "training.batch": 8,
     "training.micro_batch": None,
+    "training.first_batch": 1.0,
     "training.curriculum": [],
     "training.budget": {"steps": 12},
     "training.schedule": {"kind": "linear", "warmup": 0.2},

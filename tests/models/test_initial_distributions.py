@@ -182,23 +182,38 @@ RULES = [
         lambda shape: 0.02 / math.sqrt(2 * 2),
         "Radford et al. 2019, section 2.3: by the root of the number of residual branches, here of two layers",
     ),
-    # LTG-BERT
+    # LTG-BERT and GPT-BERT
     Rule(
-        "ltg-bert-*",
+        "*",
+        "weighting.weights",
+        "unmeasured",
+        None,
+        "ltgoslo/gpt-bert, pretraining/model_extra.py, DWAModules: see tests/models/test_layer_weighting.py",
+    ),
+    Rule(
+        "ltg-bert-* gpt-bert-small gpt-bert-base",
         "parts.ffn.function.(input|gate|output).weight|distances.table.weight",
         "unmeasured",
         None,
-        "ltgoslo/ltg-bert, babylm/train/model.py, Encoder and Embedding: see tests/models/test_ltg_bert.py",
+        "ltgoslo/ltg-bert, babylm/train/model.py, Encoder and Embedding; ltgoslo/gpt-bert, pretraining/model_extra.py: "
+        "see tests/models/test_ltg_bert.py and test_gpt_bert.py",
     ),
     *(
         Rule(
-            f"ltg-bert-{size}",
-            "embedding.tokens.weight|parts.mixer.function.(query_key|value|output).weight",
+            name,
+            "embedding.tokens.weight|parts.mixer.function.(query_key|value|gate|output).weight",
             "truncated",
             math.sqrt(2 / (5 * width)),
-            "ltgoslo/ltg-bert, babylm/train/model.py, initialize: sqrt(2 / (5 D)) of the recipe's width",
+            "ltgoslo/ltg-bert, babylm/train/model.py, and ltgoslo/gpt-bert, pretraining/model_extra.py, initialize: "
+            "sqrt(2 / (5 D)) of the recipe's width",
         )
-        for size, width in (("base", 768), ("small", 384), ("xs", 192))
+        for name, width in (
+            ("ltg-bert-base", 768),
+            ("ltg-bert-small", 384),
+            ("ltg-bert-xs", 192),
+            ("gpt-bert-base", 768),
+            ("gpt-bert-small", 384),
+        )
     ),
     # Laptop sizes
     Rule("laptop-*", "embedding.tokens.weight", "normal", 0.05, "ours: docs/learning.md"),
