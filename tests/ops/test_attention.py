@@ -6,6 +6,7 @@ import torch.nn.functional as F
 
 from bakeoff.ops.attention import UNFUSED_KEYS, attention
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.matrix_products import Float32Products
 
 
 def tensors(dtype, queries=6, keys=6):
@@ -31,10 +32,12 @@ def definition(query, key, value, mask, causal, weights_mask):
     return torch.stack(rows, 2)
 
 
+@pytest.mark.parametrize("by_onednn", [False, True])
 @pytest.mark.parametrize("rate", [0.0, 0.4])
 @pytest.mark.parametrize("visible", ["all", "causal", "padding", "packed"])
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.bfloat16, 4e-2)])
-def test_equals_its_definition(dtype, tolerance, visible, rate):
+def test_equals_its_definition(monkeypatch, dtype, tolerance, visible, rate, by_onednn):
+    monkeypatch.setattr(Float32Products, "by_onednn", by_onednn)
     query, key, value = tensors(dtype)
     mask = None
     if visible == "padding":

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bakeoff.ops.dropout import dropout as drop
+from bakeoff.ops.matrix_products import Float32Products
 
 
 def attention(
@@ -61,11 +62,15 @@ def attention(
 
 
 UNFUSED_KEYS = 256
-"""Up to this many keys plain products in bfloat16 beat torch's fused kernel for the CPU."""
+"""Up to this many keys plain products in bfloat16, or by oneDNN, beat torch's fused kernel for the CPU."""
 
 
 def _better_unfused(query: Tensor, key: Tensor, dropout: float) -> bool:
-    """On a CPU torch has no fused kernel with dropout, and one in bfloat16 that is slow for short rows."""
+    """On a CPU torch has no fused kernel with dropout, and one that is slow for short rows.
+
+    It multiplies a few rows at a time, which costs oneDNN more than MKL; in float32 by MKL it is the faster one.
+    """
     if query.device.type != "cpu":
         return False
-    return dropout > 0.0 or (query.dtype == torch.bfloat16 and key.shape[-2] <= UNFUSED_KEYS)
+    by_onednn = query.dtype == torch.bfloat16 or Float32Products.by_onednn
+    return dropout > 0.0 or (by_onednn and key.shape[-2] <= UNFUSED_KEYS)

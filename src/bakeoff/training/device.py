@@ -14,6 +14,7 @@ import torch
 
 from bakeoff.errors import UserError
 from bakeoff.memory import keep_memory, return_memory
+from bakeoff.ops.matrix_products import Float32Products
 from bakeoff.training.rules import RULES
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -37,6 +38,8 @@ def resolve_device(name: str) -> torch.device:
         # Denormal numbers make a step up to 1.4 times slower; threads inherit the setting when they start.
         torch.set_flush_denormal(True)
         keep_memory()
+        if "AMD" in processor_name():
+            Float32Products.ask_onednn()
     return torch.device(name)
 
 

@@ -1,0 +1,36 @@
+import pytest
+import torch
+
+from bakeoff.ops.matrix_products import Float32Products
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch):
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    monkeypatch.setattr(Float32Products, "by_onednn", False)
+    yield
+    torch.backends.mkldnn.matmul.fp32_precision = before
+
+
+@pytest.mark.parametrize("shapes", [((3, 700), (700, 50)), ((2, 40, 300), (2, 300, 20)), ((65, 64), (64, 1))])
+def test_products_stay_those_of_float32(shapes):
+    torch.manual_seed(0)
+    Float32Products.ask_onednn()
+    x, y = (torch.randn(shape) for shape in shapes)
+    exact = x.double() @ y.double()
+    bound = x.double().abs() @ y.double().abs() * x.shape[-1] * 2.0**-24  # of summing up in float32, in any order
+    assert ((x @ y - exact).abs() <= bound).all()
+
+
+def test_nothing_is_changed_where_onednn_would_round_to_bfloat16(monkeypatch):
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    rounded = torch.Tensor.__matmul__
+
+    def with_matrix_units(x, y):
+        allowed = torch.backends.mkldnn.matmul.fp32_precision == "bf16"
+        return rounded(x.bfloat16().float(), y.bfloat16().float()) if allowed else rounded(x, y)
+
+    monkeypatch.setattr(torch.Tensor, "__matmul__", with_matrix_units)
+    Float32Products.ask_onednn()
+    assert not Float32Products.by_onednn
+    assert torch.backends.mkldnn.matmul.fp32_precision == before
