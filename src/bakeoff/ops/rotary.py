@@ -1,6 +1,8 @@
 """Rotary positions: queries and keys turned by an angle that grows with their position."""
 
 import cmath
+from functools import lru_cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,12 +25,50 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
         (B, H, T, d).
     """
     length, width = x.shape[-2:]
-    rates = BASE ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)  # (d / 2)
-    places = torch.arange(start, start + length, device=x.device, dtype=torch.float32)
-    angles = places[:, None] * rates  # (T, d / 2)
-    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    if torch.compiler.is_compiling() or type(x) is not Tensor or x.device.type != "cpu":
+        cosine, sine = _waves(start, length, width, x.dtype, x.device)
+        first, second = x.chunk(2, dim=-1)
+        return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, x.dtype))
+    return result
+
+
+class _Rotation(torch.autograd.Function):
+    """The same written into its place, with the rotation back as its gradient: a third of the operations."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
+        ctx.waves = cosine, sine
+        return _turned(x, cosine, sine)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: Tensor) -> tuple[Tensor, None, None]:
+        cosine, sine = ctx.waves
+        return _turned(upstream[0], cosine, -sine), None, None
+
+
+def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     first, second = x.chunk(2, dim=-1)
-    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+    y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    new_first, new_second = y.chunk(2, dim=-1)
+    torch.mul(first, cosine, out=new_first).sub_(second * sine)
+    torch.mul(second, cosine, out=new_second).add_(first * sine)
+    return y
+
+
+def _waves(start: int, length: int, width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """(T, d / 2) the cosines and the sines of the angles."""
+    rates = BASE ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)  # (d / 2)
+    places = torch.arange(start, start + length, device=device, dtype=torch.float32)
+    angles = places[:, None] * rates  # (T, d / 2)
+    return angles.cos().to(dtype), angles.sin().to(dtype)
+
+
+@lru_cache(maxsize=8)
+def _kept_waves(start: int, length: int, width: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """The same on the CPU, kept for the next layer and the next step."""
+    with torch.inference_mode(False):  # training may be next to use them
+        return _waves(start, length, width, dtype, torch.device("cpu"))
 
 
 def rotate_naive(x: Tensor, start: int = 0) -> Tensor:

@@ -155,6 +155,7 @@ class Attention(Part):
             query, key = self.query_norm(query), self.key_norm(key)
         if self.positions == "rotary":
             query, key = rotate(query, context.start), rotate(key, context.start)
+        query, key = query.to(value.dtype), key.to(value.dtype)  # norms are more precise, and rotations of them faster
         if earlier is not None:
             key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
             state = (key, value) if left is None else (key, value, left)

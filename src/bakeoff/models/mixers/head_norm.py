@@ -2,6 +2,8 @@
 
 from torch import Tensor, nn
 
+from bakeoff.ops.head_norm import head_norm
+
 
 class HeadNorm(nn.RMSNorm):
     """g x / sqrt(mean_i x_i^2 + epsilon) over the channels of one head, with one gain a channel for all heads.
@@ -12,8 +14,8 @@ class HeadNorm(nn.RMSNorm):
 
     def __init__(self, width: int, epsilon: float) -> None:
         super().__init__(width, eps=epsilon)
+        self.epsilon = epsilon
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, H, T, d) to (B, H, T, d), computed in the gain's precision."""
-        normed: Tensor = super().forward(x.to(self.weight.dtype))
-        return normed.to(x.dtype)
+        """(B, H, T, d) to (B, H, T, d), in the gain's precision, whatever the precision of x."""
+        return head_norm(x, self.weight, self.epsilon)
