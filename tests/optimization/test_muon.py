@@ -61,7 +61,7 @@ def test_linear_maps_move_as_by_torchs_own_and_all_else_as_by_adamw(decay):
         torch.testing.assert_close(own, theirs, **close)
 
 
-@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 16, 40)])
+@pytest.mark.parametrize("shape", [(3, 8, 8), (2, 16, 40), (2, 40, 16)])
 def test_singular_values_come_near_one_and_vectors_stay(shape):
     matrices = torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     found = orthogonal(matrices, 5)

@@ -53,9 +53,9 @@ class MuonConfig(DecayConfig):
         """The directions of all matrices, and what the iterations of those of one shape hold."""
         sizes: dict[tuple[int, int], int] = defaultdict(int)
         for matrix in _matrices(module):
-            rows, columns = sorted((len(matrix), matrix.numel() // len(matrix)))
-            sizes[rows, columns] += 1
-        most = max((count * (3 * rows * columns + 2 * rows**2) for (rows, columns), count in sizes.items()), default=0)
+            sizes[len(matrix), matrix.numel() // len(matrix)] += 1
+        each = {shape: 3 * math.prod(shape) + 2 * min(shape) ** 2 for shape in sizes}
+        most = max((count * each[shape] for shape, count in sizes.items()), default=0)
         return most + sum(count * rows * columns for (rows, columns), count in sizes.items())
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
@@ -124,18 +124,17 @@ class Muon(torch.optim.Optimizer):
         directions = torch._foreach_lerp(gradients, means, self.config.momentum)
         if group["weight_decay"]:
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-        alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+        alike: dict[torch.Size, list[int]] = defaultdict(list)
         for index, direction in enumerate(directions):
-            rows, columns = direction.flatten(1).shape
-            alike[min(rows, columns), max(rows, columns)].append(index)
-        for indices in alike.values():
-            flat = [directions[index].flatten(1) for index in indices]
-            wide = torch.stack([each if each.shape[0] <= each.shape[1] else each.T for each in flat])
-            found = orthogonal(wide.to(self.dtype), self.config.iterations)
-            for index, each, result in zip(indices, flat, found, strict=True):
-                rows, columns = each.shape
-                update = (result if rows <= columns else result.T).view_as(parameters[index])
-                parameters[index].add_(update, alpha=-group["lr"] * math.sqrt(max(1, rows / columns)))
+            alike[direction.flatten(1).shape].append(index)
+        for (rows, columns), indices in alike.items():
+            # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
+            together = torch.empty(len(indices), rows, columns, dtype=self.dtype, device=parameters[0].device)
+            torch._foreach_copy_(list(together.unbind()), [directions[index].flatten(1) for index in indices])
+            found = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
+            moved = [parameters[index] for index in indices]
+            updates = [update.view_as(parameter) for update, parameter in zip(found.unbind(), moved, strict=True)]
+            torch._foreach_add_(moved, updates, alpha=-group["lr"] * math.sqrt(max(1, rows / columns)))
 
     def _step_adamw(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
         for parameter in parameters:
@@ -169,10 +168,12 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 
 
 def orthogonal(matrices: Tensor, iterations: int) -> Tensor:
-    """(N, R, C) matrices, R at most C, with their singular values brought near 1; those of zeros stay zeros."""
+    """(N, R, C) matrices with their singular values brought near 1; those of zeros stay zeros."""
     a, b, c = COEFFICIENTS
     x = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
+    tall = x.shape[1] > x.shape[2]
     for _ in range(iterations):
-        square = x @ x.mT
-        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+        square = x.mT @ x if tall else x @ x.mT  # of the shorter side
+        polynomial = torch.baddbmm(square, square, square, beta=b, alpha=c)
+        x = torch.baddbmm(x, x, polynomial, beta=a) if tall else torch.baddbmm(x, polynomial, x, beta=a)
     return x
