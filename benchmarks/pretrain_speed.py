@@ -1,13 +1,17 @@
 """Tokens per second of masked pre-training against transformers' BertForMaskedLM, and against the machine's own limit.
 
-Both train the same shape (4 layers, 256 wide, 4 heads, rows of 128 tokens, 32 rows, 8,192 tokens of vocabulary, 15 %
-masked, dropout 0.1) with torch's fused AdamW in this process; the contestants take turns, and medians are printed.
+    python benchmarks/pretrain_speed.py [--shape 4x256] [--precision float32] [--threads 1] [--compiled] [--steps 20]
 
-    python benchmarks/pretrain_speed.py [--compiled] [--steps 20]
+Bakeoff's BERT and transformers' train the same shape (layers x width, heads of 64, rows of 128 tokens, 32 rows, 8,192
+tokens of vocabulary, 15 % masked, dropout 0.1) with torch's fused AdamW in this process; beside them stands
+laptop-encoder-tiny of that shape, with its own objective (30 % masked), optimizer (Muon) and parts. They take turns,
+and medians are printed: tokens a second by the clock and by processor time, which other work hardly changes.
 
 Transformers masks with its usual collator and scores every position; Bakeoff makes its batches ahead in a thread, as in
-training. Each is timed from batch to optimizer step. The machine's limit is the rate of a float32 matrix product of
-1024 x 1024.
+training. Each is timed from batch to optimizer step. All are in the same precision, bfloat16 by autocast. Where Bakeoff
+has oneDNN multiply float32, transformers runs once as torch is without, and once with it. The machine's limit is the
+rate of a matrix product of 1024 x 1024 in that precision, by whatever library multiplies for Bakeoff; shares of it are
+by processor time.
 """
 
 import argparse
@@ -25,43 +29,82 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.objectives.batches import ahead
-from bakeoff.recipe import load_recipe
-from bakeoff.training.device import processor_name, resolve_device
+from bakeoff.ops.matrix_products import Float32Products
+from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.training.device import autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192
+CPU = torch.device("cpu")
+SHAPES = {"2x128": (2, 128), "4x256": (4, 256)}
+"""Layers and width; there are heads of 64, and the inner width of the feed-forward network is four times the width."""
 
 
-def ours(corpus: Corpus, steps: int, compiled: bool) -> tuple[Callable[[], None], float]:
-    recipe = load_recipe(
-        "bert-mini",
+def bert(shape: str) -> Recipe:
+    return load_recipe(
+        {"2x128": "bert-tiny", "4x256": "bert-mini"}[shape],
         {
             "objective": [{"kind": "mlm", "rate": 0.15}],
             "input": {"format": "blocks", "length": LENGTH, "isolate": False},
             "training.batch": ROWS,
         },
-    ).fitted(steps)
+    )
+
+
+def laptop(shape: str) -> Recipe:
+    layers, width = SHAPES[shape]
+    return load_recipe(
+        "laptop-encoder-tiny",
+        {
+            "model.encoder.layers": layers,
+            "model.encoder.width": width,
+            "model.encoder.block.mixer.heads": width // 64,
+            "model.encoder.block.ffn.width": 4 * width,
+            "training.batch": ROWS,
+        },
+    )
+
+
+def ours(
+    recipe: Recipe, corpus: Corpus, steps: int, precision: str, compiled: bool
+) -> tuple[Callable[[], None], float]:
+    recipe = recipe.fitted(steps)
     module = PretrainingModel(recipe, VOCABULARY).train()
-    module.model.stack.compiled = compiled
-    optimizer = recipe.training.optimizer.build(module)
+    if compiled:
+        module.model.compile_layers()
+    optimizer = recipe.training.optimizer.build(module, precision)
     batches = ahead(make_batches(recipe, module, corpus, seed=0).step, 0, steps)
     count = iter(range(steps))
 
     def step() -> None:
-        optimize(module, optimizer, next(batches), recipe, 0, next(count), torch.device("cpu"), "float32")
+        optimize(module, optimizer, next(batches), recipe, 0, next(count), CPU, precision)
 
     return step, module.flops_per_token()
 
 
-def theirs(corpus: Corpus, compiled: bool) -> Callable[[], None]:
+def as_torch_is(step: Callable[[], None]) -> Callable[[], None]:
+    """The step where products are by the library that torch takes by itself."""
+    setting = torch.backends.mkldnn.matmul
+
+    def with_defaults() -> None:
+        before = setting.fp32_precision
+        setting.fp32_precision = "none"
+        step()
+        setting.fp32_precision = before
+
+    return with_defaults
+
+
+def theirs(shape: str, corpus: Corpus, precision: str, compiled: bool) -> Callable[[], None]:
+    layers, width = SHAPES[shape]
     config = transformers.BertConfig(
         vocab_size=VOCABULARY,
-        hidden_size=256,
-        num_hidden_layers=4,
-        num_attention_heads=4,
-        intermediate_size=1024,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=width // 64,
+        intermediate_size=4 * width,
         max_position_embeddings=512,
     )
     model = transformers.BertForMaskedLM(config).train()
@@ -87,7 +130,8 @@ def theirs(corpus: Corpus, compiled: bool) -> Callable[[], None]:
         nonlocal place
         batch = collator([examples[(place + i) % len(examples)] for i in range(ROWS)])
         place += ROWS
-        loss = model(**batch).loss
+        with autocast(CPU, precision):
+            loss = model(**batch).loss
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -96,8 +140,8 @@ def theirs(corpus: Corpus, compiled: bool) -> Callable[[], None]:
     return step
 
 
-def matrix_product() -> tuple[Callable[[], None], float]:
-    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+def matrix_product(precision: str) -> tuple[Callable[[], None], float]:
+    a, b = (torch.randn(1024, 1024).to(getattr(torch, precision)) for _ in range(2))
 
     def step() -> None:
         for _ in range(10):
@@ -108,39 +152,58 @@ def matrix_product() -> tuple[Callable[[], None], float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", choices=SHAPES, default="4x256", help="layers x width")
+    parser.add_argument("--precision", choices=("auto", "float32", "bfloat16"), default="float32", help="of all")
+    parser.add_argument("--threads", type=int, help="threads of torch (as many as it takes by itself)")
     parser.add_argument("--steps", type=int, default=20, help="steps to time, behind three that warm up")
-    parser.add_argument("--compiled", action="store_true", help="compile both, which takes a minute or two")
+    parser.add_argument("--compiled", action="store_true", help="compile all, which takes a minute or two")
     options = parser.parse_args()
-    resolve_device("cpu")  # flushes denormals, for both
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    resolve_device("cpu")  # flushes denormals, for all
+    precision = resolve_precision(options.precision, CPU)
     transformers.utils.logging.set_verbosity_error()
-    steps = options.steps + 3
+    steps, shape = options.steps + 3, options.shape
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "text.txt").write_text("\n\n".join(topics.values()) * 4, encoding="utf-8")
         config = TokenizerConfig(size=VOCABULARY)
         corpus = prepare(Path(folder) / "text.txt", Path(folder) / "corpus", tokenizer=config, progress=False)
-        bakeoff, flops = ours(corpus, steps, options.compiled)
-        product, product_flops = matrix_product()
-        contestants = {"bakeoff": bakeoff, "transformers": theirs(corpus, options.compiled), "matrix product": product}
-        times: dict[str, list[float]] = {name: [] for name in contestants}
-        first = {}
-        for index in range(steps):
-            for name, step in contestants.items():
-                began = time.perf_counter()
-                step()
-                seconds = time.perf_counter() - began
-                first.setdefault(name, seconds)
-                if index >= 3:
-                    times[name].append(seconds)
-    middle = {name: median(own) for name, own in times.items()}
+        compiled = options.compiled
+        recipes = {"bakeoff": bert(shape), "bakeoff, laptop-encoder": laptop(shape)}
+        trained = {name: ours(recipe, corpus, steps, precision, compiled) for name, recipe in recipes.items()}
+        product, product_flops = matrix_product(precision)
+        contestants = {name: step for name, (step, _) in trained.items()}
+        contestants["transformers"] = as_torch_is(theirs(shape, corpus, precision, compiled))
+        if Float32Products.by_onednn and precision == "float32":
+            contestants["transformers by oneDNN"] = theirs(shape, corpus, precision, compiled)
+        contestants["matrix product"] = product
+        clock, work, first = timed(contestants, steps)
     tokens = ROWS * LENGTH
-    limit = product_flops / middle["matrix product"]
-    reached = flops * tokens / middle["bakeoff"]
+    limit = product_flops / work["matrix product"]
     mode = "compiled" if options.compiled else "eager"
-    print(f"{processor_name()}, {torch.get_num_threads()} threads, torch {torch.__version__}, {mode}")
-    for name in ("bakeoff", "transformers"):
-        print(f"{name:14} {tokens / middle[name]:10,.0f} tokens/s   first step {first[name]:.1f} s")
-    print(f"{'ratio':14} {middle['transformers'] / middle['bakeoff']:10.2f}")
-    print(f"{'of the limit':14} {reached / limit:10.1%}   ({reached / 1e9:.0f} of {limit / 1e9:.0f} GFLOP/s)")
+    print(f"{processor_name()}, {torch.get_num_threads()} threads, torch {torch.__version__}")
+    print(f"{shape}, {precision}, {mode}; the product {limit / 1e9:.0f} GFLOP/s")
+    print(f"{'':24} {'tokens/s':>9} {'of CPU':>9} {'time':>6} {'of CPU':>6} {'first step':>11} {'limit':>6}")
+    for name in list(contestants)[:-1]:
+        share = f"{trained[name][1] * tokens / work[name] / limit:6.1%}" if name in trained else ""
+        print(
+            f"{name:24} {tokens / clock[name]:9,.0f} {tokens / work[name]:9,.0f} {clock[name] / clock['bakeoff']:6.2f} "
+            f"{work[name] / work['bakeoff']:6.2f} {first[name]:9.1f} s {share:>6}"
+        )
+
+
+def timed(
+    contestants: dict[str, Callable[[], None]], steps: int
+) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """Each contestant's median by the clock and by processor time behind three steps, and the first step's time."""
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
+    for _ in range(steps):
+        for name, step in contestants.items():
+            began, worked = time.perf_counter(), time.process_time()
+            step()
+            times[name].append((time.perf_counter() - began, time.process_time() - worked))
+    clock, work = ({name: median(own[kind] for own in every[3:]) for name, every in times.items()} for kind in (0, 1))
+    return clock, work, {name: own[0][0] for name, own in times.items()}
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from torch import Tensor
 
 
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
-    """g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision.
+    """Divide by the root mean square: g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension.
 
-    torch makes the norm of a dozen operations on a CPU and its gradient of thirty, which for small models takes longer
-    than what lies in between. The compiler sees torch's.
+    It is computed in the gain's precision. torch makes the norm of a dozen operations on a CPU and its gradient of
+    thirty, which for small models takes longer than what lies in between. The compiler sees torch's.
 
     Args:
         x: (..., d).

@@ -1,5 +1,7 @@
 """Which library multiplies matrices of float32 on a CPU."""
 
+from typing import Any
+
 import torch
 
 
@@ -20,7 +22,7 @@ class Float32Products:
         such products to oneDNN if it is told that they may round to bfloat16, and oneDNN makes use of that on machines
         with matrix units alone. Whether it does is tried, with numbers that bfloat16 has not.
         """
-        setting = torch.backends.mkldnn.matmul
+        setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         before = setting.fp32_precision
         setting.fp32_precision = "bf16"
         cls.by_onednn = _float32_is_kept()
