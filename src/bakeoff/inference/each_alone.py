@@ -23,14 +23,21 @@ class _Target(NamedTuple):
     window: Window
     token: int
     """The token's place in the text."""
+    until: int
+    """The place behind the last one that is hidden with it."""
 
 
 class EachAlone:
-    """Encoders: sum_t log p(x[t] | all but x[t]), arXiv:1910.14659, equation 3.
+    """Models that see both sides: sum_t log p(x[t] | all but x[t]), arXiv:1910.14659, equation 3.
 
     A copy of the row for each token, in which [MASK] stands for it or, where the model has a second stream, no other
     token sees it and a query asks for it: XLNet's objective with that token last in the order. Rows are [CLS] A [SEP],
-    or A [SEP] [CLS] where [CLS] is last, as in fine-tuning.
+    or A [SEP] [CLS] where [CLS] is last, as in fine-tuning; where what is hidden is predicted at the place before it,
+    [SEP] A, as that objective's documents are.
+
+    The pieces of a word give each other away, so that words of several pieces are overrated; with `whole_words` the
+    pieces of the token's word behind it are hidden, too, as in PLL-word-l2r (Kauf and Ivanova 2023, arXiv:2305.10588):
+    sum_t log p(x[t] | all but x[t] and what follows it in its word).
 
     Args:
         module: the model with its heads, in evaluation mode.
@@ -38,6 +45,8 @@ class EachAlone:
         recipe: its recipe.
         special: ids of [CLS], [SEP] and [MASK].
         queries: the second stream asks.
+        from_before: what is hidden is predicted at the place before it, by a model that is causal otherwise.
+        whole_words: hide what follows a token in its word; rows without word starts are as without.
     """
 
     def __init__(
@@ -47,12 +56,17 @@ class EachAlone:
         recipe: Recipe,
         special: tuple[int, int, int],
         queries: bool,
+        from_before: bool = False,
+        whole_words: bool = False,
     ) -> None:
         self.model, self.predictions, self.queries = module.model, predictions, queries
+        self.from_before, self.whole_words = from_before, whole_words
         start, separator, self.mask = special
-        self.start_last = recipe.input.start_last
+        self.start_last = recipe.input.start_last and not from_before
         self.before = [] if self.start_last else [start]
         self.behind = [separator, start] if self.start_last else [separator]
+        if from_before:
+            self.before, self.behind = [separator], []
         self.room = recipe.input.length - len(self.before) - len(self.behind)
         self.device = self.model.embedding.table.device
 
@@ -61,8 +75,9 @@ class EachAlone:
         """Each row's scores, in the order of the rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         targets = [
-            _Target(place, window, token)
+            _Target(place, window, token, min(window.end, ends[token]))
             for place, row in enumerate(rows)
+            for ends in [self._ends(row)]
             for window in windows_around(len(row.ids), self.room)
             for token in range(window.scored, window.until)
         ]
@@ -77,19 +92,35 @@ class EachAlone:
         ids, real = padded(copies, self.mask, self.device)
         count, length = ids.shape
         own = torch.arange(count, device=self.device)
-        places = torch.tensor(
-            [len(self.before) + target.token - target.window.begin for target in chosen], device=self.device
-        )
-        labels = ids[own, places]
+        shift = torch.tensor([len(self.before) - target.window.begin for target in chosen], device=self.device)
+        firsts = shift + torch.tensor([target.token for target in chosen], device=self.device)
+        untils = shift + torch.tensor([target.until for target in chosen], device=self.device)
+        labels = ids[own, firsts]
+        every = torch.arange(length, device=self.device)
+        unseen = (every >= firsts[:, None]) & (every < untils[:, None])  # (B, T)
         queries = None
         if self.queries:
-            others = torch.arange(length, device=self.device) != places[:, None]  # (B, T)
-            queries = Queries(places[:, None], others[:, None].expand(-1, length + 1, -1))
+            queries = Queries(firsts[:, None], (~unseen)[:, None].expand(-1, length + 1, -1))
         else:
-            ids[own, places] = self.mask
-        hidden = self.model(ids, self._segments(copies, length), real, queries=queries)
-        states = hidden[:, length] if self.queries else hidden[own, places]
+            ids[unseen] = self.mask
+        if self.from_before:
+            # Padding stands behind the prefix, where nothing of it sees it.
+            prefix = torch.tensor([len(copy) for copy in copies], device=self.device)
+            states = self.model(ids, prefix=prefix)[own, firsts - 1]
+        else:
+            hidden = self.model(ids, self._segments(copies, length), real, queries=queries)
+            states = hidden[:, length] if self.queries else hidden[own, firsts]
         self.predictions.write(states, labels, [(found[target.place], target.token, 1) for target in chosen])
+
+    def _ends(self, row: Row) -> list[int]:
+        """For each token the place behind the last one that is hidden with it."""
+        alone = list(range(1, len(row.ids) + 1))
+        if not self.whole_words or row.starts is None:
+            return alone
+        for place in reversed(range(len(alone) - 1)):
+            if not row.starts[place + 1]:
+                alone[place] = alone[place + 1]
+        return alone
 
     def _row(self, row: Row, window: Window) -> NDArray[np.int64]:
         return np.concatenate([self.before, row.ids[window.begin : window.end], self.behind]).astype(np.int64)

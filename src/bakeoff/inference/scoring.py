@@ -139,8 +139,16 @@ def scoring_objective(run: Run) -> ObjectiveConfig:
     return found
 
 
-def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str) -> Scorer:
-    """The way in which a run scores by that objective; of last words it also finds out whether they are likeliest."""
+def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str, whole_words: bool = False) -> Scorer:
+    """The way in which a run scores by that objective.
+
+    Args:
+        run: the run.
+        objective: one of its objectives.
+        last_word: find out, too, whether each token is the likeliest; of models that read forwards.
+        device: auto, cpu, cuda or mps.
+        whole_words: hide what follows a token in its word; of models that see both sides.
+    """
     module = run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
     head = next(each.head for each in module.objectives if each.name == objective.kind)
@@ -150,7 +158,8 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
     if objective.scoring == "target":
         return OfTargets(module, predictions, tokenizer.start)
     special = tokenizer.start, tokenizer.separator, tokenizer.mask
-    return EachAlone(module, predictions, recipe, special, queries=objective.scoring == "query")
+    queries, from_before = objective.scoring == "query", objective.from_before
+    return EachAlone(module, predictions, recipe, special, queries, from_before, whole_words)
 
 
 def _last_start(starts: NDArray[np.bool_]) -> int:

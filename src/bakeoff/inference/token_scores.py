@@ -30,6 +30,8 @@ class Row(NamedTuple):
     """The first of them that is scored."""
     source: NDArray[np.int64] | None = None
     """(U,) the tokens of its source, for sequence-to-sequence models."""
+    starts: NDArray[np.bool_] | None = None
+    """(T,) which of its tokens start a word; None: each does."""
 
 
 class TokenScores:

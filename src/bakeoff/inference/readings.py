@@ -1,0 +1,119 @@
+"""Log-probabilities of sentences in memory, in each of the ways in which a run can read them."""
+
+import math
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.aligned import clean
+from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.errors import UserError
+from bakeoff.inference.scoring import TEXTS_AT_ONCE, scorer_of
+from bakeoff.inference.token_scores import Row
+from bakeoff.inspection.pieces import Speller
+from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.training.run import Run
+
+Reading = Literal["forwards", "pseudo", "pseudo_words"]
+"""forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
+all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each token given all others but what follows
+it in its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
+
+
+def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
+    """The ways in which a run can read a sentence, with the objective that has taught it each.
+
+    Raises:
+        UserError: none of its objectives has.
+    """
+    objectives: list[ObjectiveConfig] = list(run.recipe.objective)
+    found: dict[Reading, ObjectiveConfig] = {}
+    for each in objectives:
+        if each.scoring == "forwards":
+            found.setdefault("forwards", each)
+        elif each.scoring in ("masked", "query") or each.from_before:
+            found.setdefault("pseudo", each)
+            found.setdefault("pseudo_words", each)
+    if not found:
+        raise UserError(
+            f"{run.path}: trained on {', '.join(each.kind for each in objectives)}, which gives sentences no "
+            "probability; that needs clm, prefix_clm, bilm, mlm, mntp or permutation"
+        )
+    return found
+
+
+def score_sentences(
+    run: Run, sentences: Sequence[str], reading: Reading, *, device: str = "auto"
+) -> NDArray[np.float64]:
+    """The log-probability of each sentence in nats, (N,).
+
+    Sentences are read as corpora are: NFC, runs of white space as one space. What is said twice has one score; a blank
+    sentence has 0. A sentence's score is the same whatever others there are, up to rounding.
+
+    Args:
+        run: a finished pre-trained run.
+        sentences: N of them.
+        reading: one of `readings(run)`.
+        device: auto, cpu, cuda or mps.
+
+    Raises:
+        UserError: the run cannot read so, or a score is not a finite number.
+    """
+    known = readings(run)
+    if reading not in known:
+        raise UserError(f"{run.path}: cannot read {reading}, only {', '.join(known)}")
+    scorer = scorer_of(run, known[reading], False, device, whole_words=reading == "pseudo_words")
+    words = _Words(run.tokenizer)
+    end = run.tokenizer.end_of_line if reading == "forwards" else None
+    texts = [clean(sentence) for sentence in sentences]
+    distinct = list(dict.fromkeys(texts))
+    found: dict[str, float] = {}
+    for first in range(0, len(distinct), TEXTS_AT_ONCE):
+        part = distinct[first : first + TEXTS_AT_ONCE]
+        rows = []
+        for ids, starts in run.tokenizer.encode(part):
+            if end is not None and len(ids):  # a sentence is a line, and its end a token
+                ids = np.append(ids, end)
+            rows.append(Row(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
+        for text, scores in zip(part, scorer.score(rows), strict=True):
+            found[text] = math.fsum(scores.log_probabilities)
+            if not math.isfinite(found[text]):
+                raise UserError(f"{run.path}: the score of {text!r} is {found[text]}, not a finite number")
+    return np.array([found[text] for text in texts], np.float64)
+
+
+class _Words:
+    """Where words start for masking: where white space separates them, and before and behind punctuation."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._speller = Speller(tokenizer)
+        plain = (token for token in range(tokenizer.size) if self._speller.plain(token))
+        # A piece inside a word is spelt as such only behind another one.
+        self._before = next((token for token in plain if self._speller.name(token).isalnum()), None)
+        self._edges: dict[int, tuple[bool, bool]] = {}
+
+    def starts(self, ids: NDArray[np.int64], spaced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """(T,) which tokens start a word.
+
+        Args:
+            ids: (T,) the tokens.
+            spaced: (T,) which start what white space separates.
+        """
+        edges = np.array([self._edges_of(token) for token in ids.tolist()], bool).reshape(-1, 2)
+        starts = spaced | edges[:, 0]
+        starts[1:] |= edges[:-1, 1]
+        return starts
+
+    def _edges_of(self, token: int) -> tuple[bool, bool]:
+        """Whether a token begins with punctuation, and whether it ends with it."""
+        if token not in self._edges:
+            text = self._speller.behind(self._before, [token]).strip() if self._speller.plain(token) else ""
+            self._edges[token] = (bool(text) and _punctuation(text[0]), bool(text) and _punctuation(text[-1]))
+        return self._edges[token]
+
+
+def _punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] == "P"
