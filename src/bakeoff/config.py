@@ -202,6 +202,17 @@ def _chosen(part: type[Config], values: Any) -> bool:
     return set(values) <= set(part.model_fields)
 
 
+def with_defaults(values: Any, config: type[Config]) -> Any:
+    """Values that an older version wrote down, with the keys that have been added since at their defaults.
+
+    As they are where they are none of that config any more, and so differ from whatever is one.
+    """
+    try:
+        return config.parse(values, "").model_dump(mode="json")
+    except UserError:
+        return values
+
+
 def differing(old: Any, new: Any, key: str = "") -> Iterator[tuple[str, Any, Any]]:
     """The dotted keys at which two trees of plain data differ, with both values."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):

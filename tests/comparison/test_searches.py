@@ -11,6 +11,7 @@ from tests.comparison.test_execution import FakeEngine, folder, plan
 from tests.conftest import shrink
 from tests.tuning.conftest import Planted
 
+from bakeoff import checksums
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.report import write_report
@@ -241,6 +242,24 @@ def test_a_changed_search_is_refused_before_anything_runs(folder, changes, said)
     engine = Searching()
     with pytest.raises(UserError, match=said):
         go(folder, engine, **changes)
+    assert engine.calls == []
+
+
+def test_what_an_older_version_made_goes_on(folder):
+    """Keys that recipes and searches have learnt since count as at their defaults, wherever settings have them."""
+    first = go(folder, Searching(), seeds=1)
+    for path in (folder / "out").rglob("*.settings.json"):
+        settings = json.loads(path.read_text())
+        for part in (settings, settings.get("pretraining", {})):
+            for key in {"recipe", "model"} & {*part}:
+                model = part[key] if key == "model" else part[key]["model"]
+                del model["norm_affine"]
+            if part.get("search"):
+                part["search"] = {"trials": 8}
+        path.write_text(json.dumps(settings))
+        checksums.forget(path.parent, [path.name])
+    engine = Searching()
+    assert without_times(go(folder, engine, seeds=1)) == without_times(first)
     assert engine.calls == []
 
 

@@ -1,5 +1,6 @@
 """A whole search, with an engine that trains nothing and knows the best value."""
 
+import copy
 import json
 import math
 import subprocess
@@ -14,7 +15,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import TuningResults
+from bakeoff.tuning.results import Journal, TuningResults
 from bakeoff.tuning.search import tune
 
 RECIPE = shrink("bert-tiny", **{"training.budget": {"steps": 1000}})
@@ -170,6 +171,37 @@ def test_a_search_goes_on_with_what_it_was_begun_with_alone(tmp_path, planted, o
     with pytest.raises(UserError, match=said):
         search(tmp_path / "out", planted(), **options)
     assert (tmp_path / "out" / "search.json").read_bytes() == before
+
+
+def without_keys(recipe, *keys):
+    """A complete recipe as a version wrote it down that did not know these keys."""
+    recipe = copy.deepcopy(recipe)
+    for key in keys:
+        *above, last = key.split(".")
+        part = recipe
+        for name in above:
+            part = part[name]
+        del part[last]
+    return recipe
+
+
+def test_a_search_that_an_older_version_began_goes_on(tmp_path, planted):
+    """Keys that recipes have learnt since count as at their defaults."""
+    whole = search(tmp_path / "whole", planted())
+    engine = planted(stops_before=20)
+    with pytest.raises(Interrupted):
+        search(tmp_path / "out", engine)
+    path = tmp_path / "out" / "search.json"
+    journal = Journal.read(path)
+    older = without_keys(journal.settings["recipe"], "model.norm_affine", "model.encoder.block.mixer.query_key_norm")
+    journal.model_copy(update={"settings": {**journal.settings, "recipe": older}}).write(path)
+    assert search(tmp_path / "out", engine) == whole
+    with pytest.raises(UserError, match=r"was begun with recipe\.model\.dropout 0\.1, not 0\.2"):
+        tune(RECIPE.changed({"model.dropout": 0.2}), "corpus", tmp_path / "out", engine=engine, trials=15)
+    other = {**journal.settings["recipe"], "gone": 1}
+    journal.model_copy(update={"settings": {**journal.settings, "recipe": other}}).write(path)
+    with pytest.raises(UserError, match=r"was begun with recipe\.gone 1, not None"):
+        search(tmp_path / "out", engine)
 
 
 def test_a_failure_before_the_first_trial_leaves_the_place_as_it_was(tmp_path, planted):

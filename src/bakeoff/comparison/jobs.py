@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff import checksums
-from bakeoff.comparison.plan import Plan, RecipePlan, TaskPlan, directory_name
+from bakeoff.comparison.plan import Plan, RecipePlan, SearchPlan, TaskPlan, directory_name
 from bakeoff.comparison.results import Initialisation
-from bakeoff.config import Record, differing
+from bakeoff.config import Record, differing, with_defaults
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
 
 FAILURE = "failure.json"
@@ -92,11 +93,14 @@ class Job:
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as an older version has written them: keys that recipes have learnt since count as at their defaults."""
-    try:
-        return {**settings, "recipe": Recipe.parse(settings["recipe"], "").model_dump(mode="json")}
-    except (UserError, KeyError):
-        return settings  # which differ from those of today, or have no recipe
+    """Settings as an older version has written them: what recipes and searches have learnt since is at its default."""
+    found = dict(settings)
+    for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
+        if found.get(key) is not None:
+            found[key] = with_defaults(found[key], config)
+    if "pretraining" in found:
+        found["pretraining"] = _completed(found["pretraining"])
+    return found
 
 
 @dataclass(frozen=True)

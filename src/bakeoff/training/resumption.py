@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bakeoff.config import differing
+from bakeoff.config import differing, with_defaults
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
@@ -30,10 +30,8 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
         raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    # Keys that recipes have learnt since count as at their defaults. Of an older run it may not be the corpus's
-    # tokenizer that stands there, but the corpus is the same.
-    recipe = Recipe.parse(begun["recipe"], str(run.path)).model_dump(mode="json")
-    recipe["tokenizer"] = request["recipe"]["tokenizer"]
+    # Of an older run it may not be the corpus's tokenizer that stands there, but the corpus is the same.
+    recipe = {**with_defaults(begun["recipe"], Recipe), "tokenizer": request["recipe"]["tokenizer"]}
     for key, old, new in differing(recipe, request["recipe"]):
         raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import torch
 
-from bakeoff.config import differing
+from bakeoff.config import differing, with_defaults
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import budget as budget_words
 from bakeoff.display.wording import counted, duration
@@ -194,7 +194,10 @@ class _Search:
             UserError: it was called with something else.
         """
         journal = Journal.read(path)
-        for key, old, new in differing(journal.settings, settings):
+        begun = dict(journal.settings)
+        if "recipe" in begun:
+            begun["recipe"] = with_defaults(begun["recipe"], Recipe)
+        for key, old, new in differing(begun, settings):
             raise UserError(
                 f"{self.out}: this search was begun with {key} {old!r}, not {new!r}; give the same again, or choose "
                 "another --out"
