@@ -69,6 +69,7 @@ class Searching(FakeEngine):
             out,
             over=search.over,
             trials=search.trials,
+            seeds=search.seeds,
             budget=budget,
             progress=progress,
             engine=planted,
@@ -359,6 +360,16 @@ def test_two_trials_that_seeds_make_as_different_are_told(folder):
 def test_losses_under_another_objective_are_not_compared_with_those_of_seeds(folder):
     over = {RATE: [1e-3, 3e-3], "objective.0.rate": [0.15, 0.2]}
     assert cautious(folder, 1.62e-3, losses=(4.0, 9.0), over=over) == []
+
+
+def test_trials_may_have_several_seeds(folder):
+    results = go(folder, Searching(), search={**SEARCH, "seeds": 2}, seeds=1)
+    (one, _), (found, _) = rows(results), [entry.search for entry in results.recipes]
+    assert {len(trial.runs) for trial in found.trials} == {2}
+    spent = sum(trial.step for trial in found.trials) / 1000
+    assert float(one[5]) == pytest.approx(2 * spent, abs=0.01)
+    page = (folder / "out/report.html").read_text()
+    assert "all with the seeds 0 to 1, whose mean counts" in page
 
 
 def test_the_carried_length_is_told(folder, capsys):

@@ -28,6 +28,9 @@ def tune(
     ] = [],  # noqa: B006
     jobs: Jobs = "auto",
     seed: Seed = 0,
+    seeds: Annotated[
+        int, typer.Option(min=1, max=99, help="Seeds of each trial, from --seed on; its loss is the mean over them.")
+    ] = 1,
     set: Set = [],  # noqa: B006
     device: Device = "auto",
     json: Json = False,
@@ -54,6 +57,7 @@ def tune(
         budget=None if budget is None else Budget.parse_text(budget),
         jobs=jobs_of(jobs),
         seed=seed,
+        seeds=seeds,
         device=device,
         progress=tell,
     )

@@ -154,13 +154,13 @@ class Bakeoff:
         progress: Callable[[str], None],
         workers: Workers | None = None,
     ) -> None:
-        """See `bakeoff.tuning.search`. The seed is always the same one, so that a plan's seeds may change."""
+        """See `bakeoff.tuning.search`. The seeds are always the same ones, so that a plan's seeds may change."""
         from bakeoff.tuning.engine import Bakeoff as Trials
         from bakeoff.tuning.search import tune
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
         several: dict[str, Any] = {"engine": Trials()} if workers is None else {"workers": workers}
-        tune(recipe, corpus, out, seed=0, progress=progress, **several, **options)
+        tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
         """See `bakeoff.training.speed`."""

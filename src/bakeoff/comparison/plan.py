@@ -54,6 +54,8 @@ class SearchPlan(Config):
     """Ranges or lists of values by dotted key, as `bakeoff tune --over` takes them; the learning rate is always one."""
     trials: int = Field(default=8, ge=2)
     """Trials of each recipe at most."""
+    seeds: int = Field(default=1, ge=1, le=99)
+    """Seeds of each trial, whose loss is the mean over them."""
     budget: str = "10 %"
     """The length of a whole trial, as a share of one pre-training's budget."""
 

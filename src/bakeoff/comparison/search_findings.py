@@ -8,7 +8,7 @@ from bakeoff.comparison.results import RecipeEntry, Results
 from bakeoff.display.wording import counted, duration, listed
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
-from bakeoff.tuning.findings import edges, second_best, unequal
+from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
 from bakeoff.tuning.results import TuningResults
 
 COLUMNS = ("recipe", "chosen", "its own", "held-out loss", "second behind", "cost", "time")
@@ -43,11 +43,13 @@ def rows(results: Results) -> Iterator[list[str]]:
 def carried(results: Results) -> str:
     """What of the searches goes into the trainings, and at which length it was chosen."""
     assert results.search is not None
+    last = results.search.seeds - 1
+    seeds = "seed 0" if last == 0 else f"the seeds 0 to {last}, whose mean counts"
     return (
         f"Each searched recipe had {counted(results.search.trials, 'trial')} at most before the first pre-training, a "
-        f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with seed 0, and "
-        "judged by the loss on the corpus's validation part alone, never by a task. The values of the best "
-        "trial are carried to the trainings unchanged."
+        f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with "
+        f"{seeds}, and judged by the loss on the corpus's validation part alone, never by a task. The values of the "
+        "best trial are carried to the trainings unchanged."
     )
 
 
@@ -85,6 +87,14 @@ def _edges(label: str, found: TuningResults) -> Iterator[str]:
 def _distance(entry: RecipeEntry, found: TuningResults) -> Iterator[str]:
     """Where another seed might as well have chosen another trial, by what seeds do to the whole trainings."""
     second = second_best(found.trials, found.winner)
+    if second is not None and found.seeds > 1:
+        behind, error = second.losses[-1] - found.winner.losses[-1], standard_error(found.winner, second)
+        if behind <= 2 * error:
+            yield (
+                f"{entry.label}: its two best trials ({shown(found.winner.values)}; {shown(second.values)}) are closer "
+                f"than can be told: {behind:.4f} apart, with a standard error of {error:.4f} over {found.seeds} seeds."
+            )
+        return
     if second is None:
         yield f"{entry.label}: one trial alone was trained to its end, so that its loss is compared with no other."
         return

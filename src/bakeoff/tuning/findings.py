@@ -1,6 +1,8 @@
 """What can be said of a search: the best trial, and what to know before relying on it."""
 
+import math
 from collections.abc import Iterator, Sequence
+from statistics import stdev
 
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
@@ -58,11 +60,23 @@ def _distance(trials: Sequence[Trial], winner: Trial) -> str:
     second = second_best(trials, winner)
     if second is None:
         return "only one trial was trained to its end, so that there is nothing to measure its loss by"
+    behind = f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind"
+    if winner.runs:
+        return (
+            f"{behind}, with a standard error of {standard_error(winner, second):.4f} over their "
+            f"{len(winner.runs)} seeds; what is less than twice that may be chance"
+        )
     return (
-        f"the second best ({shown(second.values)}) is {second.losses[-1] - winner.losses[-1]:.4f} behind; every trial "
+        f"{behind}; every trial "
         "has the same seed, so that the noise, what another seed would change, is unknown: before you rely on a small "
-        "difference, search again with another --seed"
+        "difference, search again with several, --seeds 3"
     )
+
+
+def standard_error(one: Trial, other: Trial) -> float:
+    """That of the difference of the last losses of two finished trials, whose seeds are the same, seed by seed."""
+    pairs = zip(one.runs, other.runs, strict=True)
+    return stdev(a.losses[-1] - b.losses[-1] for a, b in pairs) / math.sqrt(len(one.runs))
 
 
 def unequal(ranges: Sequence[Range], budget: Budget) -> list[str]:

@@ -9,7 +9,7 @@ from bakeoff.display.text import visible
 from bakeoff.display.wording import budget, counted
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
-from bakeoff.tuning.report import write_report
+from bakeoff.tuning.report import seeds_text, write_report
 from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, TuningResults
 
 
@@ -39,7 +39,7 @@ def _comment(results: TuningResults) -> str:
             f"{each.key}: {_plain(winner.values[each.key])}, before {_plain(each.own)}; {each.text}"
             for each in results.ranges
         ),
-        f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, seed {results.seed}",
+        f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, {seeds_text(results)}",
         f"the best trial again: --budget steps={winner.steps} --seed {results.seed}"
         + (f" --threads {threads}" if (threads := results.environment.get("threads")) else ""),
     ]

@@ -28,7 +28,7 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     }
     title = f"The best values for {results.recipe}"
     about = (
-        f"{counted(len(results.trials), 'trial')}, {budget(results.budget)} each, seed {results.seed} · "
+        f"{counted(len(results.trials), 'trial')}, {budget(results.budget)} each, {seeds_text(results)} · "
         f"{results.corpus} · {results.environment.get('device_name', '')}"
     )
     body = [
@@ -38,8 +38,8 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
         f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(results.cautions)}</ul></section>',
         "<h2>Loss over what was searched</h2>",
         '<p class="note">Each dot is a trial at one of the steps at which all were compared; only dots of one colour '
-        "compare. At each such step the worst were stopped. A cross at the top is a trial that diverged, the dashed "
-        "line the best value.</p>",
+        f"compare. {_bars(results)}At each such step the worst were stopped. A cross at the top is a trial that "
+        "diverged, the dashed line the best value.</p>",
         legend(look_styles(results)),
         '<div class="panels">',
         *map(figure_element, figures),
@@ -52,10 +52,20 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     write_atomically(path, html_page(title, "\n".join(body), drawn))
 
 
+def _bars(results: TuningResults) -> str:
+    return "" if results.seeds == 1 else "A bar is the standard deviation over seeds to either side. "
+
+
+def seeds_text(results: TuningResults) -> str:
+    """The seeds of each trial, in words."""
+    last = results.seed + results.seeds - 1
+    return f"seed {results.seed}" if results.seeds == 1 else f"the mean over the seeds {results.seed} to {last}"
+
+
 def answers(results: TuningResults) -> list[str]:
     """The best trial, what the recipe's own values gave, and the cost, a sentence each."""
     winner = results.winner
-    found = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {winner.losses[-1]:.4f}"]
+    found = [f"the best trial is {winner.name} ({shown(winner.values)}): held-out loss {_loss(winner)}"]
     own = next((trial for trial in results.trials if trial.values == results.before), None)
     if own is not None and own.number == winner.number:
         found.append("these are the recipe's own values")
@@ -74,7 +84,14 @@ def _fate(trial: Trial) -> str:
     if trial.loss is None:
         return DIVERGED
     end = "" if trial.state == "finished" else f" at step {trial.step:,} of {trial.steps:,}, where it was stopped"
-    return f"held-out loss {trial.loss:.4f}{end}"
+    return f"held-out loss {_loss(trial)}{end}"
+
+
+def _loss(trial: Trial) -> str:
+    """The last loss, with its standard deviation over seeds where there are several."""
+    if trial.loss is None:
+        return "-"
+    return f"{trial.loss:.4f}" + (f" ± {trial.spreads[-1]:.4f}" if trial.spreads else "")
 
 
 def _items(texts: list[str]) -> str:
@@ -119,7 +136,11 @@ def _dots(results: TuningResults, key: str) -> Iterator[dict[str, Any]]:
         value = trial.values[key]
         shared = {"x": _placed(value), "values": shown(trial.values)}
         for look, loss in enumerate(trial.losses):
-            yield {**shared, "y": float(f"{loss:.6g}"), "look": names[look], "trial": trial.name}
+            row = {**shared, "y": float(f"{loss:.6g}"), "look": names[look], "trial": trial.name}
+            if trial.spreads:
+                low, high = loss - trial.spreads[look], loss + trial.spreads[look]
+                row |= {"low": float(f"{low:.6g}"), "high": float(f"{high:.6g}")}
+            yield row
 
 
 def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
@@ -151,6 +172,9 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     layers: list[Any] = [base.mark_point(filled=True, size=60, opacity=0.9)]
     if numbers and len(results.ranges) == 1:
         layers.insert(0, base.mark_line(strokeWidth=1, opacity=0.5))
+    if results.seeds > 1:
+        bars = base.mark_rule(strokeWidth=1.2).encode(y=altair.Y("low:Q", title="held-out loss"), y2="high:Q")
+        layers.append(bars)
     if lost := [
         {"x": trial.values[searched.key], "values": shown(trial.values)}
         for trial in results.trials
@@ -183,6 +207,12 @@ def columns(keys: list[str]) -> list[str]:
 
 def cells(trial: Trial, keys: list[str]) -> list[str]:
     """A trial's row in it."""
-    loss = "-" if trial.loss is None else f"{trial.loss:.4f}"
     values = [written(trial.values[key]) for key in keys]
-    return [trial.name, *values, loss, f"{trial.step:,} of {trial.steps:,}", duration(trial.seconds), trial.state]
+    return [
+        trial.name,
+        *values,
+        _loss(trial),
+        f"{trial.step:,} of {trial.steps:,}",
+        duration(trial.seconds),
+        trial.state,
+    ]

@@ -1,6 +1,7 @@
 """What a search has done and found: its journal, from which it goes on, and its results."""
 
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, Literal
 
 from pydantic import Field
@@ -17,11 +18,29 @@ RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
 State = Literal["finished", "stopped", "diverged"]
 
 
+class SeedRun(Config):
+    """What has become of one seed of a trial that has several."""
+
+    losses: list[float] = Field(default=[])
+    """Its held-out loss at each look, as far as it has been trained."""
+    seconds: float = 0.0
+    """Time in its steps."""
+    tokens: int = 0
+    """Tokens seen."""
+    diverged: str | None = None
+    """What was said where its loss was not a number any more."""
+
+    def after(self, outcome: Outcome) -> "SeedRun":
+        """The same with what has become of it."""
+        losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
+        return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
+
+
 class Trial(Config):
     """One set of values, and how far it has been trained."""
 
     number: int
-    """Counted from 0; its run is `trials/NNN`."""
+    """Counted from 0; its run is `trials/NNN`, or with several seeds `trials/NNN-seed-S`."""
     values: dict[str, Any]
     """The searched keys."""
     steps: int
@@ -29,13 +48,15 @@ class Trial(Config):
     looks: list[int]
     """The steps behind which it is compared with the others; the last is its end."""
     losses: list[float] = Field(default=[])
-    """Its held-out loss at each of them, as far as it has been trained."""
+    """Its held-out loss at each of them, as far as it has been trained: the mean over its seeds."""
     seconds: float = 0.0
-    """Time in its steps."""
+    """Time in its steps, those of all seeds together."""
     tokens: int = 0
-    """Tokens seen."""
+    """Tokens seen, likewise."""
     diverged: str | None = None
-    """What was said where its loss was not a number any more."""
+    """What was said where the loss of one of its seeds was not a number any more."""
+    runs: list[SeedRun] = Field(default=[])
+    """Each seed's, where it has several."""
 
     @property
     def name(self) -> str:
@@ -59,9 +80,37 @@ class Trial(Config):
         """The step of its last held-out loss."""
         return self.looks[len(self.losses) - 1] if self.losses else 0
 
-    def after(self, outcome: Outcome) -> "Trial":
-        """The trial with what has become of it."""
-        found: dict[str, Any] = {"seconds": outcome.seconds, "tokens": outcome.tokens, "diverged": outcome.diverged}
+    @property
+    def begun(self) -> bool:
+        """Whether anything is known of it."""
+        runs: list[SeedRun] | list[Trial] = self.runs or [self]
+        return any(run.losses or run.diverged is not None for run in runs)
+
+    @property
+    def spreads(self) -> list[float]:
+        """At each look the standard deviation over seeds; nothing where there is one seed."""
+        looks = range(len(self.losses) if len(self.runs) > 1 else 0)
+        return [stdev(run.losses[look] for run in self.runs) for look in looks]
+
+    def waits_for(self, seed: int, look: int) -> bool:
+        """Whether the seed of that place is still to be trained up to a look."""
+        run = self.runs[seed] if self.runs else self
+        return run.diverged is None and len(run.losses) == look
+
+    def after(self, outcome: Outcome, seed: int = 0) -> "Trial":
+        """The trial with what has become of the seed of that place."""
+        if self.runs:
+            runs = [run.after(outcome) if place == seed else run for place, run in enumerate(self.runs)]
+            looks = range(min(len(run.losses) for run in runs))
+            found: dict[str, Any] = {
+                "runs": runs,
+                "losses": [fmean(run.losses[look] for run in runs) for look in looks],
+                "seconds": sum(run.seconds for run in runs),
+                "tokens": sum(run.tokens for run in runs),
+                "diverged": next((run.diverged for run in runs if run.diverged is not None), None),
+            }
+            return self.model_copy(update=found)
+        found = {"seconds": outcome.seconds, "tokens": outcome.tokens, "diverged": outcome.diverged}
         if outcome.loss is not None:
             found["losses"] = [*self.losses, outcome.loss]
         return self.model_copy(update=found)
@@ -103,7 +152,9 @@ class TuningResults(Config):
     budget: str
     """What one whole trial may spend."""
     seed: int
-    """The seed of all trials."""
+    """The seed of all trials, or the first of them."""
+    seeds: int = 1
+    """How many each trial has: this one and those that follow it."""
     measured_as: list[str]
     """Keys under whose values in the recipe all trials were measured, because they were searched below them."""
     ranges: list[Range]

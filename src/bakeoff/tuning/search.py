@@ -20,13 +20,13 @@ from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
 from bakeoff.tuning.candidates import Values, candidates, shown
-from bakeoff.tuning.engine import Bakeoff, Engine, Stage
+from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import Over, Range, parse_ranges
-from bakeoff.tuning.results import Journal, Trial, TuningResults
+from bakeoff.tuning.results import Journal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
 from bakeoff.workers.machine import usable_cores
@@ -45,6 +45,7 @@ def tune(
     budget: Budget | None = None,
     jobs: int | Literal["auto"] = "auto",
     seed: int = 0,
+    seeds: int = 1,
     device: str = "auto",
     progress: Progress | None = None,
     engine: Engine | None = None,
@@ -65,6 +66,7 @@ def tune(
         jobs: trials side by side, each a process of its own; auto: as many as suit this machine. The search is the
             same, for the threads of a trial are settled at the start and stay.
         seed: of every trial.
+        seeds: of every trial, the first being `seed`; its loss is the mean over them.
         device: auto, cpu, cuda or mps.
         progress: told a line now and then.
         engine: what trains, one at a time and in this process; left out: Bakeoff.
@@ -76,12 +78,13 @@ def tune(
             the message names what differs.
         Diverged: every trial did.
     """
-    for option, number in (("--trials", trials), ("--jobs", 1 if jobs == "auto" else jobs)):
+    for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     ranges = parse_ranges(over, loaded, trials)
-    search = _Search(loaded, ranges, str(corpus), Path(out), budget, seed, device, progress, engine or Bakeoff())
+    numbers = range(seed, seed + seeds)
+    search = _Search(loaded, ranges, str(corpus), Path(out), budget, numbers, device, progress, engine or Bakeoff())
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)
 
@@ -96,13 +99,13 @@ class _Search:
         corpus: str,
         out: Path,
         budget: Budget | None,
-        seed: int,
+        seeds: range,
         device: str,
         progress: Progress | None,
         engine: Engine,
     ) -> None:
         self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
-        self.budget, self.seed, self.device, self.engine = budget or recipe.training.budget, seed, device, engine
+        self.budget, self.seeds, self.device, self.engine = budget or recipe.training.budget, seeds, device, engine
         self.progress = progress
         self.say: Progress = progress or (lambda line: None)
         self.planning = Planning(recipe, ranges, corpus, self.budget, device, engine, self.say)
@@ -122,13 +125,14 @@ class _Search:
             return None
         path = self.out / SEARCH
         known = Journal.read(path) if path.is_file() else None
-        several = min(usable_cores(), len(found)) if jobs == "auto" else min(jobs, len(found))
+        most = len(found) * len(self.seeds)
+        several = min(usable_cores(), most) if jobs == "auto" else min(jobs, most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
             return SideBySide(max(1, usable_cores() // several), several)
         vocabulary, asked = open_corpus(self.corpus).tokenizer.size, None if jobs == "auto" else several
         threads = None if known is None else known.threads
         shared = side_by_side([self.recipe], vocabulary, self.device, threads, asked)
-        return shared and shared._replace(jobs=min(shared.jobs, len(found)))
+        return shared and shared._replace(jobs=min(shared.jobs, most))
 
     def _search(
         self, trials: int, found: list[Values], shared: SideBySide | None, workers: Workers | None
@@ -140,7 +144,8 @@ class _Search:
             "budget": str(self.budget),
             "over": {each.key: each.text for each in self.ranges},
             "trials": trials,
-            "seed": self.seed,
+            "seed": self.seeds[0],
+            "seeds": len(self.seeds),
             "device": self.device,
         }
         path = self.out / SEARCH
@@ -150,7 +155,8 @@ class _Search:
         else:
             self._require_own_place()
             threads = torch.get_num_threads() if workers is None else workers.threads
-            self.journal = Journal(settings=settings, trials=self.planning.trials(found), threads=threads)
+            planned = [self._with_seeds(trial) for trial in self.planning.trials(found)]
+            self.journal = Journal(settings=settings, trials=planned, threads=threads)
         self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
         own_folder(self.out / "trials", self.out)
@@ -194,7 +200,7 @@ class _Search:
             UserError: it was called with something else.
         """
         journal = Journal.read(path)
-        begun = dict(journal.settings)
+        begun = {"seeds": 1, **journal.settings}  # older ones have one each
         if "recipe" in begun:
             begun["recipe"] = with_defaults(begun["recipe"], Recipe)
         for key, old, new in differing(begun, settings):
@@ -215,21 +221,20 @@ class _Search:
 
     def _tell_cost(self, begun: bool) -> None:
         trials = self.journal.trials
-        most = most_work([trial.looks for trial in trials])
+        most = most_work([trial.looks for trial in trials]) * len(self.seeds)
         steps = sorted({trial.steps for trial in trials})
         each = f"{steps[0]:,}" if len(steps) == 1 else f"{steps[0]:,} to {steps[-1]:,}"
         each = "" if self.budget.steps else f" ({each} steps)"
         minutes = self.budget.minutes
         time = "" if minutes is None else f", {duration(60 * minutes * most)} of training in turn"
-        early = "bad ones are stopped early" if most < len(trials) else "none is stopped early"
+        seeds = f" with {counted(len(self.seeds), 'seed')}" if len(self.seeds) > 1 else ""
+        early = "bad ones are stopped early" if most < len(trials) * len(self.seeds) else "none is stopped early"
         self.say(
-            f"{counted(len(trials), 'trial')} of {budget_words(str(self.budget))}{each} each; {early}: all "
+            f"{counted(len(trials), 'trial')} of {budget_words(str(self.budget))}{each} each{seeds}; {early}: all "
             f"cost {most:.3g} full trainings at most{time}"
         )
         if begun:
-            self.say(
-                f"{sum(bool(trial.losses) or trial.diverged is not None for trial in trials)} of them begun before"
-            )
+            self.say(f"{sum(trial.begun for trial in trials)} of them begun before")
 
     def _run(self, runner: Runner) -> TuningResults:
         """Look by look: every trial is trained up to it, then the better ones go on."""
@@ -240,46 +245,58 @@ class _Search:
                 losses = [self._loss_at(number, look - 1) for number in alive]
                 going = [alive[place] for place in chosen(losses, going_on(total, look - 1))]
                 for number in {*alive} - {*going}:
-                    remove(self._directory(number) / "checkpoints", self.out)  # nobody goes on from them
+                    for seed in self.seeds:
+                        remove(self._directory(number, seed) / "checkpoints", self.out)  # nobody goes on from them
                 alive = going
-            waiting = [number for number in alive if self._to_train(number, look)]
-            for place, outcome in runner.run([self._stage(number, look) for number in waiting]):
-                self._keep(waiting[place], look, self.journal.trials[waiting[place]].after(outcome))
+            waiting = [
+                (number, seed)
+                for number in alive
+                for place, seed in enumerate(self.seeds)
+                if self.journal.trials[number].waits_for(place, look)
+            ]
+            for place, outcome in runner.run([self._stage(number, seed, look) for number, seed in waiting]):
+                number, seed = waiting[place]
+                self._keep(number, seed, look, outcome)
         return self._publish()
 
     def _loss_at(self, number: int, look: int) -> float | None:
         trial = self.journal.trials[number]
         return trial.losses[look] if look < len(trial.losses) else None
 
-    def _to_train(self, number: int, look: int) -> bool:
-        trial = self.journal.trials[number]
-        return trial.diverged is None and len(trial.losses) == look
+    def _with_seeds(self, trial: Trial) -> Trial:
+        several = len(self.seeds) > 1
+        return trial.model_copy(update={"runs": [SeedRun() for _ in self.seeds]}) if several else trial
 
-    def _directory(self, number: int) -> Path:
-        return self.out / "trials" / self.journal.trials[number].name
+    def _name(self, number: int, seed: int) -> str:
+        name = self.journal.trials[number].name
+        return f"{name}-seed-{seed}" if len(self.seeds) > 1 else name
 
-    def _stage(self, number: int, look: int) -> Stage:
+    def _directory(self, number: int, seed: int) -> Path:
+        return self.out / "trials" / self._name(number, seed)
+
+    def _stage(self, number: int, seed: int, look: int) -> Stage:
         trial = self.journal.trials[number]
         return Stage(
             recipe=self.recipes[number].model_dump(mode="json"),
             corpus=self.corpus,
-            out=str(self._directory(number)),
-            seed=self.seed,
+            out=str(self._directory(number, seed)),
+            seed=seed,
             device=self.device,
             steps=trial.steps,
             until=trial.looks[look],
             measured_as=self.measured_as,
         )
 
-    def _keep(self, number: int, look: int, trial: Trial) -> None:
-        """Write down what has become of a trial."""
+    def _keep(self, number: int, seed: int, look: int, outcome: Outcome) -> None:
+        """Write down what has become of one seed of a trial."""
         trials = list(self.journal.trials)
+        trial = trials[number].after(outcome, self.seeds.index(seed))
         trials[number] = trial
         self.journal = self.journal.model_copy(update={"trials": trials})
         self.journal.write(self.out / SEARCH)
         at = f"step {trial.looks[look]:,} of {trial.steps:,}"
-        what = "diverged" if trial.diverged is not None else f"{at}: held-out loss {trial.losses[-1]:.4f}"
-        self.say(f"trial {trial.name} ({shown(trial.values)}): {what}")
+        what = "diverged" if outcome.loss is None else f"{at}: held-out loss {outcome.loss:.4f}"
+        self.say(f"trial {self._name(number, seed)} ({shown(trial.values)}): {what}")
 
     def _publish(self) -> TuningResults:
         """Write recipe, results and report.
@@ -297,7 +314,8 @@ class _Search:
             corpus=self.corpus,
             corpus_fingerprint=self.fingerprint,
             budget=str(self.budget),
-            seed=self.seed,
+            seed=self.seeds[0],
+            seeds=len(self.seeds),
             measured_as=list(self.measured_as),
             ranges=self.ranges,
             trials=trials,
@@ -306,7 +324,7 @@ class _Search:
             before={each.key: each.own for each in self.ranges},
             seconds=round(sum(trial.seconds for trial in trials), 3),
             tokens=sum(trial.tokens for trial in trials),
-            full_trainings=round(sum(trial.step / trial.steps for trial in trials), 3),
+            full_trainings=round(sum(trial.step / trial.steps for trial in trials) * len(self.seeds), 3),
             environment=self.engine.environment(self.device),
             cautions=cautions(self.ranges, trials, trials[number], self.budget),
         )
@@ -317,7 +335,7 @@ class _Search:
         """Whether anything was trained."""
         folder = self.out / "trials"
         begun = folder.is_dir() and any((trial / "recipe.yaml").is_file() for trial in folder.iterdir())
-        return begun or any(trial.losses or trial.diverged is not None for trial in self.journal.trials)
+        return begun or any(trial.begun for trial in self.journal.trials)
 
     def _remove(self, made: bool) -> None:
         """Leave the place as it was found."""
