@@ -16,10 +16,11 @@ from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.report import write_report
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.search_findings import NOT_SEARCHED, rows
+from bakeoff.comparison.search_findings import NOT_SEARCHED, carried, rows
 from bakeoff.comparison.terminal import print_results
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.training.run import Run
+from bakeoff.tuning import carrying
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Journal
 from bakeoff.tuning.search import tune
@@ -368,8 +369,7 @@ def test_trials_may_have_several_seeds(folder):
     assert {len(trial.runs) for trial in found.trials} == {2}
     spent = sum(trial.step for trial in found.trials) / 1000
     assert float(one[5]) == pytest.approx(2 * spent, abs=0.01)
-    page = (folder / "out/report.html").read_text()
-    assert "all with the seeds 0 to 1, whose mean counts" in page
+    assert "all with the seeds 0 to 1, whose mean counts" in carried(results)
 
 
 def test_the_carried_length_is_told(folder, capsys):
@@ -382,6 +382,17 @@ def test_the_carried_length_is_told(folder, capsys):
     assert "searched before" in printed
     for entry in results.recipes:
         assert f"lr {entry.search.winner.values[RATE]:.4g}" in printed
+
+
+def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
+    monkeypatch.setitem(carrying.EXPONENTS, shrink("bert-tiny").training.optimizer.kind, 0.5)
+    engine = Searching()
+    results = go(folder, engine, search={**SEARCH, "budget": "25 %"}, seeds=1)
+    for entry in results.recipes:
+        rate = entry.search.winner.values[RATE] / 2
+        assert engine.trained[entry.label, 0] == rate
+        assert f"{entry.label} from {2 * rate:.4g} to {rate:.4g}" in carried(results)
+    assert any("their rates by the rule for another length" in line for line in cautions(results))
 
 
 def test_the_report_has_a_curve_of_each_recipe(folder):

@@ -18,6 +18,13 @@ def tune(
         str | None,
         typer.Option(help="Of one whole trial: tokens=5M, flops=1e15, minutes=5, steps=1000. Default: the recipe's."),
     ] = None,
+    for_budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNIT=AMOUNT",
+            help="Of the training that is to come: the recipe that comes out has it, with the rate carried there.",
+        ),
+    ] = None,
     over: Annotated[
         list[str],
         typer.Option(
@@ -58,6 +65,7 @@ def tune(
         jobs=jobs_of(jobs),
         seed=seed,
         seeds=seeds,
+        for_budget=None if for_budget is None else Budget.parse_text(for_budget),
         device=device,
         progress=tell,
     )

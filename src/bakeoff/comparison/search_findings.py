@@ -9,6 +9,7 @@ from bakeoff.display.wording import counted, duration, listed
 from bakeoff.optimization.budget import Budget
 from bakeoff.tuning.candidates import shown, written
 from bakeoff.tuning.findings import edges, second_best, standard_error, unequal
+from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import TuningResults
 
 COLUMNS = ("recipe", "chosen", "its own", "held-out loss", "second behind", "cost", "time")
@@ -49,8 +50,26 @@ def carried(results: Results) -> str:
         f"Each searched recipe had {counted(results.search.trials, 'trial')} at most before the first pre-training, a "
         f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with "
         f"{seeds}, and judged by the loss on the corpus's validation part alone, never by a task. The values of the "
-        "best trial are carried to the trainings unchanged."
+        f"best trial are carried to the trainings{_rules(results)}."
     )
+
+
+def _rules(results: Results) -> str:
+    """What became of the rates on the way, as the trainings have them."""
+    changed = {
+        entry.label: (entry.search.winner.values[RATE], rate)
+        for entry in results.recipes
+        if entry.search is not None and (rate := _rate_of(entry)) != entry.search.winner.values[RATE]
+    }
+    if not changed:
+        return " unchanged"
+    told = [f"{label} from {written(old)} to {written(new)}" for label, (old, new) in changed.items()]
+    return f", their rates by the rule for another length: {listed(told)}"
+
+
+def _rate_of(entry: RecipeEntry) -> float:
+    rate: float = entry.recipe["training"]["optimizer"]["lr"]
+    return rate
 
 
 def search_cautions(results: Results) -> Iterator[str]:
@@ -61,7 +80,7 @@ def search_cautions(results: Results) -> Iterator[str]:
     if results.search.share < 1:
         yield (
             f"The searched values were chosen at {results.search.budget} of a pre-training's budget and carried to the "
-            "whole one unchanged; what is best there may differ."
+            f"whole one{_rules(results)}; what is best there may differ."
         )
     unsearched = [entry.label for entry in results.recipes if entry.search is None or len(entry.search.trials) < 2]
     if unsearched:

@@ -13,6 +13,8 @@ from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.training.run import SEARCH
+from bakeoff.tuning.carrying import carried
+from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
 from bakeoff.workers.pool import Workers
 
@@ -136,8 +138,18 @@ class Searches:
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The recipes with the values that were found, of the searches that have finished."""
-        return {name: self.recipes[name].changed(found.winner.values) for name, found in self.results.items()}
+        """The recipes with the values that were found, of the searches that have finished.
+
+        The rate is carried to the whole budget by the rule of `bakeoff.tuning.carrying`.
+        """
+        assert self.plan.search is not None or not self.jobs
+        recipes = {name: self.recipes[name].changed(found.winner.values) for name, found in self.results.items()}
+        return {name: self._carried(recipe) for name, recipe in recipes.items()}
+
+    def _carried(self, recipe: Any) -> Any:
+        assert self.plan.search is not None
+        optimizer = recipe.training.optimizer
+        return recipe.changed({RATE: carried(optimizer.lr, optimizer.kind, 1 / self.plan.search.share).rate})
 
     @property
     def failures(self) -> dict[str, Failure]:

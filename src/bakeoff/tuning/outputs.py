@@ -9,7 +9,8 @@ from bakeoff.display.text import visible
 from bakeoff.display.wording import budget, counted
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
-from bakeoff.tuning.report import seeds_text, write_report
+from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.report import carried_lines, seeds_text, write_report
 from bakeoff.tuning.results import RECIPE, REPORT, RESULTS, TuningResults
 
 
@@ -18,7 +19,8 @@ def write_outputs(results: TuningResults, recipe: Recipe, out: Path) -> None:
 
     Args:
         results: what was found.
-        recipe: that of the best trial, its budget as in the recipe that was searched.
+        recipe: that of the best trial, its budget as in the recipe that was searched, or with its rate carried to the
+            budget that was asked for.
         out: the directory.
     """
     write_atomically(out / RECIPE, _comment(results) + recipe.to_yaml())  # without a checksum: people change it
@@ -32,6 +34,7 @@ def _comment(results: TuningResults) -> str:
     """How the recipe was found, as lines of comment."""
     winner = results.winner
     finished = results.states.count("finished")
+    lr = "" if results.carried is None else f"--set {RATE}={_plain(winner.values[RATE])} "
     lines = [
         f"{results.recipe} with the best values of {counted(len(results.trials), 'trial')} by `bakeoff tune`, of "
         f"{budget(results.budget)} each, {finished} of them trained to the end",
@@ -40,7 +43,8 @@ def _comment(results: TuningResults) -> str:
             for each in results.ranges
         ),
         f"held-out loss {winner.losses[-1]:.6g} on the corpus {results.corpus_fingerprint}, {seeds_text(results)}",
-        f"the best trial again: --budget steps={winner.steps} --seed {results.seed}"
+        *carried_lines(results),
+        f"the best trial again: {lr}--budget steps={winner.steps} --seed {results.seed}"
         + (f" --threads {threads}" if (threads := results.environment.get("threads")) else ""),
     ]
     return "".join(f"# {visible(line)}\n" for line in lines)

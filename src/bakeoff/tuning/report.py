@@ -13,7 +13,7 @@ from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.candidates import short, shown, written
-from bakeoff.tuning.ranges import Range, is_logarithmic, is_number
+from bakeoff.tuning.ranges import RATE, Range, is_logarithmic, is_number
 from bakeoff.tuning.results import Trial, TuningResults
 
 DIVERGED = "diverged"
@@ -52,6 +52,17 @@ def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     write_atomically(path, html_page(title, "\n".join(body), drawn))
 
 
+def carried_lines(results: TuningResults) -> list[str]:
+    """What was done to the rate for the budget that was asked for, if one was."""
+    found = results.carried
+    if found is None:
+        return []
+    return [
+        f"the recipe is for {budget(found.budget)} ({found.steps:,} steps): the rate of the best trial, "
+        f"{written(results.winner.values[RATE])}, is carried {found.rule}, to {written(found.rate)}"
+    ]
+
+
 def _bars(results: TuningResults) -> str:
     return "" if results.seeds == 1 else "A bar is the standard deviation over seeds to either side. "
 
@@ -73,6 +84,7 @@ def answers(results: TuningResults) -> list[str]:
         found.append(f"the recipe's own values ({shown(own.values)}): {_fate(own)}")
     if results.measured_as:
         found.append(f"all trials were measured under the recipe's own {' and '.join(results.measured_as)}")
+    found += carried_lines(results)
     found.append(
         f"the search cost {results.full_trainings:.3g} full trainings: {duration(results.seconds)} in steps, "
         f"{quantity(results.tokens)} tokens"

@@ -140,6 +140,19 @@ class Journal(Config):
         checksums.write(path, self.model_dump_json(indent=1) + "\n")
 
 
+class CarriedRate(Config):
+    """The rate of the best trial, carried to another budget."""
+
+    budget: str
+    """That budget."""
+    steps: int
+    """The steps that it pays for."""
+    rate: float
+    """The rate there."""
+    rule: str
+    """What was done, in words."""
+
+
 class TuningResults(Config):
     """Everything that the report and the table show."""
 
@@ -177,6 +190,8 @@ class TuningResults(Config):
     """Machine and versions."""
     cautions: list[str]
     """What to know before relying on it."""
+    carried: CarriedRate | None = None
+    """The rate for the budget that was asked for; None: none was."""
 
     @classmethod
     def read(cls, path: Path) -> "TuningResults":

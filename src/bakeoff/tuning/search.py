@@ -19,14 +19,15 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
-from bakeoff.tuning.candidates import Values, candidates, shown
+from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
+from bakeoff.tuning.carrying import carried
 from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
-from bakeoff.tuning.ranges import Over, Range, parse_ranges
-from bakeoff.tuning.results import Journal, SeedRun, Trial, TuningResults
+from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges
+from bakeoff.tuning.results import CarriedRate, Journal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
 from bakeoff.workers.machine import usable_cores
@@ -46,6 +47,7 @@ def tune(
     jobs: int | Literal["auto"] = "auto",
     seed: int = 0,
     seeds: int = 1,
+    for_budget: Budget | None = None,
     device: str = "auto",
     progress: Progress | None = None,
     engine: Engine | None = None,
@@ -67,6 +69,8 @@ def tune(
             same, for the threads of a trial are settled at the start and stay.
         seed: of every trial.
         seeds: of every trial, the first being `seed`; its loss is the mean over them.
+        for_budget: of the training that is to come: recipe.yaml has it, with the rate carried there by the rule of
+            `carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
         device: auto, cpu, cuda or mps.
         progress: told a line now and then.
         engine: what trains, one at a time and in this process; left out: Bakeoff.
@@ -84,7 +88,9 @@ def tune(
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     ranges = parse_ranges(over, loaded, trials)
     numbers = range(seed, seed + seeds)
-    search = _Search(loaded, ranges, str(corpus), Path(out), budget, numbers, device, progress, engine or Bakeoff())
+    search = _Search(
+        loaded, ranges, str(corpus), Path(out), budget, numbers, for_budget, device, progress, engine or Bakeoff()
+    )
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)
 
@@ -100,12 +106,14 @@ class _Search:
         out: Path,
         budget: Budget | None,
         seeds: range,
+        for_budget: Budget | None,
         device: str,
         progress: Progress | None,
         engine: Engine,
     ) -> None:
         self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
         self.budget, self.seeds, self.device, self.engine = budget or recipe.training.budget, seeds, device, engine
+        self.for_budget = for_budget
         self.progress = progress
         self.say: Progress = progress or (lambda line: None)
         self.planning = Planning(recipe, ranges, corpus, self.budget, device, engine, self.say)
@@ -114,7 +122,10 @@ class _Search:
     def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
         """Everything in its order: what may fail for a mistake comes first."""
         found = candidates(self.ranges, trials)
-        self.planning.recipes(found)  # a mistake in a range is told before all others
+        planned = self.planning.recipes(found)  # a mistake in a range is told before all others
+        if self.for_budget is not None:
+            for recipe in planned:
+                recipe_with(recipe, _budget_of(self.for_budget), f"--for-budget {self.for_budget}")
         shared = self._side_by_side(jobs, found)
         with nullcontext() if shared is None else using_threads(shared.threads):
             return self._search(trials, found, shared, workers)
@@ -309,6 +320,7 @@ class _Search:
         if number is None:
             message = next(trial.diverged for trial in trials if trial.diverged is not None)
             raise Diverged(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
+        recipe, carried_rate = self._carried(self.recipes[number], trials[number])
         results = TuningResults(
             recipe=self.recipe.name,
             corpus=self.corpus,
@@ -327,9 +339,20 @@ class _Search:
             full_trainings=round(sum(trial.step / trial.steps for trial in trials) * len(self.seeds), 3),
             environment=self.engine.environment(self.device),
             cautions=cautions(self.ranges, trials, trials[number], self.budget),
+            carried=carried_rate,
         )
-        write_outputs(results, self.recipes[number], self.out)
+        write_outputs(results, recipe, self.out)
         return results
+
+    def _carried(self, recipe: Recipe, winner: Trial) -> tuple[Recipe, CarriedRate | None]:
+        """The best trial's recipe for the budget that is to come."""
+        if self.for_budget is None:
+            return recipe, None
+        steps = self.engine.steps(recipe, self.for_budget, self.corpus, self.device)
+        optimizer = recipe.training.optimizer
+        found = carried(optimizer.lr, optimizer.kind, steps / winner.steps)
+        told = CarriedRate(budget=str(self.for_budget), steps=steps, rate=found.rate, rule=found.rule)
+        return recipe.changed({RATE: found.rate, **_budget_of(self.for_budget)}), told
 
     def _has_trials(self) -> bool:
         """Whether anything was trained."""
@@ -344,3 +367,8 @@ class _Search:
             (self.out / name).unlink(missing_ok=True)
         if made and self.out.is_dir():
             self.out.rmdir()
+
+
+def _budget_of(budget: Budget) -> dict[str, Any]:
+    """The change of a recipe that gives it a budget."""
+    return {"training.budget": budget.model_dump(exclude_none=True)}

@@ -1,0 +1,47 @@
+"""A learning rate that was found in short trainings, carried to longer ones: lr* = B D^-beta.
+
+D is the length of the training, B the recipe's own constant, which the search finds, and beta belongs to the optimizer
+(2409.19913 measured such a law). Only the ratio of two lengths is needed, so that these may be steps or tokens.
+"""
+
+from typing import NamedTuple
+
+EXPONENTS: dict[str, float] = {"adamw": 0.0, "muon": 0.0}
+"""beta by the kind of the optimizer. 0: the rate is carried unchanged."""
+
+
+class Carried(NamedTuple):
+    """A rate for another length than that at which it was found."""
+
+    rate: float
+    """The rate there."""
+    ratio: float
+    """That length, in units of the one at which it was found."""
+    exponent: float | None
+    """beta; None: there is none for the optimizer, and the rate is unchanged."""
+
+    @property
+    def rule(self) -> str:
+        """What was done, in words."""
+        if self.ratio == 1:
+            return "unchanged, the length being the same"
+        longer = f"{self.ratio:.3g} times the length"
+        if self.exponent is None:
+            return f"unchanged to {longer}, for which no rule is known with this optimizer"
+        if self.exponent == 0:
+            return f"unchanged to {longer} (length to the power of 0)"
+        return f"by length to the power of {-self.exponent:g} to {longer}"
+
+
+def carried(rate: float, optimizer: str, ratio: float) -> Carried:
+    """A rate for a training of another length.
+
+    Args:
+        rate: the best one in trainings of some length.
+        optimizer: the kind of the optimizer.
+        ratio: the other length, in units of the first.
+    """
+    exponent = EXPONENTS.get(optimizer)
+    if exponent is None or exponent == 0 or ratio == 1:
+        return Carried(rate, ratio, exponent)
+    return Carried(rate * ratio**-exponent, ratio, exponent)

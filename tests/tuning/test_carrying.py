@@ -1,0 +1,68 @@
+"""Rates for longer trainings than those in which they were found."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.tuning.test_search import RECIPE, search
+
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import load_recipe
+from bakeoff.tuning import carrying
+from bakeoff.tuning.carrying import carried
+from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.search import tune
+
+rates = st.floats(1e-6, 1, allow_subnormal=False)
+ratios = st.floats(1e-3, 1e3, allow_subnormal=False)
+exponents = st.floats(0.01, 1, allow_subnormal=False)
+
+
+@given(rate=rates, first=ratios, second=ratios, exponent=exponents)
+def test_the_rule_is_a_power_of_the_length(rate, first, second, exponent):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(carrying.EXPONENTS, "adamw", exponent)
+        there = carried(rate, "adamw", first).rate
+        assert carried(there, "adamw", 1 / first).rate == pytest.approx(rate)
+        assert carried(there, "adamw", second).rate == pytest.approx(carried(rate, "adamw", first * second).rate)
+        assert carried(2 * rate, "adamw", first).rate == pytest.approx(2 * there)
+        assert carried(rate, "adamw", 1).rate == rate
+        assert (there < rate) == (first > 1) or there == pytest.approx(rate)
+        assert carried(rate, "adamw", 16).rate == pytest.approx(rate / 16**exponent)
+
+
+@given(rate=rates, ratio=ratios)
+def test_an_exponent_of_zero_changes_nothing_and_is_told(rate, ratio):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(carrying.EXPONENTS, "muon", 0.0)
+        assert carried(rate, "muon", ratio).rate == rate
+        assert carried(rate, "lamb", ratio).rate == rate
+    assert "to the power of 0" in carried(1e-3, "muon", 10).rule
+    assert "no rule is known" in carried(1e-3, "lamb", 10).rule
+
+
+def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeypatch):
+    monkeypatch.setitem(carrying.EXPONENTS, RECIPE.training.optimizer.kind, 0.5)
+    plain = search(tmp_path / "out", planted())
+    own = load_recipe(tmp_path / "out" / "recipe.yaml")
+    assert own.training.budget == RECIPE.training.budget
+    again = planted()
+    results = search(tmp_path / "out", again, for_budget=Budget(steps=4000))
+    assert again.calls == []  # the trials are the same
+    assert results.trials == plain.trials
+    recipe = load_recipe(tmp_path / "out" / "recipe.yaml")
+    rate = plain.winner.values[RATE] / 2
+    assert recipe == own.changed({RATE: rate, "training.budget": {"steps": 4000}})
+    assert (results.carried.steps, results.carried.rate) == (4000, rate)
+    said = "is carried by length to the power of -0.5 to 4 times the length, to"
+    assert said in (tmp_path / "out" / "report.html").read_text()
+    text = (tmp_path / "out" / "recipe.yaml").read_text()
+    assert said in text
+    assert f"again: --set {RATE}={plain.winner.values[RATE]} --budget steps=1000 --seed 0" in text
+
+
+def test_a_budget_that_the_recipe_cannot_have_is_refused_before_anything_is_trained(tmp_path, planted):
+    recipe = RECIPE.changed({"training.schedule.warmup": 100})
+    with pytest.raises(UserError, match=r"^--for-budget tokens=1000: .*warmup: 100 steps"):
+        tune(recipe, "corpus", tmp_path / "out", engine=planted(), trials=3, for_budget=Budget(tokens=1000))
+    assert not (tmp_path / "out").exists()
