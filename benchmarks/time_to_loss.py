@@ -163,7 +163,15 @@ def ours(
     """Train our recipe for a fraction of the minutes."""
     budget = Budget(minutes=options.minutes * fraction)
     run: Run = bakeoff.pretrain(
-        recipe, corpus.path, place, seed=options.seed, budget=budget, resume=True, progress=False, device="cpu"
+        recipe.changed({"training.precision": options.precision}),
+        corpus.path,
+        place,
+        seed=options.seed,
+        budget=budget,
+        threads=options.threads,
+        resume=True,
+        progress=False,
+        device="cpu",
     )
     found = validate(run.load(), batches, corpus.validation, torch.device("cpu"), "float32")
     summary = Run(place).summary
@@ -189,6 +197,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8, help="theirs")
     parser.add_argument("--rows", type=int, default=1024, help="held-out rows")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--precision", choices=["float32", "auto"], default="float32", help="ours; theirs is float32")
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -226,7 +235,8 @@ def main() -> None:
             rows.append((f"transformers, batches of {options.batch}, rate {rate:g}", "1", found))
         best = min((found for _, _, found in rows), key=lambda found: found["loss"], default=None)
         for fraction in sorted(options.fractions):
-            found = known(f"bakeoff-fraction{fraction:g}", lambda place, f=fraction: our_training(place, f))
+            name = f"bakeoff-{options.precision}-fraction{fraction:g}"
+            found = known(name, lambda place, f=fraction: our_training(place, f))
             rows.append((recipe.name, f"{fraction:g}", found))
     print(
         f"{processor_name()}, {options.threads} threads, torch {torch.__version__}, transformers "
