@@ -20,17 +20,15 @@ REGISTRY = {name: load_recipe(name) for name in recipe_names()}
 """Every recipe as it is."""
 
 OPTIONS = {
-    "ffn.activation": "relu_squared",
     "ffn.convolution": 3,
     "mixer.query_key_norm": True,
     "mixer.convolution": 4,
     "mixer.gate": "gelu",
-    "mixer.value_residual": True,
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
-VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base", "albert-base")}
+VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base")}
 """Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
-recipe's name, and behind it ` with options`, to what is set in every block of it. Their logits are capped, too."""
+recipe's name, and behind it ` with options`, to what is set in every block of it."""
 
 
 @cache
@@ -42,8 +40,9 @@ def narrow(name: str, least: int = 32) -> Recipe:
     if name in VARIANTS:
         recipe = narrow(name.removesuffix(" with options"), least)
         sides = recipe.model.stacks()
-        of_blocks = {f"model.{side}.block.{key}": VARIANTS[name][key] for side in sides for key in VARIANTS[name]}
-        return recipe.changed({**of_blocks, "objective.0.logit_cap": 2.0})
+        return recipe.changed(
+            {f"model.{side}.block.{key}": VARIANTS[name][key] for side in sides for key in VARIANTS[name]}
+        )
     recipe = REGISTRY[name]
     values = recipe.model_dump(mode="json")
     model = values["model"]

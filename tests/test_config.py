@@ -41,3 +41,8 @@ def test_defaults_are_values_that_the_fields_take(config):
 def test_every_field_says_what_it_is(config):
     for name, field in config.model_fields.items():
         assert field.description, name
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.__name__)
+def test_keys_that_are_no_more_are_no_fields(config):
+    assert not config.retired.keys() & {*config.model_fields, *config.read_before}

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 import yaml
 
@@ -276,13 +278,28 @@ def test_a_kind_that_is_set_replaces_the_part():
         load_recipe("gpt-tiny", [f"{mixer}.kind=lstm", f"{mixer}.heads=2"])
 
 
+@pytest.mark.parametrize(
+    ("key", "off", "on"),
+    [("model.decoder.block.mixer.value_residual", False, True), ("objective.0.logit_cap", None, 30.0)],
+)
+def test_keys_that_are_no_more_are_left_out_where_they_did_nothing(key, off, on):
+    """As they stand in the complete recipes of older versions."""
+    assert load_recipe("gpt-tiny", {key: off}) == load_recipe("gpt-tiny")
+    path, _, name = key.rpartition(".")
+    refusal = f"{path}: {name}: this version has it no more; leave it out, or use an older one"
+    with pytest.raises(UserError, match=f"^gpt-tiny.yaml: {re.escape(refusal)}$"):
+        load_recipe("gpt-tiny", {key: on})
+    with pytest.raises(UserError, match=f"unknown key '{name}'"):
+        load_recipe("gpt-tiny", {f"training.{name}": off})
+
+
 def test_a_kind_that_is_set_does_without_values_that_it_does_not_take():
-    """Convolutions have a gate or none, attention one of several."""
+    """Convolutions have a gate or none, attention none or a named one."""
     mixer = "model.encoder.block.mixer"
     assert load_recipe("conv-light-encoder-tiny").model.encoder.block.mixer.gate is True
     turned = load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention"]).model.encoder.block.mixer
     assert (turned.kind, turned.heads, turned.gate) == ("attention", 8, "none")
-    with pytest.raises(UserError, match=r"mixer\.gate: input should be 'none', 'sigmoid' or 'gelu', not True"):
+    with pytest.raises(UserError, match=r"mixer\.gate: input should be 'none' or 'gelu', not True"):
         load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.gate=true"])
     with pytest.raises(UserError, match=r"mixer\.heads: input should be a valid integer"):
         load_recipe("conv-light-encoder-tiny", [f"{mixer}.kind=attention", f"{mixer}.heads=many"])

@@ -32,11 +32,19 @@ class Config(BaseModel):
 
     read_before: ClassVar[tuple[str, ...]] = ()
     """Keys that a file may have, but that are dealt with before its values are checked."""
+    retired: ClassVar[Mapping[str, Any]] = {}
+    """Keys of older versions that are no more, with the values at which they did nothing; at these they are left out,
+    so that what was written down in full can still be read."""
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_unknown_keys(cls, values: Any) -> Any:
         if isinstance(values, Mapping):
+            for key, off in cls.retired.items():
+                if values.get(key, off) != off:
+                    text = "{key}: this version has it no more; leave it out, or use an older one"
+                    raise PydanticCustomError("retired_key", text, {"key": key})
+            values = {key: value for key, value in values.items() if key not in cls.retired}
             for key in values:
                 if key not in cls.model_fields:
                     context = {"key": str(key), "known": [*cls.model_fields, *cls.read_before]}
@@ -139,7 +147,7 @@ def _describe(item: Any, values: Any, model: Any) -> str:
     elif item["type"] == "too_short":
         given, least = item["ctx"]["actual_length"], item["ctx"]["min_length"]
         message = f"{given or 'nothing'} given; give at least {least}"
-    elif item["type"] not in ("unknown_key", "odd_number", "value_error", "union_tag_not_found"):
+    elif item["type"] not in ("unknown_key", "retired_key", "odd_number", "value_error", "union_tag_not_found"):
         given = repr(node)
         given = given if len(given) <= _LONGEST else f"{given[:_LONGEST]}..."
         message = f"{message[0].lower()}{message[1:]}, not {given}"

@@ -14,14 +14,9 @@ from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
-from bakeoff.models.stack import StackConfig
 from bakeoff.recipe import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
-GATES = {
-    "sigmoid": lambda z: 1 / (1 + math.exp(-z)),
-    "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
-}
 
 
 def place(causal):
@@ -42,18 +37,15 @@ def states(seed=1, length=T):
     return torch.randn(B, length, D, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def naive(part, x, documents=None, first=None, share=0.0):
+def naive(part, x, documents=None):
     """What attention gives for (B, T, D), by loops over rows, places and heads.
 
     Of tokens of the same document, and where the part is causal of none behind, in (B, T) `documents`, 0 for padding.
-    A `share` of the values is that of the `first` layer's.
     """
     length = x.shape[1]
     documents = torch.ones(len(x), length, dtype=torch.long) if documents is None else documents
     projected = x @ part.query_key_value.weight.T + part.query_key_value.bias
     widths = [H * KEY, H * KEY, H * VALUE]
-    if first is not None:
-        projected[..., 2 * H * KEY :] = (1 - share) * projected[..., 2 * H * KEY :] + share * first
     result = torch.zeros(len(x), length, H * VALUE, dtype=x.dtype)
     if part.convolution is not None:
         projected = convolved(projected, part.convolution, documents)
@@ -72,7 +64,7 @@ def naive(part, x, documents=None, first=None, share=0.0):
                 result[b, t, head * VALUE : (head + 1) * VALUE] = mean
     if part.gate is not None:
         opened = x @ part.gate.weight.T + part.gate.bias
-        result = result * opened.apply_(GATES[part.gate_activation])
+        result = result * opened.apply_(lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2)
     return result @ part.output.weight.T + part.output.bias
 
 
@@ -107,7 +99,6 @@ def normed(vector, norm):
         {"convolution": 3},
         {"convolution": 4},
         {"convolution": 12},
-        {"gate": "sigmoid"},
         {"gate": "gelu"},
         {"convolution": 3, "query_key_norm": True, "gate": "gelu"},
     ],
@@ -129,67 +120,12 @@ def test_attention_is_its_equation(settings, causal):
         torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0])
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("options", [{}, {"convolution": 3, "query_key_norm": True}], ids=str)
-@torch.no_grad()
-def test_values_are_mixed_with_those_of_the_first_layer_that_has_it(options, causal):
-    """Of the second of five, here: the first and the fourth do without."""
-    widths = {"heads": H, "key_width": KEY, "value_width": VALUE}
-    own = {"kind": "plain", "mixer": {"kind": "attention", **widths, **options}}
-    mixing = {"kind": "plain", "mixer": {**own["mixer"], "value_residual": True}}
-    block = [{**own, "at": 1}, {**own, "at": 4}, mixing]
-    stack = StackConfig.parse({"width": D, "layers": 5, "block": block}, "test").build(place(causal)).double()
-    assert sorted(stack.value_residual.shares) == ["2", "4"]
-    for parameter in stack.parameters():
-        torch.nn.init.normal_(parameter)
-    x = states()
-    found = stack(x, Context())[0]
-    first = None
-    for number, layer in enumerate(stack.layers):
-        part = layer[0].function
-        if number == 1:
-            first = x @ part.query_key_value.weight[2 * H * KEY :].T + part.query_key_value.bias[2 * H * KEY :]
-        share = float(stack.value_residual.shares[str(number)]) if number in (2, 4) else 0.0
-        x = naive(part, x, first=first, share=share)
-    torch.testing.assert_close(found, x)
-
-
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"layers": 1}, "one layer alone has it, and needs another's values; leave it out"),
-        ({"block": [{"heads": 2}, {"heads": 4}]}, "give all layers that have it the same heads and value_width"),
-    ],
-)
-def test_values_that_cannot_be_mixed_are_refused(changes, reason):
-    values = {"width": 8, "layers": 2, "block": [{"heads": 2}], **changes}
-    values["block"] = [
-        {"kind": "plain", "mixer": {"kind": "attention", "value_residual": True, **mixer}} for mixer in values["block"]
-    ]
-    with pytest.raises(UserError, match=rf"mixer\.value_residual: {reason}"):
-        StackConfig.parse(values, "test").build(Place(width=8, causal=False, dropout=0.0))
-
-
 @pytest.mark.parametrize("settings", [{}, {"convolution": 3}, {"convolution": 12}, {"gate": "gelu"}], ids=str)
 def test_attention_costs_what_torch_counts(settings):
     part = mixer(**settings)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         part(states(), Context())
     assert counter.get_total_flops() == B * T * part.flops_per_token(T)
-
-
-def test_the_first_layers_values_are_made_once():
-    """Torch counts as many operations of a stack as are counted for it, and as without the connections."""
-    block = {"kind": "plain", "mixer": {"kind": "attention", "heads": H}}
-    counts = []
-    for connected in (False, True):
-        block["mixer"]["value_residual"] = connected
-        stack = StackConfig.parse({"width": D, "layers": 3, "block": block}, "test").build(place(causal=False))
-        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-            stack(states().float(), Context())
-        counts.append(counter.get_total_flops())
-        assert counts[-1] == B * T * stack.flops_per_token(T)
-    assert counts[0] == counts[1]
 
 
 def test_a_convolution_is_of_two_taps_at_least():

@@ -13,7 +13,6 @@ from bakeoff.recipe import load_recipe
 
 ACTIVATIONS = {
     "relu": lambda z: max(0.0, z),
-    "relu_squared": lambda z: max(0.0, z) ** 2,
     "gelu": lambda z: z * (1 + math.erf(z / math.sqrt(2))) / 2,
     "gelu_tanh": lambda z: z * (1 + math.tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * z**3))) / 2,
 }

@@ -68,29 +68,6 @@ def test_a_grown_model_applies_its_layers_more_often(name, by):
     )
 
 
-@pytest.mark.parametrize(
-    ("by", "expected"),
-    [("repeat", [1, 2, 1, 1, 2]), ("interleave", [1, 1, 1, 2, 2])],  # of the layers 0 1 2 0 1 2 and 0 0 1 1 2 2
-)
-def test_a_grown_model_mixes_values_in_the_proportions_of_the_layers_it_starts_from(by, expected):
-    """All but its first layer; where they start from the first, in those of the second."""
-    recipe = shrink("bert-tiny", **layers(layers=3, **{"block.mixer.value_residual": True}))
-    old = build(recipe)
-    for layer, share in old.stack.value_residual.shares.items():
-        torch.nn.init.constant_(share, int(layer))
-    new = started(old, recipe.changed(grown(recipe.model, 6, by)), by)
-    assert [new.stack.value_residual.shares[str(layer)].item() for layer in range(1, 6)] == expected
-
-
-def test_unshared_layers_keep_their_proportions_of_values():
-    recipe = shrink("albert-tiny", **layers(layers=3, share="all", **{"block.mixer.value_residual": True}))
-    old = build(recipe)
-    for layer, share in old.stack.value_residual.shares.items():
-        torch.nn.init.constant_(share, int(layer))
-    new = started(old, recipe.changed(unshared(recipe.model)))
-    assert torch.equal(new(IDS), old(IDS))
-
-
 def parts(model):
     return sum(p.numel() for p in model.stack.parts.parameters())
 

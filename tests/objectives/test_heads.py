@@ -121,7 +121,7 @@ def test_heads_share_the_table_or_have_their_own():
     assert untied.output.bias is None
 
 
-CAPPED = {
+TOKEN_OBJECTIVES = {
     "mlm": "bert-tiny",
     "word_structure": "structbert-tiny",
     "permutation": "xlnet-tiny",
@@ -138,67 +138,23 @@ CAPPED = {
 """For each objective that predicts tokens a recipe whose model it can train."""
 
 
-def test_all_objectives_that_predict_tokens_can_be_capped():
+def test_every_objective_that_predicts_tokens_is_among_them():
     known = {kind for name in recipe_names() for kind in (part.kind for part in load_recipe(name).objective)}
     tokens = {part.kind for name in recipe_names() for part in load_recipe(name).objective if part.token_targets}
-    assert tokens <= CAPPED.keys()
-    assert not (known - tokens) & CAPPED.keys()
+    assert tokens <= TOKEN_OBJECTIVES.keys()
+    assert not (known - tokens) & TOKEN_OBJECTIVES.keys()
 
 
 @pytest.mark.parametrize(
     ("kind", "settings"),
-    [*((kind, {}) for kind in CAPPED), ("clm", {"head": "untied", "bias": True}), ("clm", {"bias": True})],
-)
-def test_scores_are_capped_in_training_and_in_use(kind, settings):
-    """Scores, log-probabilities and loss are those of C tanh(s / C), number by number, and the gradients too."""
-    cap, heads = 1.5, []
-    for own in ({"logit_cap": cap}, {}):
-        torch.manual_seed(0)
-        recipe = shrink(CAPPED[kind], objective=[{"kind": kind, **settings, **own}])
-        module = PretrainingModel(recipe, 40).double()
-        for parameter in module.heads[kind].parameters():
-            nn.init.normal_(parameter)
-        heads.append(module.heads[kind])
-    width, table = recipe.model.output_width // recipe.model.directions, module.model.embedding.table.detach()
-    table = torch.randn(table.shape, dtype=torch.float64, requires_grad=True)
-    rows, labels = torch.randn(5, width, dtype=torch.float64, requires_grad=True), torch.tensor([3, 0, 39, 7, 7])
-    found, plain = (head.scores(rows, table) for head in heads)
-    expected = plain.detach().clone().apply_(lambda s: cap * math.tanh(s / cap))
-    assert plain.abs().max() > 2 * cap
-    torch.testing.assert_close(found.double(), expected, atol=1e-5, rtol=1e-5)
-    probabilities = (cap * (plain / cap).tanh()).log_softmax(-1)
-    torch.testing.assert_close(heads[0].log_probabilities(rows, table).double(), probabilities, atol=1e-5, rtol=1e-5)
-    smoothing = getattr(heads[0], "label_smoothing", 0.0)
-    right = (1 - smoothing) * probabilities[range(5), labels] + smoothing * probabilities.mean(-1)
-    loss = heads[0].loss(rows, labels, table)
-    torch.testing.assert_close(loss.double(), -right.sum(), atol=1e-4, rtol=1e-5)
-    (of_rows,) = torch.autograd.grad(loss, rows)
-    torch.testing.assert_close(of_rows, torch.autograd.grad(-right.sum(), rows)[0], atol=1e-5, rtol=1e-4)
-
-
-def test_an_adaptive_softmax_cannot_be_capped():
-    with pytest.raises(
-        UserError, match=r"logit_cap: an adaptive softmax has no score for each token; set head to tied"
-    ):
-        load_recipe(
-            "gpt-tiny", {"objective": [{"kind": "clm", "head": "adaptive", "cutoffs": [10], "logit_cap": 30.0}]}
-        )
-    with pytest.raises(UserError, match=r"logit_cap: input should be greater than 0"):
-        load_recipe("gpt-tiny", {"objective": [{"kind": "clm", "logit_cap": 0}]})
-    with pytest.raises(UserError, match=r"unknown key 'logit_cap'"):
-        load_recipe("bert-tiny", ["objective.1.logit_cap=30.0"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "settings"),
-    [*((kind, {}) for kind in CAPPED), ("clm", {"head": "untied", "bias": True}), ("clm", {"bias": True})],
+    [*((kind, {}) for kind in TOKEN_OBJECTIVES), ("clm", {"head": "untied", "bias": True}), ("clm", {"bias": True})],
 )
 def test_the_squared_normaliser_is_added_to_the_loss_of_training_alone(kind, settings):
-    """Of the scores as they are bounded, summed over the rows; held-out losses come from what is without it."""
+    """Summed over the rows; held-out losses come from what is without it."""
     weight, heads = 0.01, []
-    for own in ({"z_loss": weight, "logit_cap": 5.0}, {"logit_cap": 5.0}):
+    for own in ({"z_loss": weight}, {}):
         torch.manual_seed(0)
-        recipe = shrink(CAPPED[kind], objective=[{"kind": kind, **settings, **own}])
+        recipe = shrink(TOKEN_OBJECTIVES[kind], objective=[{"kind": kind, **settings, **own}])
         module = PretrainingModel(recipe, 40).double()
         for parameter in module.heads[kind].parameters():
             nn.init.normal_(parameter)

@@ -26,6 +26,7 @@ from bakeoff.training.costs import costs_of
 from bakeoff.training.device import resolve_precision
 from bakeoff.training.pretrain import pretrain, settle
 from bakeoff.training.run import Run
+from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]
 
@@ -397,6 +398,21 @@ def test_a_run_from_before_the_corpuss_tokenizer_was_recorded_resumes(corpus, tm
         begun["tokenizer"] = recipe.tokenizer.model_dump()
         (path / "recipe.yaml").write_text(Run.open(path).recipe.with_tokenizer(recipe.tokenizer).to_yaml())
     assert_goes_on_as_if_never_stopped(recipe, corpus, path)
+
+
+def test_a_run_that_says_keys_which_are_no_more_is_read_and_resumes(corpus, tmp_path):
+    recipe, path = shrink("gpt-tiny"), tmp_path / "parts"
+    with environment_of_an_older_run(recipe, corpus, path) as begun:
+        written = read_yaml(path / "recipe.yaml")
+        for values in (begun, written):
+            values["model"]["decoder"]["block"]["mixer"]["value_residual"] = False
+            values["objective"][0]["logit_cap"] = None
+        (path / "recipe.yaml").write_text(dump_yaml(written))
+    assert_goes_on_as_if_never_stopped(recipe, corpus, path)
+    written["objective"][0]["logit_cap"] = 30.0
+    (path / "recipe.yaml").write_text(dump_yaml(written))
+    with pytest.raises(UserError, match=r"recipe\.yaml: objective\.0: logit_cap: this version has it no more; leave"):
+        _ = Run.open(path).recipe
 
 
 def test_rows_that_leave_out_most_of_the_text_are_remarked_on(corpus, tmp_path, capsys):

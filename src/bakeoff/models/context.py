@@ -75,10 +75,6 @@ class Context(NamedTuple):
     """(B, U, D) output of the encoder, for cross-attention."""
     source_mask: Tensor | None = None
     """(B, 1, 1, U) True where the source is a token."""
-    values: Tensor | None = None
-    """(B, T, H d_v) the values of the first layer that has `value_residual`, for it and those behind it."""
-    value_share: Tensor | None = None
-    """(1,) the share of these in the layer's own; None in the first."""
 
     @property
     def owners(self) -> Tensor | None:

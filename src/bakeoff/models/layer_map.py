@@ -101,14 +101,9 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
             f"layer_weights: the {side}'s layers mix what all before them give, and of {depth} layers that is not what "
             f"{target} give; set it to false in the deeper model's recipe"
         )
-    layers = source_layers(depth, target, by or "repeat")
-    parts = _part_sources(old, new, layers)
+    parts = _part_sources(old, new, source_layers(depth, target, by or "repeat"))
     names = {}
     for name in new.state_dict():
-        if name.startswith("value_residual.") and old.value_residual is not None:
-            *path, layer = name.split(".")
-            names[name] = ".".join([*path, str(old.value_residual.share_from(layers[int(layer)]))])
-            continue
         if not name.startswith("parts."):
             names[name] = name
             continue

@@ -64,10 +64,6 @@ class Part(nn.Module):
         """
         return None
 
-    def values(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, H d_v), the values, for attention with `value_residual`."""
-        raise NotImplementedError
-
     def offsets(self) -> list[int]:
         """Where the taps of `kernels` look, relative to the output's position."""
         return []
@@ -107,10 +103,6 @@ class Wrapper(Part):
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
         """The function's, for what a subclass gives to the function."""
         return self.function.kernels(self.given(x), context)
-
-    def values(self, x: Tensor) -> Tensor:
-        """The function's."""
-        return self.function.values(self.given(x))
 
     def given(self, x: Tensor) -> Tensor:
         """What the function reads: x, or what a subclass makes of it before."""

@@ -16,7 +16,6 @@ from bakeoff.models.distance_table import DistanceTable, distance_table
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
-from bakeoff.models.value_residual import ValueResidual, value_residual
 from bakeoff.ops.dropout import dropout
 
 RECOMPILE_LIMIT = 64
@@ -142,7 +141,6 @@ class Stack(nn.Module):
         mixers = [block.mixer_config for block in blocks]
         self.bias: RelativeBias | None = relative_bias(mixers, place.causal)
         self.distances: DistanceTable | None = distance_table(mixers, places)
-        self.value_residual: ValueResidual | None = value_residual(mixers, places)
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -152,8 +150,7 @@ class Stack(nn.Module):
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
         outputs = [x]  # of all parts so far, where they are mixed
-        for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True)):
-            context = self._told(number, x, context)
+        for layer, remembered in zip(self.layers, before, strict=True):
             own = cast(tuple[State, ...] | None, remembered)
             if self.weighting is None:
                 x, after = apply(layer, x, context, own)
@@ -173,14 +170,13 @@ class Stack(nn.Module):
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
         """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.
 
-        The norm behind the last layer belongs to none of them and is left out. Also the context that the last layer's
-        parts are given; those of the others differ in their values' residual connections alone.
+        The norm behind the last layer belongs to none of them and is left out. Also the context that the parts are
+        given.
         """
         context = self._with_bias(x, context)
         steps: list[list[Tensor]] = []
         outputs = [x]
-        for number, layer in enumerate(self.layers):
-            context = self._told(number, x, context)
+        for layer in self.layers:
             states = [x]
             for part in layer:
                 x, _ = part(x, context)
@@ -195,12 +191,6 @@ class Stack(nn.Module):
         if self.bias is not None:
             context = context._replace(attention_bias=self.bias(context.start, x.shape[1]))
         return context if self.distances is None else context._replace(distances=self.distances())
-
-    def _told(self, number: int, x: Tensor, context: Context) -> Context:
-        """The context of the layer into which (B, T, D) x comes, from that of the one before it."""
-        if self.value_residual is None:
-            return context
-        return self.value_residual.told(number, self.layers[number][0], x, context)
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token: one entry a layer, of one entry a part."""

@@ -36,8 +36,6 @@ class LanguageModelConfig(TokenObjectiveConfig):
             raise ValueError(f"'cutoffs' belong to head: adaptive, and head is {self.head}")
         if self.cutoffs is not None and [0, *self.cutoffs] != sorted({0, *self.cutoffs}):
             raise ValueError(f"cutoffs: {self.cutoffs} are not positive and rising")
-        if self.head == "adaptive" and self.logit_cap is not None:
-            raise ValueError("logit_cap: an adaptive softmax has no score for each token; set head to tied or untied")
         if self.head == "adaptive" and self.z_loss:
             raise ValueError("z_loss: an adaptive softmax has a normaliser a cluster; set head to tied or untied")
         return self
@@ -45,10 +43,10 @@ class LanguageModelConfig(TokenObjectiveConfig):
     def _head(self, model: ModelConfig, vocabulary: int) -> Head:
         width = model.stack.output_width
         if self.head == "tied":
-            return table_head(model, vocabulary, self.logit_cap, self.bias)
+            return table_head(model, vocabulary, self.bias)
         if reached := [cutoff for cutoff in self.cutoffs or [] if cutoff < vocabulary]:
             return AdaptiveTokenHead(width, vocabulary, reached, self.bias)
-        return UntiedTokenHead(width, vocabulary, self.bias, self.logit_cap)
+        return UntiedTokenHead(width, vocabulary, self.bias)
 
 
 class CausalLanguageModelConfig(LanguageModelConfig):

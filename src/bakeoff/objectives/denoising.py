@@ -68,7 +68,7 @@ class Denoising:
 
     def __init__(self, config: DenoisingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = table_head(model, vocabulary, config.logit_cap)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

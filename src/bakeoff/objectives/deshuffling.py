@@ -36,7 +36,7 @@ class Deshuffling:
     name = "deshuffling"
 
     def __init__(self, config: DeshufflingConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, config.logit_cap)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

@@ -55,9 +55,8 @@ class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
-    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. A `cap`
-    bounds the scores. With `label_smoothing` the loss is that of labels which give this share of their probability to
-    all tokens alike.
+    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. With
+    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
     """
 
     def __init__(
@@ -70,11 +69,10 @@ class TokenHead(Head):
         norm_epsilon: float,
         bias: bool = False,
         label_smoothing: float = 0.0,
-        cap: float | None = None,
         norm_affine: bool = True,
     ) -> None:
         super().__init__()
-        self.activation, self.label_smoothing, self.cap = activation, label_smoothing, cap
+        self.activation, self.label_smoothing = activation, label_smoothing
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
         self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
@@ -87,47 +85,37 @@ class TokenHead(Head):
             rows = self.transform(rows)
         if self.norm is not None:
             rows = self.norm(activate(rows, self.activation))
-        return capped(F.linear(rows, table, self.bias), self.cap)
+        return F.linear(rows, table, self.bias)
 
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
         return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 
-def table_head(
-    model: ModelConfig, vocabulary: int, cap: float | None, bias: bool = False, label_smoothing: float = 0.0
-) -> TokenHead:
+def table_head(model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0) -> TokenHead:
     """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
     width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, cap)
+    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing)
 
 
-def transformed_head(model: ModelConfig, vocabulary: int, activation: str, cap: float | None) -> TokenHead:
+def transformed_head(model: ModelConfig, vocabulary: int, activation: str) -> TokenHead:
     """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
     width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(
-        width, model.table_width, vocabulary, True, activation, epsilon, cap=cap, norm_affine=model.norm_affine
-    )
-
-
-def capped(scores: Tensor, cap: float | None) -> Tensor:
-    """C tanh(s / C) for a cap C, in single precision (Gemma Team 2024, arXiv:2408.00118)."""
-    return scores if cap is None else cap * torch.tanh(scores.float() / cap)
+    return TokenHead(width, model.table_width, vocabulary, True, activation, epsilon, norm_affine=model.norm_affine)
 
 
 class UntiedTokenHead(Head):
-    """Scores of every token of the vocabulary, W h + b, from a table of the head's own, bounded by a `cap`."""
+    """Scores of every token of the vocabulary, W h + b, from a table of the head's own."""
 
-    def __init__(self, width: int, vocabulary: int, bias: bool, cap: float | None = None) -> None:
+    def __init__(self, width: int, vocabulary: int, bias: bool) -> None:
         super().__init__()
-        self.cap = cap
         self.output = nn.Linear(width, vocabulary, bias=bias)
         self.flops_per_row = 2 * width * vocabulary
         initialise(self)
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
-        return capped(self.output(rows), self.cap)
+        return self.output(rows)
 
 
 class AdaptiveTokenHead(Head):

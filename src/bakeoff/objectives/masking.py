@@ -96,7 +96,7 @@ class Masking:
 
     def __init__(self, config: MaskingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = transformed_head(model, vocabulary, config.activation, config.logit_cap)
+        self.head: Head = transformed_head(model, vocabulary, config.activation)
         self.choice = TargetChoice(
             config.rate, config.ngram, config.lengths, config.whole_word, stop=config.stop, of=config.runs
         )

@@ -1,8 +1,8 @@
 """What every objective is: targets for a batch, and a head that turns hidden states into a loss."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,13 +105,11 @@ class ObjectiveConfig(Config):
 class TokenObjectiveConfig(ObjectiveConfig):
     """What the configs of objectives have in common that predict tokens of the vocabulary."""
 
-    logit_cap: float | None = Field(default=None, gt=0)
-    """C, which bounds the tokens' scores: C tanh(score / C) takes their place, in training and in use (Gemma 2: Gemma
-    Team 2024, arXiv:2408.00118). Absent: no bound."""
     z_loss: float = Field(default=0.0, ge=0)
     """z, with which z Z^2 is added to the loss of each target in training, Z being the logarithm of the sum over all
     tokens of exp(score); 1e-4 in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5) and GPT-BERT. Held-out
     losses are without it."""
+    retired: ClassVar[Mapping[str, Any]] = {"logit_cap": None}
 
 
 class Objective(Protocol):

@@ -45,7 +45,7 @@ class Permutation:
     name = "permutation"
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, config.logit_cap)
+        self.head: Head = table_head(model, vocabulary)
         self.choice = TargetChoice(config.rate, config.ngram, span_end=config.span_end)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate

@@ -31,7 +31,7 @@ class PrefixLanguageModel:
     name = "prefix_lm"
 
     def __init__(self, config: PrefixLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, config.logit_cap)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

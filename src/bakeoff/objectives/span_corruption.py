@@ -50,7 +50,7 @@ class SpanCorruption:
 
     def __init__(self, config: SpanCorruptionConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = table_head(model, vocabulary, config.logit_cap)
+        self.head: Head = table_head(model, vocabulary)
         self.targets_per_token = 1.0
 
     def counts(self, length: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -34,7 +34,7 @@ class Translation:
     name = "translation"
 
     def __init__(self, config: TranslationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, config.logit_cap, label_smoothing=config.label_smoothing)
+        self.head: Head = table_head(model, vocabulary, label_smoothing=config.label_smoothing)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:

@@ -48,7 +48,7 @@ class WordStructure:
 
     def __init__(self, config: WordStructureConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = transformed_head(model, vocabulary, config.activation, config.logit_cap)
+        self.head: Head = transformed_head(model, vocabulary, config.activation)
         self.targets_per_token = RUN * config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -18,9 +18,8 @@ class FeedForwardConfig(Config):
 
     width: int = Field(gt=0)
     """Width between the two maps."""
-    activation: Literal["relu", "relu_squared", "gelu", "gelu_tanh"] = "gelu"
-    """The activation; gelu_tanh is BERT's approximation, relu_squared is max(0, x)^2 (Primer: So et al. 2021,
-    arXiv:2109.08668, section 3)."""
+    activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
+    """The activation; gelu_tanh is BERT's approximation."""
     gate: bool = False
     """A third map multiplies what is activated (Shazeer 2020, arXiv:2002.05202; T5's version 1.1)."""
     bias: bool | None = None
@@ -92,7 +91,6 @@ class FeedForward(Part):
 
 def activate(x: Tensor, activation: str) -> Tensor:
     """The named activation of x."""
-    if activation.startswith("relu"):
-        positive = F.relu(x)
-        return positive.square() if activation == "relu_squared" else positive
+    if activation == "relu":
+        return F.relu(x)
     return F.gelu(x, approximate="tanh" if activation == "gelu_tanh" else "none")

@@ -1,7 +1,7 @@
 """Multi-head attention of a text to itself, and what it has in common with a decoder's attention to its source."""
 
-from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -62,8 +62,8 @@ class HeadsConfig(Config):
         return place.dropout if self.dropout is None else self.dropout
 
 
-Gate = Literal["none", "sigmoid", "gelu"]
-"""What multiplies what attention has mixed: nothing, or an activation of one more linear map of the input."""
+Gate = Literal["none", "gelu"]
+"""What multiplies what attention has mixed: nothing, or gelu of one more linear map of the input."""
 
 
 class AttentionConfig(HeadsConfig):
@@ -88,13 +88,10 @@ class AttentionConfig(HeadsConfig):
     and causal in decoders, also within a prefix that is seen from both sides (Primer: So et al. 2021, arXiv:2109.08668,
     section 3, where K is 3). Absent: no convolution."""
     gate: Gate = "none"
-    """What is mixed is multiplied, element by element, by an activation of one more linear map of the input before the
-    output map: sigmoid as in Qiu et al. 2025 (arXiv:2505.06708, section 2.2), gelu as in GPT-BERT (Charpentier and
-    Samuel 2024, arXiv:2410.24159)."""
-    value_residual: bool = False
-    """Values are mixed with those of the first layer that has this, in a learned proportion a layer, half and half at
-    the beginning (Zhou et al. 2024, arXiv:2410.17897); before a convolution."""
+    """What is mixed is multiplied, element by element, by gelu of one more linear map of the input before the output
+    map, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159)."""
     attends: ClassVar[bool] = True
+    retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
 
     @model_validator(mode="after")
     def _a_table_to_divide(self) -> Self:
@@ -114,8 +111,8 @@ class Attention(Part):
     """softmax(Q K^T / sqrt(d_k)) V with an output projection.
 
     With `convolution`, Q, K and V are each convolved over time before they are anything else. With `query_key_norm`,
-    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate` f, what the
-    output map W_O reads is multiplied by f(W_G x).
+    each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate`, what the
+    output map W_O reads is multiplied by gelu(W_G x).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -132,8 +129,6 @@ class Attention(Part):
             place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
         )
         self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
-        self.value_residual = config.value_residual
-        self.gate_activation = config.gate
         inner = self.output.in_features
         self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
         channels, taps = self.query_key_value.out_features, config.convolution
@@ -147,7 +142,7 @@ class Attention(Part):
         The state is the keys and values of all tokens so far, and what a convolution has to its left.
         """
         earlier, left = self._parted(state)
-        projected = self._projected(x, context)
+        projected = self.query_key_value(x)
         if self.convolution is not None:
             projected, left = self.convolution(projected, context, left)
         query, key, value = split_heads(projected, self.heads, (self.widths.key, self.widths.key, self.widths.value))
@@ -170,29 +165,9 @@ class Attention(Part):
             dropout=self.dropout if self.training else 0.0,
         )
         mixed = mixed.transpose(1, 2).flatten(-2)
-        if self.gate is not None and self.gate_activation != "none":
-            mixed = gated(mixed, self.gate(x), self.gate_activation)
+        if self.gate is not None:
+            mixed = mixed * F.gelu(self.gate(x))
         return self.output(mixed), state
-
-    def _projected(self, x: Tensor, context: Context) -> Tensor:
-        """(B, T, D) to (B, T, H (2 d_k + d_v)), queries, keys and values."""
-        if context.values is None or not self.value_residual:
-            return self.query_key_value(x)
-        queries_and_keys = 2 * self.heads * self.widths.key
-        if context.value_share is None:  # the first layer, whose values are there already
-            return torch.cat([self._map(x, slice(queries_and_keys)), context.values], dim=-1)
-        query_key, value = self.query_key_value(x).tensor_split([queries_and_keys], dim=-1)
-        share = context.value_share.to(value.dtype)
-        return torch.cat([query_key, (1 - share) * value + share * context.values], dim=-1)
-
-    def values(self, x: Tensor) -> Tensor:
-        """(B, T, D) to (B, T, H d_v), the values of all heads as they are projected."""
-        return self._map(x, slice(2 * self.heads * self.widths.key, None))
-
-    def _map(self, x: Tensor, channels: slice) -> Tensor:
-        """Some channels of the projection."""
-        bias = self.query_key_value.bias
-        return F.linear(x, self.query_key_value.weight[channels], None if bias is None else bias[channels])
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
@@ -229,11 +204,6 @@ class Attention(Part):
     def reach(self) -> tuple[float, float]:
         """Everything, or everything before."""
         return float("inf"), 0 if self.causal else float("inf")
-
-
-def gated(mixed: Tensor, opened: Tensor, activation: Literal["sigmoid", "gelu"]) -> Tensor:
-    """What is mixed times the activation of the gate's map, both (B, T, H d_v)."""
-    return mixed * (opened.sigmoid() if activation == "sigmoid" else F.gelu(opened))
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:

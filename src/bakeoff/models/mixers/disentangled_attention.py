@@ -4,11 +4,12 @@ import math
 from typing import ClassVar, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import Context, Place
-from bakeoff.models.mixers.attention import Gate, HeadsConfig, gated, split_heads
+from bakeoff.models.mixers.attention import Gate, HeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
@@ -28,8 +29,8 @@ class DisentangledAttentionConfig(HeadsConfig):
     """A norm with a scale and a shift behind the output map, before dropout and the residual connection (NormFormer:
     Shleifer et al. 2021, arXiv:2110.09456; LTG-BERT)."""
     gate: Gate = "none"
-    """As in `attention`: what is mixed is multiplied by an activation of one more linear map of the input (gelu:
-    GPT-BERT, Charpentier and Samuel 2024, arXiv:2410.24159)."""
+    """As in `attention`: what is mixed is multiplied by gelu of one more linear map of the input (GPT-BERT:
+    Charpentier and Samuel 2024, arXiv:2410.24159)."""
     inner_norm: bool = False
     """A norm of what is mixed, behind the gate, in front of the output map (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
@@ -43,8 +44,8 @@ class DisentangledAttention(Part):
     """softmax((q_i k_j + q_i K_d(i,j) + k_j Q_d(i,j)) / sqrt(3 d_k)) V, with an output projection.
 
     K_d and Q_d are this layer's key and query maps of the vectors of bucket d(i, j) of the distance i - j, which are
-    the stack's (`context.distances`); without `scaled` the root is left out. With a `gate` f and an inner norm, the
-    output map reads norm(mixed * f(W_G x)).
+    the stack's (`context.distances`); without `scaled` the root is left out. With a `gate` and an inner norm, the
+    output map reads norm(mixed * gelu(W_G x)).
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
@@ -59,7 +60,6 @@ class DisentangledAttention(Part):
         self.query_key = nn.Linear(place.width, 2 * self.heads * self.widths.key, bias=place.bias)
         self.value = nn.Linear(place.width, self.heads * self.widths.value, bias=place.bias)
         inner = self.heads * self.widths.value
-        self.gate_activation = config.gate
         self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
         self.inner_norm = place.norm(inner) if config.inner_norm else nn.Identity()
         self.output = nn.Linear(inner, place.width, bias=place.bias)
@@ -84,8 +84,8 @@ class DisentangledAttention(Part):
             dropout=self.rate if self.training else 0.0,
         )
         mixed = mixed.transpose(1, 2).flatten(-2)
-        if self.gate is not None and self.gate_activation != "none":
-            mixed = gated(mixed, self.gate(x), self.gate_activation)
+        if self.gate is not None:
+            mixed = mixed * F.gelu(self.gate(x))
         return self.norm(self.output(self.inner_norm(mixed))), state
 
     def _by_distance(self, query: Tensor, key: Tensor, context: Context) -> Tensor:
