@@ -73,7 +73,7 @@ def place(corpus, tmp_path_factory):
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))
-        assert command_line(["compare", str(folder / "plan.json"), "--out", str(folder / "comparison")]) == 0
+        assert command_line(["compare", f"{folder}/plan.json", "--out", f"{folder}/comparison", "--jobs", "1"]) == 0
     return folder
 
 
@@ -154,7 +154,7 @@ VERBS = [
     Verb(
         "comparison",
         "comparison",
-        "compare {F}/plan.json --out {F}/comparison",
+        "compare {F}/plan.json --out {F}/comparison --jobs 1",
         [
             *("budget.json", LIST, f"*/{LIST}", "floors/*", "*.settings.json"),
             *("*/summary.json", "*/pretrain/metrics.jsonl", "*/results.json", "*/predictions.jsonl"),

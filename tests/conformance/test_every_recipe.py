@@ -299,7 +299,8 @@ def test_a_packed_document_is_what_it_is_alone(module, length):
     upstream = torch.randn(expected.shape, generator=torch.Generator().manual_seed(6))
     (alone,) = torch.autograd.grad(expected, leaf, upstream)
     (packed,) = torch.autograd.grad(found[:, :9], packed_leaf, upstream)
-    torch.testing.assert_close(packed[:, :9], alone, atol=2e-5, rtol=1e-4)
+    size = max(1.0, float(alone.abs().max()))  # T5's scores are not scaled, and its gradients not of size 1
+    torch.testing.assert_close(packed[:, :9], alone, atol=2e-5 * size, rtol=1e-4)
 
 
 def test_parameters_are_counted_as_the_model_has_them(recipe, module):

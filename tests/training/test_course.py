@@ -197,7 +197,7 @@ def test_a_budget_is_what_is_spent(unit, corpus):
 def test_the_time_of_a_step_is_that_of_one_in_the_middle(corpus, monkeypatch):
     seen = []
     monkeypatch.setattr(
-        speed, "_stepper", lambda recipe, *_: seen.append(recipe) or (lambda index: speed.StepTime(1, 1))
+        speed, "stepper", lambda recipe, *_: seen.append(recipe) or (lambda index: speed.StepTime(1, 1))
     )
     (time,) = speed.step_times([shrink("bert-tiny", **ALL)], corpus, "cpu", seconds=0.0)
     assert time.seconds == pytest.approx(1.0)

@@ -127,14 +127,18 @@ class Muon(torch.optim.Optimizer):
         alike: dict[torch.Size, list[int]] = defaultdict(list)
         for index, direction in enumerate(directions):
             alike[direction.flatten(1).shape].append(index)
-        for (rows, columns), indices in alike.items():
-            # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
-            together = torch.empty(len(indices), rows, columns, dtype=self.dtype, device=parameters[0].device)
-            torch._foreach_copy_(list(together.unbind()), [directions[index].flatten(1) for index in indices])
-            found = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
-            moved = [parameters[index] for index in indices]
-            updates = [update.view_as(parameter) for update, parameter in zip(found.unbind(), moved, strict=True)]
-            torch._foreach_add_(moved, updates, alpha=-group["lr"] * math.sqrt(max(1, rows / columns)))
+        for indices in alike.values():
+            self._move([parameters[i] for i in indices], [directions[i].flatten(1) for i in indices], group["lr"])
+
+    def _move(self, parameters: list[Tensor], directions: list[Tensor], rate: float) -> None:
+        """Parameters whose directions are (R, C) matrices of one shape; what it takes for that is free behind it."""
+        rows, columns = directions[0].shape
+        # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
+        together = torch.empty(len(directions), rows, columns, dtype=self.dtype, device=directions[0].device)
+        torch._foreach_copy_(list(together.unbind()), directions)
+        found = orthogonal(together, self.config.iterations).to(parameters[0].dtype)
+        updates = [update.view_as(parameter) for update, parameter in zip(found.unbind(), parameters, strict=True)]
+        torch._foreach_add_(parameters, updates, alpha=-rate * math.sqrt(max(1, rows / columns)))
 
     def _step_adamw(self, group: dict[str, Any], parameters: list[Tensor]) -> None:
         for parameter in parameters:
