@@ -114,3 +114,8 @@ def test_text_that_is_not_utf8_is_refused(tmp_path):
     (tmp_path / "file.yaml").write_bytes(b"a: \xff")
     with pytest.raises(UserError, match=r"file\.yaml: cannot be read: not UTF-8 text \(byte 3\)"):
         read_yaml(tmp_path / "file.yaml")
+
+
+def test_what_stands_in_two_places_is_written_in_both():
+    shared = {"length": 64}
+    assert dump_yaml({"a": shared, "b": shared}) == "a:\n  length: 64\nb:\n  length: 64\n"

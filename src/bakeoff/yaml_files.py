@@ -69,9 +69,13 @@ for _name, _pattern, _first in (
 
 
 class _Dumper(yaml.SafeDumper):
-    """What is a text is quoted where one of YAML's versions would take it for something else."""
+    """Quotes a text where one of YAML's versions would take it for something else, and writes no aliases."""
 
     yaml_implicit_resolvers = {key: [*known] for key, known in yaml.SafeDumper.yaml_implicit_resolvers.items()}  # noqa: RUF012
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Who reads the file wants each value where it belongs."""
+        return True
 
 
 for _key, _resolvers in _Loader.yaml_implicit_resolvers.items():
