@@ -50,9 +50,14 @@ LARGEST = 5
 """Levers that are measured with more seeds."""
 
 
+SHORT: dict[str, Any] = {f"{TRAINING}.optimizer.lr": 2e-2}
+"""Trainings of half a million tokens want a higher rate than the recipe's ten millions."""
+
+
 def changes(without: list[str]) -> dict[str, Any]:
     """The overrides that leave these levers out."""
-    return {key: value for name in without for key, value in WITHOUT[name].items()}
+    levers = {key: value for name in without for key, value in WITHOUT[name].items()}
+    return levers if "Muon" in without else SHORT | levers
 
 
 def measured(corpus: str, out: Path, without: list[str], budget: Budget, seed: int) -> dict[str, float] | None:

@@ -37,7 +37,7 @@ def test_an_exponent_of_zero_changes_nothing_and_is_told(rate, ratio):
         patch.setitem(carrying.EXPONENTS, "muon", 0.0)
         assert carried(rate, "muon", ratio).rate == rate
         assert carried(rate, "lamb", ratio).rate == rate
-    assert "to the power of 0" in carried(1e-3, "muon", 10).rule
+        assert "to the power of 0" in carried(1e-3, "muon", 10).rule
     assert "no rule is known" in carried(1e-3, "lamb", 10).rule
 
 

@@ -17,8 +17,10 @@ SHARED: dict[str, Any] = {
     "training.batch": 16,
     "training.validations": 8,
     "training.validation_examples": 256,
+    "training.optimizer.lr": 2.0e-2,
 }
-"""Rows of 64 tokens, and so batches of as many tokens as the recipes have."""
+"""Rows of 64 tokens, and so batches of as many tokens as the recipes have; trainings as short as these want a higher
+rate than the recipes', which are for ten million tokens (docs/learning.md)."""
 
 RECIPES = ("laptop-encoder-tiny", "laptop-conv-tiny", "laptop-hybrid-tiny", "laptop-decoder-tiny")
 """Attention, convolution, one layer of each, and attention that reads forwards; all are two layers of width 128."""

@@ -6,8 +6,8 @@ D is the length of the training, B the recipe's own constant, which the search f
 
 from typing import NamedTuple
 
-EXPONENTS: dict[str, float] = {"adamw": 0.0, "muon": 0.0}
-"""beta by the kind of the optimizer. 0: the rate is carried unchanged."""
+EXPONENTS: dict[str, float] = {"muon": 0.5}
+"""beta by the kind of the optimizer, where it was measured (docs/learning.md). 0: the rate is carried unchanged."""
 
 
 class Carried(NamedTuple):
