@@ -12,6 +12,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError, similar
 from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.course import batch_rows, evenly
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
@@ -79,7 +80,7 @@ class TrainingConfig(Config):
 
     def batch_share(self, progress: float) -> float:
         """The share of `batch` that a step has before which that share of the training is done."""
-        return self.first_batch + (1 - self.first_batch) * progress
+        return evenly(self.first_batch, 1.0, progress)
 
 
 class Published(Config):
@@ -239,11 +240,11 @@ class Recipe(Config):
         changes: dict[str, Any] = {}
         if self.training.first_batch != 1:
             assert isinstance(self.training.batch, int)
-            share = self.training.batch_share(progress)
-            changes = {"training.batch": max(1, round(share * self.training.batch)), "training.first_batch": 1.0}
+            rows = int(batch_rows(self.training.batch, self.training.first_batch, progress))
+            changes = {"training.batch": rows, "training.first_batch": 1.0}
         for place, part in enumerate(self.objective):
             if isinstance(part, MaskingConfig) and part.first_rate is not None:
-                rate = part.first_rate + progress * (part.rate - part.first_rate)
+                rate = evenly(part.first_rate, part.rate, progress)
                 changes |= {f"objective.{place}.rate": rate, f"objective.{place}.first_rate": None}
         return self.changed(changes) if changes else self
 

@@ -18,7 +18,8 @@ Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 LARGEST_SEED = 2**63 - 1
 """As far as generators of random numbers count."""
 
-MOST_JOBS = 1024
+MOST = 1024
+"""Jobs and threads."""
 
 
 def jobs_of(text: str) -> int | Literal["auto"]:
@@ -27,10 +28,23 @@ def jobs_of(text: str) -> int | Literal["auto"]:
     Raises:
         UserError: neither a number of processes nor auto.
     """
+    return _number_or_auto("--jobs", text, "how many are trained side by side")
+
+
+def threads_of(text: str) -> int | Literal["auto"]:
+    """What `--threads` says.
+
+    Raises:
+        UserError: neither a number nor auto.
+    """
+    return _number_or_auto("--threads", text, "a number")
+
+
+def _number_or_auto(option: str, text: str, wanted: str) -> int | Literal["auto"]:
     if text == "auto":
         return "auto"
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise UserError(f"--jobs {text}: give how many are trained side by side, or auto")
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise UserError(f"{option} {text}: give {wanted}, or auto")
     return int(text)
 
 
@@ -42,20 +56,6 @@ Jobs = Annotated[
         "small, one at a time where they are large.",
     ),
 ]
-
-
-def threads_of(text: str) -> int | Literal["auto"]:
-    """What `--threads` says.
-
-    Raises:
-        UserError: neither a number nor auto.
-    """
-    if text == "auto":
-        return "auto"
-    if not text.isdecimal() or not 1 <= int(text) <= MOST_JOBS:
-        raise UserError(f"--threads {text}: give a number, or auto")
-    return int(text)
-
 
 Threads = Annotated[
     str,

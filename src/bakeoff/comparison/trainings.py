@@ -8,7 +8,7 @@ from bakeoff.comparison.engine import Engine
 from bakeoff.comparison.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import Failure, Results
-from bakeoff.comparison.schedule import AnyJob, Schedule
+from bakeoff.comparison.schedule import Schedule
 from bakeoff.comparison.spendable import Spendable
 from bakeoff.comparison.work import LOOKED, Order, Outcome, carry_out
 from bakeoff.durable import remove
@@ -115,11 +115,9 @@ class Trainings:
 
     def _settled(self, job: Pretraining) -> bool:
         """Whether a pre-training's steps are known: minutes wait for the look at the recipe's first one."""
-        first = self._first(job)
-        return job.seed == first.seed or self.budget.pace(job.recipe.name) is None or first.finished
-
-    def _first(self, job: AnyJob) -> Pretraining:
-        return self.jobs().pretraining(job.recipe, self.plan.seeds[0])
+        if job.seed == self.plan.seeds[0] or self.budget.pace(job.recipe.name) is None:
+            return True
+        return self.jobs().pretraining(job.recipe, self.plan.seeds[0]).finished
 
     def _begin(self, place: int) -> Order:
         """Say what is trained, and with what."""

@@ -25,6 +25,8 @@ from bakeoff.corpus.sources import DOCUMENT, PARAGRAPH, STRETCH, Piece
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.corpus.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.errors import UserError
+from bakeoff.workers.environment import worker_environment
+from bakeoff.workers.machine import usable_cores
 
 _MOST_WORKERS = 4  # the reader feeds no more, and each takes about 90 MB
 _SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than they save
@@ -174,14 +176,11 @@ def workers_for(asked: int | None, size: int | None) -> int:
         return asked
     if size is not None and size < _SMALL:
         return 0
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, _MOST_WORKERS)
+    return min(usable_cores(), _MOST_WORKERS)
 
 
 def _start() -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    # The package may be on a path that only this process knows.
-    environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    environment = worker_environment(threads=1)
     command = [sys.executable, "-P", "-c", "from bakeoff.corpus.worker import serve; serve()"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 

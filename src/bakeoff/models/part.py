@@ -69,8 +69,9 @@ class Part(nn.Module):
         return []
 
     def reach(self) -> tuple[float, float]:
-        """How many tokens to the left and to the right of its own an output depends on at most."""
-        return 0, 0
+        """How many tokens to the left and to the right of its own an output depends on at most: the outermost taps."""
+        offsets = self.offsets() or [0]
+        return -min(offsets), max(offsets)
 
 
 class Wrapper(Part):

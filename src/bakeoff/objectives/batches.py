@@ -296,8 +296,8 @@ def spread(examples: int, size: int) -> NDArray[np.int64]:
 
 def part_bounds(count: int, batch: int, micro_batch: int) -> list[tuple[int, int]]:
     """Where the parts begin and end; a part never reaches over the end of its batch."""
-    ends = [(first, min(first + batch, count)) for first in range(0, count, batch)]
-    return [(start, min(start + micro_batch, end)) for first, end in ends for start in range(first, end, micro_batch)]
+    bounds = np.array([*range(0, count, batch), count])
+    return [cut for own in step_parts(bounds, micro_batch) for cut in own]
 
 
 def step_parts(bounds: NDArray[np.int64], micro_batch: int) -> list[list[tuple[int, int]]]:

@@ -1,10 +1,26 @@
 """What changes from step to step of a training: how far it is, and how many rows its batches have."""
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 STEPS_AT_ONCE = 4096
 """Sizes of batches are added up for so many steps at once."""
+
+
+Progress = TypeVar("Progress", float, NDArray[np.float64])
+
+
+def evenly(first: float, last: float, progress: Progress) -> Progress:
+    """First + (last - first) p: what changes evenly over a training, where that share of it is done."""
+    return first + (last - first) * progress
+
+
+def batch_rows(batch: int, first_batch: float, progress: float | NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of the batches where these shares of a training are done: (f + (1 - f) p) B, rounded, at least one."""
+    share = evenly(first_batch, 1.0, np.asarray(progress, np.float64))
+    return np.maximum(np.floor(batch * share + 0.5), 1).astype(np.int64)
 
 
 class Course:
@@ -26,12 +42,11 @@ class Course:
         return None if self.steps is None else np.minimum(steps / self.steps, 1.0)
 
     def rows(self, steps: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) rows of the batches of these steps, at least one: (f + (1 - f) s / S) B, rounded, in step s of S."""
+        """(n,) rows of the batches of these steps, see `batch_rows`."""
         if self.first_batch == 1.0:
             return np.full(len(steps), self.batch, np.int64)
         assert self.steps is not None
-        share = self.first_batch + (1 - self.first_batch) * np.minimum(steps / self.steps, 1.0)
-        return np.maximum(np.floor(self.batch * share + 0.5), 1).astype(np.int64)
+        return batch_rows(self.batch, self.first_batch, np.minimum(steps / self.steps, 1.0))
 
     def bounds(self, step: int, count: int) -> NDArray[np.int64]:
         """(count + 1,) where the batches of so many steps begin and end in the sequence of all rows of the training."""

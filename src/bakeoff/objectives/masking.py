@@ -10,6 +10,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.course import evenly
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, transformed_head
 from bakeoff.objectives.objective import TokenObjectiveConfig
@@ -78,7 +79,7 @@ class MaskingConfig(TokenObjectiveConfig):
         """
         if self.first_rate is None or progress is None:
             return None
-        return self.first_rate + (self.rate - self.first_rate) * progress
+        return evenly(self.first_rate, self.rate, progress)
 
     @property
     def versions(self) -> int | None:

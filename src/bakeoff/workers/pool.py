@@ -6,7 +6,6 @@ goes to their standard input as lines of JSON, and what they answer comes from t
 
 import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, Self
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.signals import STOPPING
+from bakeoff.workers.environment import worker_environment
 
 _ASK_AGAIN = 0.3
 """Seconds after which a process that has not stopped yet is asked to once more."""
@@ -94,13 +94,9 @@ class Workers:
         """Start them, unless they run: they are ready once there is work, if this is called seconds earlier."""
         if self.processes:
             return
-        threads = str(self.threads)
-        environment = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
-        environment |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
-        # The package may be on a path that only this process knows.
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+        environment = worker_environment(self.threads)
         code = "from bakeoff.workers.serving import serve; serve()"
-        command = [sys.executable, "-P", "-c", code, threads, *self.modules]
+        command = [sys.executable, "-P", "-c", code, str(self.threads), *self.modules]
         for _ in range(self.count):
             with _signals_held_back():  # until it knows what to do with them
                 process = subprocess.Popen(

@@ -80,10 +80,6 @@ class Convolution(Part):
         """Of the taps."""
         return tap_offsets(self.kernel, self.causal, self.dilation)
 
-    def reach(self) -> tuple[float, float]:
-        """The outermost taps."""
-        return -min(self.offsets()), max(self.offsets())
-
 
 class Convolutions(Part):
     """A block of convolutions one after the other: what they remember, cost and reach together.

@@ -77,11 +77,6 @@ class FeedForward(Part):
         """Where these taps look, relative to the output's position."""
         return [] if self.convolution is None else self.convolution.offsets()
 
-    def reach(self) -> tuple[float, float]:
-        """As far as the taps look."""
-        offsets = self.offsets() or [0]
-        return -offsets[0], offsets[-1]
-
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""
         maps = 2 if self.gate is None else 3

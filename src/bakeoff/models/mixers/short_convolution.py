@@ -120,11 +120,6 @@ class GatedConvolution(Part):
         width = self.output.in_features
         return 2 * width * (self.input.out_features + width) + self.convolution_flops()
 
-    def reach(self) -> tuple[float, float]:
-        """The outermost taps."""
-        offsets = self.offsets()
-        return -offsets[0], offsets[-1]
-
 
 class ShortConvolution(GatedConvolution):
     """One number a tap for every channel, or for a run of channels; a subclass gives the kernels."""
