@@ -106,7 +106,7 @@ class Batches:
             self.batch, self.micro_batch = batch, micro_batch
         self.course = Course(self.batch, steps, first_batch)
         self._chunk: tuple[int, list[list[Batch]]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.course.fewest)
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
 
     @property
     def rows_an_epoch(self) -> int:

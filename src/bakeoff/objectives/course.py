@@ -56,8 +56,3 @@ class Course:
             following = np.arange(len(self._ends) - 1, len(self._ends) - 1 + STEPS_AT_ONCE, dtype=np.int64)
             self._ends = np.concatenate([self._ends, self._ends[-1] + np.cumsum(self.rows(following))])
         return self._ends[step : step + count + 1]
-
-    @property
-    def fewest(self) -> int:
-        """Rows of the smallest batch."""
-        return int(self.rows(np.zeros(1, np.int64))[0])

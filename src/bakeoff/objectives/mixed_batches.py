@@ -37,7 +37,7 @@ class MixedBatches:
         self.rows_an_epoch = sum(part.format.size for part in batches)
         self.course = first.course
         self._chunk: tuple[int, list[list[Batch]]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.course.fewest)
+        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
 
     @property
     def tokens_per_step(self) -> float:
