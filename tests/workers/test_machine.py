@@ -57,6 +57,18 @@ def test_a_limit_of_memory_leaves_what_is_not_used_yet(system):
     assert machine.free_memory() == 8_000_000 * 1024
 
 
+def test_files_that_the_system_keeps_in_memory_can_be_had_back(system):
+    system("cgroup", "0::/a\n4:memory:/y\n")
+    system("mounted/a/memory.max", "5000\n")
+    system("mounted/a/memory.current", "4900\n")
+    system("mounted/a/memory.stat", "anon 900\nfile 4000\ninactive_file 3000\nactive_file 1000\n")
+    assert machine.free_memory() == 3100
+    system("mounted/memory/y/memory.limit_in_bytes", "4000\n")
+    system("mounted/memory/y/memory.usage_in_bytes", "3900\n")
+    system("mounted/memory/y/memory.stat", "inactive_file 1\ntotal_inactive_file 2000\n")
+    assert machine.free_memory() == 2100
+
+
 def test_a_system_that_tells_nothing_is_no_error(system, tmp_path):
     (tmp_path / "meminfo").unlink()
     assert machine.free_memory() is None

@@ -7,6 +7,11 @@ from pathlib import Path
 
 GROUPS, MOUNTED = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 MEMORY = Path("/proc/meminfo")
+MEMORY_OF_A_GROUP = (
+    ("memory.max", "memory.current", "inactive_file"),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""For both versions of control groups the files with limit and use, and what of that memory.stat says is given back."""
 
 
 def usable_cores() -> int:
@@ -17,13 +22,17 @@ def usable_cores() -> int:
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that are still to be had, by the system and by a container's limit; None: not known."""
+    """Bytes of memory that are still to be had, by the system and by a container's limit; None: not known.
+
+    What a container has read and written stays in its memory until that is wanted for something else.
+    """
     found = [int(line.split()[1]) * 1024 for line in _lines(MEMORY) if line.startswith("MemAvailable:")]
     for folder in _groups():
-        for limit, used in (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")):
+        for limit, used, given_back in MEMORY_OF_A_GROUP:
             most, now = _number(folder / limit), _number(folder / used)
             if most is not None and now is not None:
-                found.append(max(0, most - now))
+                statistics = dict(line.split(maxsplit=1) for line in _lines(folder / "memory.stat"))
+                found.append(max(0, most - now + int(statistics.get(given_back, 0))))
     return min(found, default=None)
 
 
