@@ -253,6 +253,7 @@ class Recipe(Config):
         """Keys of what is a function of the share of all steps, so that another number of them would move it."""
         keys = ["training.curriculum"] if self.training.curriculum else []
         keys += ["training.first_batch"] if self.training.first_batch != 1 else []
+        keys += ["training.running_average"] if self.training.running_average else []
         masking = [part for part in self.objective if isinstance(part, MaskingConfig)]
         return keys + [f"{part.kind}'s first_rate" for part in masking if part.first_rate is not None]
 

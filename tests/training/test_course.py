@@ -234,14 +234,20 @@ def test_memory_is_that_of_the_most_masks_and_of_the_largest_stage(monkeypatch):
         require_memory(staged, parameters, cpu)
 
 
-@pytest.mark.parametrize("changes", [GROWING, FALLING])
-def test_another_number_of_steps_is_refused(changes, corpus, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [
+        (GROWING, "training.first_batch"),
+        (FALLING, "mlm's first_rate"),
+        ({"training.budget": {"steps": STEPS}, "training.running_average": 0.2}, "training.running_average"),
+    ],
+)
+def test_another_number_of_steps_is_refused(changes, named, corpus, tmp_path, monkeypatch):
     recipe = shrink("bert-tiny", **changes)
     with monkeypatch.context() as patch:
         interrupt_at(patch, 3)
         with pytest.raises(Interrupted):
             train(recipe, corpus, tmp_path / "run")
-    named = "training.first_batch" if changes is GROWING else "mlm's first_rate"
     with pytest.raises(UserError, match=f"what {named} says is said of shares of all steps"):
         train(None, corpus, tmp_path / "run", resume=True, budget=Budget(steps=60))
 
