@@ -395,6 +395,15 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
     assert any("their rates by the rule for another length" in line for line in cautions(results))
 
 
+def test_a_rate_that_was_not_searched_is_not_carried(folder, monkeypatch):
+    monkeypatch.setitem(carrying.EXPONENTS, shrink("bert-tiny").training.optimizer.kind, 0.5)
+    engine = Searching()
+    over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
+    results = go(folder, engine, search={**SEARCH, "over": over, "budget": "25 %"}, seeds=1)
+    assert {*engine.trained.values()} == {2e-3}
+    assert "carried to the trainings unchanged" in carried(results)
+
+
 def test_the_report_has_a_curve_of_each_recipe(folder):
     results = go(folder, Searching())
     write_report(results, folder / "out/report.html")

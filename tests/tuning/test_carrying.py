@@ -61,6 +61,17 @@ def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeyp
     assert f"again: --set {RATE}={plain.winner.values[RATE]} --budget steps=1000 --seed 0" in text
 
 
+def test_a_rate_that_was_not_searched_stays_where_it_was_put(tmp_path, planted, monkeypatch):
+    monkeypatch.setitem(carrying.EXPONENTS, RECIPE.training.optimizer.kind, 0.5)
+    over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
+    results = search(tmp_path / "out", planted(), over=over, for_budget=Budget(steps=4000))
+    recipe = load_recipe(tmp_path / "out" / "recipe.yaml")
+    assert recipe.training.optimizer.lr == results.carried.rate == 2e-3
+    assert (
+        "is carried unchanged, for it was given and not searched, to" in (tmp_path / "out" / "report.html").read_text()
+    )
+
+
 def test_a_budget_that_the_recipe_cannot_have_is_refused_before_anything_is_trained(tmp_path, planted):
     recipe = RECIPE.changed({"training.schedule.warmup": 100})
     with pytest.raises(UserError, match=r"^--for-budget tokens=1000: .*warmup: 100 steps"):

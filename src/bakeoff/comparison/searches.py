@@ -14,7 +14,7 @@ from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.training.run import SEARCH
 from bakeoff.tuning.carrying import carried
-from bakeoff.tuning.ranges import RATE
+from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
 from bakeoff.workers.pool import Workers
 
@@ -143,13 +143,13 @@ class Searches:
         The rate is carried to the whole budget by the rule of `bakeoff.tuning.carrying`.
         """
         assert self.plan.search is not None or not self.jobs
-        recipes = {name: self.recipes[name].changed(found.winner.values) for name, found in self.results.items()}
-        return {name: self._carried(recipe) for name, recipe in recipes.items()}
+        return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
 
-    def _carried(self, recipe: Any) -> Any:
+    def _chosen(self, recipe: Any, found: TuningResults) -> Any:
         assert self.plan.search is not None
-        optimizer = recipe.training.optimizer
-        return recipe.changed({RATE: carried(optimizer.lr, optimizer.kind, 1 / self.plan.search.share).rate})
+        recipe = recipe.changed(found.winner.values)
+        optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
+        return recipe.changed({RATE: carried(optimizer.lr, optimizer.kind, ratio, searched(found.ranges, RATE)).rate})
 
     @property
     def failures(self) -> dict[str, Failure]:

@@ -19,12 +19,16 @@ class Carried(NamedTuple):
     """That length, in units of the one at which it was found."""
     exponent: float | None
     """beta; None: there is none for the optimizer, and the rate is unchanged."""
+    searched: bool = True
+    """Whether the rate was found; one that was given is unchanged."""
 
     @property
     def rule(self) -> str:
         """What was done, in words."""
         if self.ratio == 1:
             return "unchanged, the length being the same"
+        if not self.searched:
+            return "unchanged, for it was given and not searched"
         longer = f"{self.ratio:.3g} times the length"
         if self.exponent is None:
             return f"unchanged to {longer}, for which no rule is known with this optimizer"
@@ -33,15 +37,16 @@ class Carried(NamedTuple):
         return f"by length to the power of {-self.exponent:g} to {longer}"
 
 
-def carried(rate: float, optimizer: str, ratio: float) -> Carried:
+def carried(rate: float, optimizer: str, ratio: float, searched: bool = True) -> Carried:
     """A rate for a training of another length.
 
     Args:
         rate: the best one in trainings of some length.
         optimizer: the kind of the optimizer.
         ratio: the other length, in units of the first.
+        searched: whether the rate is the best of several.
     """
     exponent = EXPONENTS.get(optimizer)
-    if exponent is None or exponent == 0 or ratio == 1:
-        return Carried(rate, ratio, exponent)
+    if exponent is None or exponent == 0 or ratio == 1 or not searched:
+        return Carried(rate, ratio, exponent, searched)
     return Carried(rate * ratio**-exponent, ratio, exponent)

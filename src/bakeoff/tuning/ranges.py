@@ -209,6 +209,11 @@ def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: s
     return Range(key=key, text=text, own=own, low=low, high=high, whole=whole, logarithmic=is_logarithmic(low, high))
 
 
+def searched(ranges: Sequence[Range], key: str) -> bool:
+    """Whether more than one value of a key was to be tried."""
+    return any(each.key == key and each.size > 1 for each in ranges)
+
+
 def is_logarithmic(low: float, high: float) -> bool:
     """Whether the logarithms of numbers between two are what should be spread evenly."""
     return low > 0 and high / low >= LOGARITHMIC_FROM

@@ -26,7 +26,7 @@ from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
-from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges
+from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges, searched
 from bakeoff.tuning.results import CarriedRate, Journal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
@@ -350,7 +350,7 @@ class _Search:
             return recipe, None
         steps = self.engine.steps(recipe, self.for_budget, self.corpus, self.device)
         optimizer = recipe.training.optimizer
-        found = carried(optimizer.lr, optimizer.kind, steps / winner.steps)
+        found = carried(optimizer.lr, optimizer.kind, steps / winner.steps, searched(self.ranges, RATE))
         told = CarriedRate(budget=str(self.for_budget), steps=steps, rate=found.rate, rule=found.rule)
         return recipe.changed({RATE: found.rate, **_budget_of(self.for_budget)}), told
 
