@@ -94,6 +94,30 @@ def test_an_interrupted_search_goes_on_and_ends_as_one_that_was_not(tmp_path, pl
     assert again.calls == []
 
 
+class Leaving:
+    """Workers of the caller's that are stopped before anything has come back, and may still write for a while."""
+
+    threads, count, unanswered = 1, 2, 1
+
+    def __init__(self, out):
+        self.out = out
+
+    def give(self, *work):
+        pass
+
+    def hear(self):
+        raise Interrupted("stopped", 2)
+
+
+def test_a_search_whose_workers_may_still_write_is_kept(tmp_path, planted, monkeypatch):
+    """The next call goes on with it, whatever they have begun by then."""
+    whole, out = search(tmp_path / "whole", planted()), tmp_path / "out"
+    with pytest.raises(Interrupted, match="the same command goes on"):
+        search(out, planted(), workers=Leaving(out))
+    (out / "trials" / "000").mkdir(parents=True)
+    assert search(out, planted()).trials == whole.trials
+
+
 def test_trials_that_diverge_are_the_worst(tmp_path, planted):
     engine = planted(best=1.0, diverges_from=4e-3)
     results = search(tmp_path / "out", engine)

@@ -182,7 +182,8 @@ class _Search:
                 with self._own_workers(shared) as own:
                     return self._run(self._runner(workers or own))
         except BaseException as error:
-            kept = self._has_trials() or begun
+            # Workers of the caller's are stopped behind this, and may have begun a trial until then.
+            kept = self._has_trials() or begun or workers is not None
             if not kept:
                 self._remove(made)
             if not isinstance(error, Interrupted | KeyboardInterrupt):
