@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from tests.conftest import shrink, without_dropout
-from tests.models.test_ltg_bert import naive_scores, published_bucket
+from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_weights
 
 from bakeoff.optimization.schedules import CosineConfig
 from bakeoff.recipe import load_recipe
@@ -72,11 +72,7 @@ def naive_scores_of_tokens(module, ids, allowed):
 def module():
     recipe = without_dropout(shrink("gpt-bert-small", **{"input.length": LENGTH, "model.decoder.layers": 3}))
     recipe = recipe.changed({"model.decoder.block.mixer.buckets": SIZE, "model.decoder.block.mixer.distance": LONGEST})
-    torch.manual_seed(0)
-    made = PretrainingModel(recipe, VOCABULARY).double().eval()
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3)
-    return made
+    return with_any_weights(recipe, VOCABULARY)
 
 
 @torch.no_grad()

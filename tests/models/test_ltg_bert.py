@@ -66,15 +66,20 @@ def naive_layer(layer, x, vectors, heads, size, longest):
     return x + F.linear(normed(inner), ffn.output.weight)
 
 
+def with_any_weights(recipe, vocabulary):
+    """In float64 and evaluation mode; scales and biases, too, are none of those that change nothing."""
+    torch.manual_seed(0)
+    made = PretrainingModel(recipe, vocabulary).double().eval()
+    for parameter in made.parameters():
+        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3)
+    return made
+
+
 @pytest.fixture
 def module():
     recipe = without_dropout(shrink("ltg-bert-xs", **{"input.length": LENGTH, "training.curriculum": []}))
     recipe = recipe.changed({"model.encoder.block.mixer.buckets": 6, "model.encoder.block.mixer.distance": 30})
-    torch.manual_seed(0)
-    made = PretrainingModel(recipe, VOCABULARY).double().eval()
-    for parameter in made.parameters():
-        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3)
-    return made
+    return with_any_weights(recipe, VOCABULARY)
 
 
 @torch.no_grad()
