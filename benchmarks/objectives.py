@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from public_tasks import public_task, table
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.results import Results
 from bakeoff.comparison.terminal import print_results
 from bakeoff.corpus.prepare import prepare
 
@@ -66,35 +66,11 @@ COMPARISONS: dict[str, dict[str, dict[str, Any]]] = {
     },
 }
 
-TASKS: list[dict[str, Any]] = [
-    {
-        "name": "TREC",
-        "train": "trec/train.tsv",
-        "test": "trec/test.tsv",
-        "text_column": "text",
-        "label_column": "label",
-        "finetune": {"epochs": 5, "length": 64},
-    },
-    {
-        "name": "SST-2",
-        "train": "sst2/train.tsv",
-        "dev": "sst2/dev.tsv",
-        "test": "sst2/test-labeled.tsv",
-        "text_column": "sentence",
-        "label_column": "label",
-        "train_rows": 2000,
-        "finetune": {"epochs": 5, "length": 64},
-    },
-    {
-        "name": "RTE",
-        "train": "rte/train_full_2490.tsv",
-        "test": "rte/dev.tsv",  # the labels of RTE's own test rows are not public
-        "text_column": "sentence1",
-        "pair_column": "sentence2",
-        "label_column": "label",
-        "finetune": {"epochs": 3, "least_steps": 0},
-    },
-]
+TASKS: dict[str, dict[str, Any]] = {
+    "TREC": {"finetune": {"epochs": 5, "length": 64}},
+    "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
+    "RTE": {"finetune": {"epochs": 3, "least_steps": 0}},
+}
 FINE_TUNING = {"learning_rate": 1.0e-3, "pooling": "mean", "evaluations": 8, "patience": 4}
 """The same pooling for all: each objective's natural one would be another difference between them."""
 
@@ -106,15 +82,11 @@ each seen four times). RoBERTa's mlm with full sentences and XLNet's permutation
 without nsp: 83.9 and 82.1 on MNLI, 86.5 and 77.5 on MRPC, 92.6 and 92.1 on SST-2 (Devlin et al. 2019, table 5)."""
 
 
-def plan(name: str, corpus: Path, data: Path, flops: float, seeds: int) -> dict[str, Any]:
+def plan(name: str, corpus: Path, data: Path, out: Path, flops: float, seeds: int) -> dict[str, Any]:
     """A comparison's plan, as its YAML file has it."""
     tasks = [
-        {
-            **task,
-            **{part: str(data / task[part]) for part in ("train", "dev", "test") if part in task},
-            "finetune": {**FINE_TUNING, **task["finetune"]},
-        }
-        for task in TASKS
+        public_task(task, data, out, **settings | {"finetune": FINE_TUNING | settings["finetune"]})
+        for task, settings in TASKS.items()
     ]
     return {
         "title": f"One model, one budget: {name}",
@@ -141,36 +113,6 @@ def small_text(corpus: Path, data: Path, out: Path) -> Path:
     return made
 
 
-def table(results: Results) -> str:
-    """Test accuracy in percent, pre-trained and (from scratch), means over the seeds; and the last held-out loss."""
-    tasks = [task.name for task in results.tasks]
-    lines = [
-        "| | tokens, M | minutes | held-out loss, nats | " + " | ".join(tasks) + " |",
-        "|---" * (4 + len(tasks)) + "|",
-    ]
-    for entry in results.recipes:
-        runs = entry.runs
-        tokens = sum(run.tokens for run in runs) / len(runs)
-        seconds = sum(run.seconds for run in runs) / len(runs)
-        loss = sum(next(iter(run.curve[-1].losses.values())) for run in runs) / len(runs)
-        cells = []
-        for task in tasks:
-            means = []
-            for initialisation in ("pretrained", "scratch"):
-                own = [s.test["accuracy"] for s in entry.scores if (s.task, s.initialisation) == (task, initialisation)]
-                means += [f"{100 * sum(own) / len(own):.1f}"] if own else []
-            cells.append(means[0] + (f" ({means[1]})" if means[1:] else ""))
-        spent = f"{tokens / 1e6:.2f} | {seconds / 60:.1f} | {loss:.2f}"
-        lines.append(f"| {entry.label} | {spent} | " + " | ".join(cells) + " |")
-    for kind, label in (
-        ("majority", "most frequent class"),
-        ("tfidf_logistic_regression", "TF-IDF with logistic regression"),
-    ):
-        own = [f"{100 * floor.test['accuracy']:.1f}" for floor in results.floors if floor.kind == kind]
-        lines.append(f"| {label} | | | | " + " | ".join(own) + " |")
-    return "\n".join(lines)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("corpus", type=Path)
@@ -186,7 +128,9 @@ def main() -> None:
         folder = out / name
         folder.mkdir(parents=True, exist_ok=True)
         text = small_text(corpus, data, out) if name == "masking" else corpus
-        written = yaml.safe_dump(plan(name, text, data, options.flops, options.seeds), sort_keys=False, width=100)
+        written = yaml.safe_dump(
+            plan(name, text, data, folder, options.flops, options.seeds), sort_keys=False, width=100
+        )
         (folder / "plan.yaml").write_text(written, encoding="utf-8")
         results = compare(Plan.read(folder / "plan.yaml"), folder, progress=lambda line: print(line, flush=True))
         print_results(results, folder)

@@ -60,7 +60,31 @@ def test_recipes_that_extend_each_other_are_refused_with_their_chain(tmp_path):
     assert str(caught.value).startswith(f"{c}: ")
 
 
-@pytest.mark.parametrize("base", ["", ["bert-base"], {"name": "bert-base"}, 3, True])
+def test_a_recipe_extends_several_and_the_later_ones_win(tmp_path):
+    """A list is the same as a chain in which each extends the one before it."""
+    partial = {"training": {"batch": 3, "optimizer": {"kind": "muon", "lr": 0.5}, "schedule": {"warmup": 0.25}}}
+    (tmp_path / "training.yaml").write_text(yaml.safe_dump(partial), encoding="utf-8")
+    (tmp_path / "dropout.yaml").write_text(yaml.safe_dump({"model": {"dropout": 0.5}, "training": {"batch": 5}}))
+    several = load_recipe(write(tmp_path, extends=["gpt-base", "training.yaml", "dropout.yaml"], input={"length": 64}))
+    write(tmp_path, "first.yaml", extends="gpt-base", **partial)
+    write(tmp_path, "second.yaml", extends="first.yaml", model={"dropout": 0.5}, training={"batch": 5})
+    assert several == load_recipe(write(tmp_path, extends="second.yaml", input={"length": 64}))
+    assert (several.training.batch, several.training.optimizer.kind, several.model.dropout) == (5, "muon", 0.5)
+    assert several.published is None
+
+
+def test_what_several_extend_is_read_once(tmp_path):
+    write(tmp_path, "0.yaml", training={"clip": 2.0})
+    for i in range(1, 60):  # 2^60 ways lead to the first
+        write(tmp_path, f"{i}.yaml", extends=[f"{i - 1}.yaml", f"{i - 1}.yaml"], training={"batch": i})
+    recipe = load_recipe(write(tmp_path, extends=["59.yaml", "7.yaml"]))
+    assert (recipe.training.clip, recipe.training.batch) == (2.0, 7)
+    write(tmp_path, "3.yaml", extends=["0.yaml", "9.yaml"])
+    with pytest.raises(UserError, match="extends goes in a circle"):
+        load_recipe(tmp_path / "59.yaml")
+
+
+@pytest.mark.parametrize("base", ["", [], ["bert-base", ""], ["bert-base", 3], {"name": "bert-base"}, 3, True])
 def test_what_is_extended_is_a_name(base, tmp_path):
     with pytest.raises(UserError, match=r"mine\.yaml: extends: give the name of a recipe, or a \.yaml file") as caught:
         load_recipe(write(tmp_path, extends=base))

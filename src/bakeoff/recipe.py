@@ -349,35 +349,63 @@ def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
     Raises:
         UserError: one of them does not exist, or extends itself through others.
     """
-    chain: list[tuple[str, dict[str, Any]]] = []
-    names: dict[str, str] = {}  # by what tells two files apart, the names in the chain
-    following: str | None = name_or_path
-    while following is not None:
+    return _with_bases(_identity(name_or_path), *_read(name_or_path), {}, {})
+
+
+def _with_bases(
+    identity: str,
+    where: str,
+    values: dict[str, Any],
+    above: dict[str, str],
+    known: dict[str, dict[str, Any]],
+) -> tuple[str, dict[str, Any]]:
+    """Where a recipe stands, and what it says with what it extends.
+
+    Args:
+        identity: what tells its file from others.
+        where: what it is called.
+        values: what it says.
+        above: those that extend it, by their identities; it is refused among them.
+        known: what others say with what they extend, by their identities; each is read once.
+
+    Raises:
+        UserError: see `_extended`.
+    """
+    if identity in above:
+        circle = [*list(above.values())[list(above).index(identity) :], where]
+        raise UserError(f"{circle[-2]}: extends goes in a circle: {' -> '.join(circle)}")
+    base, merged = values.pop("extends", None), None
+    for each in base if isinstance(base, list) and base else [] if base is None else [base]:
+        if not isinstance(each, str) or not each:
+            wanted = "the name of a recipe, or a .yaml file, or a list of such"
+            raise UserError(f"{where}: extends: give {wanted}, not {base!r}")
+        found = str(Path(where).parent / each) if _is_file(each) else each
         try:
-            where, values = _read(following)
+            read = _read(found)
         except UserError as error:
-            raise error if not chain else UserError(f"{chain[-1][0]}: extends: {error}") from None
-        identity = str(Path(where).resolve()) if _is_file(following) else following
-        if identity in names:
-            circle = [*list(names.values())[list(names).index(identity) :], where]
-            raise UserError(f"{circle[-2]}: extends goes in a circle: {' -> '.join(circle)}")
-        names[identity] = where
-        base = values.pop("extends", None)
-        if base is not None and (not isinstance(base, str) or not base):
-            raise UserError(f"{where}: extends: give the name of a recipe, or a .yaml file, not {base!r}")
-        chain.append((where, values))
-        following = base if base is None or not _is_file(base) else str(Path(where).parent / base)
-    _, values = chain.pop()
-    for _, written in reversed(chain):
-        values.pop("name", None)
-        if _change_the_model(written):
-            values.pop("published", None)
-        merged = _merge(values, written)
-        training = written.get("training")
-        if isinstance(training, dict) and "budget" in training and not _has(training.get("schedule"), "warmup"):
-            _share_of_budget(merged, values)
-        values = merged
-    return next(iter(names.values())), values
+            raise UserError(f"{where}: extends: {error}") from None
+        name = _identity(found)
+        if name not in known:
+            known[name] = _with_bases(name, *read, {**above, identity: where}, known)[1]
+        merged = known[name] if merged is None else _changed(merged, known[name])
+    return where, values if merged is None else _changed(merged, values)
+
+
+def _identity(name_or_path: str) -> str:
+    """The same for all spellings of a file."""
+    return str(Path(name_or_path).resolve()) if _is_file(name_or_path) else name_or_path
+
+
+def _changed(base: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe says with what another one says over it."""
+    kept = {key: value for key, value in base.items() if key != "name"}
+    if _change_the_model(written):
+        kept.pop("published", None)
+    merged = _merge(kept, written)
+    training = written.get("training")
+    if isinstance(training, dict) and "budget" in training and not _has(training.get("schedule"), "warmup"):
+        _share_of_budget(merged, kept)
+    return merged
 
 
 def _is_file(name_or_path: str) -> bool:

@@ -1,0 +1,71 @@
+"""What some minutes of pre-training on a laptop are worth on TREC, SST-2, RTE and CoLA, for each laptop recipe.
+
+    python benchmarks/minutes_that_pay.py CORPUS DATA OUT [--minutes 10] [--size tiny] [--seeds 1] [--jobs auto]
+        [--recipes laptop-encoder-tiny ...]
+
+TREC and SST-2 with 2,000 labels each. The learning rate of each pre-training is searched first, in trials of a tenth of
+the minutes, and carried to all of them; that of each fine-tuning is chosen by dev. It is a comparison, OUT/plan.yaml,
+which `bakeoff compare OUT/plan.yaml --out OUT` repeats and goes on with.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import yaml
+from public_tasks import public_task, table
+
+from bakeoff.comparison.execution import compare
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.terminal import print_results
+
+KINDS = ("encoder", "conv", "hybrid", "decoder")
+RATES = [1.0e-2, 2.0e-2, 4.0e-2]
+"""Of pre-training, for a tenth of ten minutes."""
+
+FINE_TUNING = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
+    "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
+    "RTE": {"finetune": {"epochs": 5}},
+    "CoLA": {"finetune": {"epochs": 5, "length": 64}},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--size", default="tiny", choices=["tiny", "mini", "small"])
+    parser.add_argument("--recipes", nargs="*", default=[])
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--finetune-seeds", type=int, default=2)
+    parser.add_argument("--jobs", default="auto")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    tasks = [
+        public_task(name, options.data.resolve(), out, **settings | {"finetune": FINE_TUNING | settings["finetune"]})
+        for name, settings in SETTINGS.items()
+    ]
+    plan = {
+        "title": f"What {options.minutes:g} minutes of pre-training are worth",
+        "corpus": str(options.corpus.resolve()),
+        "recipes": options.recipes or [f"laptop-{kind}-{options.size}" for kind in KINDS],
+        "budget": f"minutes={options.minutes:g}",
+        "seeds": options.seeds,
+        "finetune_seeds": options.finetune_seeds,
+        "search": {"trials": len(RATES), "budget": "10 %", "over": {"training.optimizer.lr": RATES}},
+        "tasks": tasks,
+    }
+    (out / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False, width=100), encoding="utf-8")
+    jobs = options.jobs if options.jobs == "auto" else int(options.jobs)
+    results = compare(Plan.read(out / "plan.yaml"), out, jobs=jobs, progress=lambda line: print(line, flush=True))
+    print_results(results, out)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Labelled data that others publish, as tasks of a comparison's plan; and a comparison's results as a Markdown table.
+
+Not a benchmark itself: what several of them share. DATA is a folder with the files as their authors give them, one
+folder a data set.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.results import Results
+
+TASKS: dict[str, dict[str, Any]] = {
+    "TREC": {"train": "trec/train.tsv", "test": "trec/test.tsv", "text_column": "text", "label_column": "label"},
+    "SST-2": {
+        "train": "sst2/train.tsv",
+        "dev": "sst2/dev.tsv",
+        "test": "sst2/test-labeled.tsv",
+        "text_column": "sentence",
+        "label_column": "label",
+    },
+    "RTE": {
+        "train": "rte/train_full_2490.tsv",
+        "test": "rte/dev.tsv",  # the labels of RTE's own test rows are not public
+        "text_column": "sentence1",
+        "pair_column": "sentence2",
+        "label_column": "label",
+    },
+    "CoLA": {
+        "train": "cola/in_domain_train.tsv",
+        "dev": "cola/in_domain_dev.tsv",
+        "test": "cola/out_of_domain_dev.tsv",  # likewise
+        "text_column": "sentence",
+        "label_column": "label",
+        "metric": "matthews",
+    },
+}
+"""By name; files relative to DATA."""
+
+HEADERS = {"CoLA": ["source", "label", "star", "sentence"]}
+"""Columns of files that do not name them."""
+
+
+def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, Any]:
+    """A task of a plan.
+
+    Args:
+        name: one of TASKS.
+        data: the folder of the files.
+        out: where files go that have to be given a header.
+        settings: what else the task says.
+    """
+    task = {"name": name, **TASKS[name], **settings}
+    for part in ("train", "dev", "test"):
+        if part not in task:
+            continue
+        path = data / task[part]
+        if name in HEADERS:
+            headed = out / path.name
+            headed.write_text("\t".join(HEADERS[name]) + "\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+            path = headed
+        task[part] = str(path)
+    return task
+
+
+def table(results: Results) -> str:
+    """Each task's metric on test in percent, pre-trained and (from scratch), means over seeds; and held-out losses."""
+    tasks = {task.name: task.metric for task in results.tasks}
+    lines = [
+        "| | tokens, M | minutes | held-out loss, nats | " + " | ".join(tasks) + " |",
+        "|---" * (4 + len(tasks)) + "|",
+    ]
+    for entry in results.recipes:
+        runs = entry.runs
+        tokens = sum(run.tokens for run in runs) / len(runs)
+        seconds = sum(run.seconds for run in runs) / len(runs)
+        loss = sum(next(iter(run.curve[-1].losses.values())) for run in runs) / len(runs)
+        cells = []
+        for task, metric in tasks.items():
+            means = []
+            for initialisation in ("pretrained", "scratch"):
+                own = [s.test[metric] for s in entry.scores if (s.task, s.initialisation) == (task, initialisation)]
+                means += [f"{100 * sum(own) / len(own):.1f}"] if own else []
+            cells.append(means[0] + (f" ({means[1]})" if means[1:] else ""))
+        spent = f"{tokens / 1e6:.2f} | {seconds / 60:.1f} | {loss:.2f}"
+        lines.append(f"| {entry.label} | {spent} | " + " | ".join(cells) + " |")
+    for kind, label in (
+        ("majority", "most frequent class"),
+        ("tfidf_logistic_regression", "TF-IDF with logistic regression"),
+    ):
+        own = [f"{100 * floor.test[tasks[floor.task]]:.1f}" for floor in results.floors if floor.kind == kind]
+        lines.append(f"| {label} | | | | " + " | ".join(own) + " |")
+    return "\n".join(lines)

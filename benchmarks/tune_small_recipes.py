@@ -1,0 +1,92 @@
+"""Gives every small recipe of a paper a training that was searched, by one protocol with equal trials for each.
+
+    python benchmarks/tune_small_recipes.py CORPUS OUT [RECIPE ...] [--pairs CORPUS] [--flops 1e13] [--seed 0]
+
+Without names, it is all recipes that end in -tiny or -mini but the laptop ones. Each keeps its architecture, objective,
+initial weights and dropout, takes its training from trainings/laptop (batches of 8 rows, Muon, a short warm-up and a
+linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations; the
+best is carried to the recipe's new budget. Recipes that translate learn from the corpus of --pairs. What has finished
+is not run again, and several of these commands with other recipes may share OUT. Prints the table as Markdown.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+
+import bakeoff
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.tuning.results import TuningResults
+
+RATE = "training.optimizer.lr"
+RATES = [5e-3, 1e-2, 2e-2]
+LONG = Budget(tokens=10_000_000)
+"""The budget of trainings/laptop, to which the rates are carried."""
+
+
+def small_recipes() -> list[str]:
+    """Those of papers, in a laptop's size."""
+    return [name for name in recipe_names() if name.endswith(("-tiny", "-mini", "-tiny-v2")) and "laptop" not in name]
+
+
+def with_laptop_training(name: str, out: Path) -> Recipe:
+    """The recipe in the training of the laptop recipes."""
+    changed: dict[str, Any] = {"name": name, "extends": [name, "trainings/laptop"]}
+    if not isinstance(load_recipe(name).training.batch, int):  # pairs of sentences are counted in tokens
+        changed["training"] = {"batch": {"tokens": 1024}}
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{name}.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
+    return load_recipe(out / f"{name}.yaml")
+
+
+def row(found: TuningResults) -> str:
+    """A line of the table: the last loss at each rate, in brackets where the trial was stopped before its end."""
+    by_rate = {trial.values[RATE]: trial for trial in found.trials}
+    cells = []
+    for rate in RATES:
+        trial = by_rate[rate]
+        text = "diverged" if trial.loss is None else f"{trial.loss:.3f}"
+        best = trial.number == found.winner.number
+        cells.append(f"**{text}**" if best else text if trial.state == "finished" else f"({text})")
+    assert found.carried is not None
+    tokens, carried = found.winner.tokens / 1e6, found.carried.rate
+    return f"| {found.recipe} | {tokens:.2f} | {' | '.join(cells)} | {carried:.2g} |"
+
+
+def main() -> None:
+    """Search what is missing, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("recipes", nargs="*", metavar="RECIPE")
+    parser.add_argument("--pairs")
+    parser.add_argument("--flops", type=float, default=1e13)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"| recipe | tokens, M | {' | '.join(f'{rate:g}' for rate in RATES)} | for {LONG.tokens / 1e6:g} M tokens |")
+    print(f"|---|---|{'---|' * len(RATES)}---|")
+    for name in options.recipes or small_recipes():
+        recipe = with_laptop_training(name, options.out / "recipes")
+        corpus = options.pairs if recipe.input.format == "parallel" else options.corpus
+        if corpus is None:
+            continue
+        found = bakeoff.tune(
+            recipe,
+            corpus,
+            options.out / "searches" / name,
+            over={RATE: RATES},
+            trials=len(RATES),
+            budget=Budget(flops=options.flops),
+            for_budget=LONG,
+            seed=options.seed,
+            jobs=1,
+        )
+        print(row(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()
