@@ -124,7 +124,11 @@ def test_overrides_from_the_command_line():
         ("bert-base", ["training.lr=1e-3"], "training: unknown key 'lr'; did you mean 'training.optimizer.lr'[?]$"),
         ("bert-base", ["model.layers=2"], "model: unknown key 'layers'; did you mean 'model.encoder.layers'[?]$"),
         ("t5-base", ["model.layers=2"], "did you mean 'model.encoder.layers' or 'model.decoder.layers'[?]$"),
-        ("bert-base", ["rate=0.3"], "unknown key 'rate'; did you mean 'objective.0.rate'[?]$"),
+        (
+            "bert-base",
+            ["rate=0.3"],
+            "unknown key 'rate'; did you mean 'objective.0.rate' or 'training.optimizer.lr.rate'[?]$",
+        ),
         ("bert-base", ["model.encoder.heads=2"], "did you mean 'model.encoder.block.mixer.heads'[?]$"),
         ("gpt-base", ["model.decoder.block.mixer.head=6"], "unknown key 'head'; did you mean 'heads'[?]$"),
         ("bert-base", ["zzz=1"], "unknown key 'zzz'; choose from extends, input, model, name, objective"),

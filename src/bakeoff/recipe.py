@@ -302,10 +302,14 @@ class Recipe(Config):
         return self.changed({"tokenizer": tokenizer.model_dump()})
 
     def fitted(self, steps: int) -> "Recipe":
-        """The recipe for a training of so many steps, its schedule's warm-up scaled with it."""
+        """The recipe for a training of so many steps, warm-up and a learning rate that follows the length fitted."""
         schedule = self.training.schedule.fitted(steps, self.training.budget.steps)
         return self.changed(
-            {"training.budget": {"steps": steps}, "training.schedule": schedule.model_dump(mode="json")}
+            {
+                "training.budget": {"steps": steps},
+                "training.schedule": schedule.model_dump(mode="json"),
+                "training.optimizer": self.training.optimizer.fitted(steps).model_dump(mode="json"),
+            }
         )
 
 

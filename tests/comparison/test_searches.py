@@ -19,8 +19,8 @@ from bakeoff.comparison.results import Results
 from bakeoff.comparison.search_findings import NOT_SEARCHED, carried, rows
 from bakeoff.comparison.terminal import print_results
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.optimization import carrying
 from bakeoff.training.run import Run
-from bakeoff.tuning import carrying
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Journal
 from bakeoff.tuning.search import tune

@@ -12,8 +12,8 @@ from bakeoff.comparison.results import Failure
 from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.carrying import carried
 from bakeoff.training.run import SEARCH
-from bakeoff.tuning.carrying import carried
 from bakeoff.tuning.ranges import RATE, searched
 from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
 from bakeoff.workers.pool import Workers
@@ -140,7 +140,7 @@ class Searches:
     def chosen(self) -> dict[str, Any]:
         """The recipes with the values that were found, of the searches that have finished.
 
-        The rate is carried to the whole budget by the rule of `bakeoff.tuning.carrying`.
+        The rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
         """
         assert self.plan.search is not None or not self.jobs
         return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
@@ -149,7 +149,7 @@ class Searches:
         assert self.plan.search is not None
         recipe = recipe.changed(found.winner.values)
         optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
-        return recipe.changed({RATE: carried(optimizer.lr, optimizer.kind, ratio, searched(found.ranges, RATE)).rate})
+        return recipe.changed({RATE: carried(optimizer.rate, optimizer.kind, ratio, searched(found.ranges, RATE)).rate})
 
     @property
     def failures(self) -> dict[str, Failure]:

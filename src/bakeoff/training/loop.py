@@ -96,7 +96,7 @@ def optimize(
     training = recipe.training
     factor = training.schedule.factor(step, training.budget.steps or 1, losses)
     for group in optimizer.param_groups:
-        group["lr"] = training.optimizer.lr * group.get("lr_multiple", 1.0) * factor
+        group["lr"] = training.optimizer.rate * group.get("lr_multiple", 1.0) * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
     means = {name: torch.zeros((), device=device) for name in counts}
     weights = recipe.weights_at(step)
@@ -341,7 +341,7 @@ class Training:
                 "loss": sum(weights[name] * mean for name, mean in means.items()),
                 "losses": {name: mean for name, mean in means.items() if weights[name] > 0},
                 "gradient_norm": norm,
-                "learning_rate": training.optimizer.lr
+                "learning_rate": training.optimizer.rate
                 * training.schedule.factor(position.step - 1, self.steps, self.losses),
                 "tokens_per_second": round(position.since_tokens / position.since_seconds, 1),
             }

@@ -104,7 +104,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
     run.replace_environment({**run.environment, "budget": str(budget), "steps": steps, "budgets": course})
     losses = [line["loss"] for line in run.metrics() if line["kind"] == "validation" and 0 < line["step"] <= done]
     before, after, last = (
-        training.optimizer.lr * training.schedule.factor(*place, losses)
+        training.optimizer.rate * training.schedule.factor(*place, losses)
         for place in ((done, old), (done, steps), (steps - 1, steps))
     )
     rate = f"stays {before:.3g}" if before == after else f"goes from {before:.3g} to {after:.3g}"

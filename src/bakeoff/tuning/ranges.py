@@ -127,7 +127,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
     Raises:
         UserError: a key that the recipe does not have, or that cannot be searched, or a range that is none.
     """
-    values = recipe.model_dump(mode="json")
+    values = recipe.changed({RATE: recipe.training.optimizer.rate}).model_dump(mode="json")
     ranges: dict[str, Range] = {}
     for key, written in _pairs(over):
         text = written if isinstance(written, str) else ",".join(json.dumps(value) for value in written)
@@ -142,7 +142,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
         own = _own(values, key, where, recipe.name)
         ranges[key] = _range(key, text, written, own, where)
     if RATE not in ranges:
-        ranges = {RATE: _around(recipe.training.optimizer.lr, trials), **ranges}
+        ranges = {RATE: _around(recipe.training.optimizer.rate, trials), **ranges}
     for key in ranges:
         if below := [other for other in ranges if other.startswith(f"{key}.")]:
             raise UserError(f"{option} {key}: sets {below[0]}, which is searched, too; give the keys below it")

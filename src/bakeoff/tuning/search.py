@@ -16,11 +16,11 @@ from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.carrying import carried
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
-from bakeoff.tuning.carrying import carried
 from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
@@ -70,7 +70,7 @@ def tune(
         seed: of every trial.
         seeds: of every trial, the first being `seed`; its loss is the mean over them.
         for_budget: of the training that is to come: recipe.yaml has it, with the rate carried there by the rule of
-            `carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
+            `optimization.carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
         device: auto, cpu, cuda or mps.
         progress: told a line now and then.
         engine: what trains, one at a time and in this process; left out: Bakeoff.
@@ -351,7 +351,7 @@ class _Search:
             return recipe, None
         steps = self.engine.steps(recipe, self.for_budget, self.corpus, self.device)
         optimizer = recipe.training.optimizer
-        found = carried(optimizer.lr, optimizer.kind, steps / winner.steps, searched(self.ranges, RATE))
+        found = carried(optimizer.rate, optimizer.kind, steps / winner.steps, searched(self.ranges, RATE))
         told = CarriedRate(budget=str(self.for_budget), steps=steps, rate=found.rate, rule=found.rule)
         return recipe.changed({RATE: found.rate, **_budget_of(self.for_budget)}), told
 

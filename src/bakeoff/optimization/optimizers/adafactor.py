@@ -34,7 +34,7 @@ class AdafactorConfig(OptimizerBaseConfig):
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters."""
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        return Adafactor(trained, self.lr, self.decay, self.threshold, self.epsilons)
+        return Adafactor(trained, self.rate, self.decay, self.threshold, self.epsilons)
 
 
 class Adafactor(torch.optim.Optimizer):

@@ -27,5 +27,5 @@ class AdamWConfig(MomentsConfig):
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters; with bias correction fused into one pass."""
         if not self.bias_correction:
-            return Moments(self.groups(module), self.lr, self.betas, self.epsilon, bias_correction=False)
-        return torch.optim.AdamW(self.groups(module), lr=self.lr, betas=self.betas, eps=self.epsilon, fused=True)
+            return Moments(self.groups(module), self.rate, self.betas, self.epsilon, bias_correction=False)
+        return torch.optim.AdamW(self.groups(module), lr=self.rate, betas=self.betas, eps=self.epsilon, fused=True)

@@ -1,19 +1,42 @@
 """What optimizers' configs have in common."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from bakeoff.config import Config
+from bakeoff.optimization.carrying import EXPONENTS, FollowingRate, carried
 
 
 class OptimizerBaseConfig(Config):
     """What all of them have in common."""
 
-    lr: float = Field(gt=0)
-    """Learning rate where the schedule's factor is 1, such as at the end of the warm-up."""
+    kind: str
+    """The optimizer's name."""
+    lr: Annotated[float, Field(gt=0)] | FollowingRate
+    """Learning rate where the schedule's factor is 1, such as at the end of the warm-up; or one that follows the length
+    of the training, as `{rate: 0.02, steps: 1000}`, with optimizers for which such a rule was measured."""
+
+    @model_validator(mode="after")
+    def _require_a_rule(self) -> Self:
+        if isinstance(self.lr, FollowingRate) and self.kind not in EXPONENTS:
+            raise ValueError(
+                f"lr: no rule is known by which the rate of {self.kind} follows the length of a training; give a number"
+            )
+        return self
+
+    @property
+    def rate(self) -> float:
+        """The learning rate; one that follows the length of the training is that of the length which it names."""
+        return self.lr.rate if isinstance(self.lr, FollowingRate) else self.lr
+
+    def fitted(self, steps: int) -> Self:
+        """The optimizer for a training of so many steps: its rate is a number."""
+        if not isinstance(self.lr, FollowingRate):
+            return self
+        return self.model_copy(update={"lr": carried(self.lr.rate, self.kind, steps / self.lr.steps).rate})
 
     @property
     def moments(self) -> int:

@@ -36,7 +36,7 @@ class LambConfig(MomentsConfig):
             vectors["params"] += [each for each in matrices["params"] if id(each) in tables]
             matrices["params"] = [each for each in matrices["params"] if id(each) not in tables]
         groups = [{**matrices, "adapted": True}, {**vectors, "adapted": False}]
-        return Lamb(groups, self.lr, self.betas, self.epsilon, bias_correction=self.bias_correction)
+        return Lamb(groups, self.rate, self.betas, self.epsilon, bias_correction=self.bias_correction)
 
 
 class Lamb(Moments):

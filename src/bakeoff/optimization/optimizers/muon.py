@@ -99,7 +99,7 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, groups: Iterable[dict[str, Any]], config: MuonConfig, dtype: torch.dtype) -> None:
-        super().__init__(groups, {"lr": config.lr, "lr_multiple": 1.0})
+        super().__init__(groups, {"lr": config.rate, "lr_multiple": 1.0})
         self.config, self.dtype = config, dtype
 
     @torch.no_grad()

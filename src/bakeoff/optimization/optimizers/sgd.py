@@ -27,7 +27,7 @@ class SgdConfig(DecayConfig):
 
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
         """The optimizer of a module's parameters, fused into one pass."""
-        return torch.optim.SGD(self.groups(module), lr=self.lr, momentum=self.momentum, fused=True)
+        return torch.optim.SGD(self.groups(module), lr=self.rate, momentum=self.momentum, fused=True)
 
 
 class NagConfig(DecayConfig):
@@ -50,7 +50,7 @@ class NagConfig(DecayConfig):
         groups = self.groups(module)
         for group in groups:
             group["decoupled_decay"] = group.pop("weight_decay")
-        return NesterovMomentum(groups, self.lr, self.momentum)
+        return NesterovMomentum(groups, self.rate, self.momentum)
 
 
 class NesterovMomentum(torch.optim.SGD):

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 from tests.tuning.test_search import RECIPE, search
 
 from bakeoff.errors import UserError
+from bakeoff.optimization import carrying
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.carrying import carried
 from bakeoff.recipe import load_recipe
-from bakeoff.tuning import carrying
-from bakeoff.tuning.carrying import carried
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.search import tune
 

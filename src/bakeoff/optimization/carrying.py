@@ -6,8 +6,21 @@ D is the length of the training, B the recipe's own constant, which the search f
 
 from typing import NamedTuple
 
+from pydantic import Field
+
+from bakeoff.config import Config
+
 EXPONENTS: dict[str, float] = {"muon": 0.5}
 """beta by the kind of the optimizer, where it was measured (docs/learning.md). 0: the rate is carried unchanged."""
+
+
+class FollowingRate(Config):
+    """A learning rate that follows the length of the training: `rate` (`steps` / length)^beta."""
+
+    rate: float = Field(gt=0)
+    """The learning rate in trainings of `steps`."""
+    steps: int = Field(gt=0)
+    """The optimizer steps of the training for which the rate was found."""
 
 
 class Carried(NamedTuple):
