@@ -19,7 +19,7 @@ steps = st.integers(1, 10**7)
 def test_the_rate_falls_with_the_root_of_the_length(rate, found, length):
     recipe = LAPTOP.changed({RATE: {"rate": rate, "steps": found}})
     fitted = recipe.fitted(length)
-    assert fitted.training.optimizer.lr == pytest.approx(rate * (found / length) ** 0.5)
+    assert fitted.training.optimizer.lr == pytest.approx(rate * min(2, (found / length) ** 0.5))
     assert fitted.fitted(length) == fitted
     assert fitted.fitted(2 * length).training.optimizer.lr == fitted.training.optimizer.lr  # a number stays
     assert recipe.fitted(found).training.optimizer.lr == rate
@@ -38,12 +38,12 @@ def test_the_laptop_recipes_have_the_rates_that_were_measured():
 
 def test_a_training_has_the_rate_of_its_own_length(corpus, tmp_path):
     recipe = shrink("laptop-encoder-tiny").changed(
-        {RATE: {"rate": 0.02, "steps": 1000}, "training.schedule": {"kind": "constant"}}
+        {RATE: {"rate": 0.02, "steps": 40}, "training.schedule": {"kind": "constant"}}
     )
     run = pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(steps=10), progress=False, device="cpu")
     rates = {line["learning_rate"] for line in run.metrics() if line["kind"] == "train"}
     assert rates == {run.recipe.training.optimizer.lr}
-    assert rates.pop() == pytest.approx(0.2)
+    assert rates.pop() == pytest.approx(0.04)
     options = {"budget": Budget(steps=10), "progress": False, "device": "cpu", "resume": True}
     assert pretrain(recipe, corpus.path, tmp_path / "run", **options).summary == run.summary
 
@@ -53,7 +53,7 @@ def test_a_number_takes_its_place(tmp_path):
     (tmp_path / "mine.yaml").write_text("extends: laptop-conv-mini\ntraining: {optimizer: {lr: 0.003}}\n")
     assert load_recipe(tmp_path / "mine.yaml").fitted(10).training.optimizer.lr == 0.003
     back = load_recipe(tmp_path / "mine.yaml", [f"{RATE}={{rate: 0.003, steps: 1000}}"])
-    assert back.fitted(10).training.optimizer.lr == pytest.approx(0.03)
+    assert back.fitted(250).training.optimizer.lr == pytest.approx(0.006)
 
 
 def test_a_search_is_around_the_number():

@@ -14,13 +14,25 @@ EXPONENTS: dict[str, float] = {"muon": 0.5}
 """beta by the kind of the optimizer, where it was measured (docs/learning.md). 0: the rate is carried unchanged."""
 
 
+SHORTEST = 0.25
+"""A rate that follows the length of the training rises no further where that is less than this share of the length for
+which it was found: the warm-up of so few steps does not bear more (docs/learning.md)."""
+
+
 class FollowingRate(Config):
-    """A learning rate that follows the length of the training: `rate` (`steps` / length)^beta."""
+    """A learning rate that follows the length of the training: `rate` (`steps` / length)^beta.
+
+    The length counts as a quarter of `steps` at least.
+    """
 
     rate: float = Field(gt=0)
     """The learning rate in trainings of `steps`."""
     steps: int = Field(gt=0)
     """The optimizer steps of the training for which the rate was found."""
+
+    def at(self, steps: int, optimizer: str) -> float:
+        """The rate in a training of so many steps with that kind of optimizer."""
+        return carried(self.rate, optimizer, max(SHORTEST, steps / self.steps)).rate
 
 
 class Carried(NamedTuple):

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from torch import nn
 
 from bakeoff.config import Config
-from bakeoff.optimization.carrying import EXPONENTS, FollowingRate, carried
+from bakeoff.optimization.carrying import EXPONENTS, FollowingRate
 
 
 class OptimizerBaseConfig(Config):
@@ -36,7 +36,7 @@ class OptimizerBaseConfig(Config):
         """The optimizer for a training of so many steps: its rate is a number."""
         if not isinstance(self.lr, FollowingRate):
             return self
-        return self.model_copy(update={"lr": carried(self.lr.rate, self.kind, steps / self.lr.steps).rate})
+        return self.model_copy(update={"lr": self.lr.at(steps, self.kind)})
 
     @property
     def moments(self) -> int:
