@@ -84,6 +84,22 @@ def test_what_several_extend_is_read_once(tmp_path):
         load_recipe(tmp_path / "59.yaml")
 
 
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_laptop_training_replaces_that_of_every_recipe(name, tmp_path):
+    recipe = load_recipe(write(tmp_path, extends=[name, "trainings/laptop"]))
+    assert recipe.training == load_recipe("laptop-encoder-tiny").training
+    assert recipe.model == load_recipe(name).model
+
+
+def test_a_chain_that_is_too_long_is_refused_in_one_line(tmp_path):
+    write(tmp_path, "0.yaml")
+    for i in range(1, 300):
+        write(tmp_path, f"{i}.yaml", extends=f"{i - 1}.yaml")
+    with pytest.raises(UserError, match="extends: more than 200 recipes") as caught:
+        load_recipe(tmp_path / "299.yaml")
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("base", ["", [], ["bert-base", ""], ["bert-base", 3], {"name": "bert-base"}, 3, True])
 def test_what_is_extended_is_a_name(base, tmp_path):
     with pytest.raises(UserError, match=r"mine\.yaml: extends: give the name of a recipe, or a \.yaml file") as caught:

@@ -119,7 +119,7 @@ def _relevant(error: ValidationError) -> list[Any]:
     """The errors without those of a union's alternatives that want keys where none are given, or something else."""
     items = error.errors()
     shapes: dict[str, Any] = {"list_type": Mapping, "int_type": Mapping, "float_type": Mapping}
-    shapes |= dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), (list, int, float, str))
+    shapes |= dict.fromkeys(("model_type", "model_attributes_type", "dict_type"), (list, int, float, str, type(None)))
     return [item for item in items if not isinstance(item["input"], shapes.get(item["type"], ()))] or items
 
 

@@ -347,6 +347,10 @@ def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequenc
     return Recipe.parse(values, where)
 
 
+DEEPEST = 200
+"""Recipes that extend each other in a row, at most."""
+
+
 def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
     """Where a recipe stands, and what it says with all that it extends, to any depth, merged in.
 
@@ -378,6 +382,8 @@ def _with_bases(
     if identity in above:
         circle = [*list(above.values())[list(above).index(identity) :], where]
         raise UserError(f"{circle[-2]}: extends goes in a circle: {' -> '.join(circle)}")
+    if len(above) >= DEEPEST:
+        raise UserError(f"{where}: extends: more than {DEEPEST} recipes, each of which extends the next")
     base, merged = values.pop("extends", None), None
     for each in base if isinstance(base, list) and base else [] if base is None else [base]:
         if not isinstance(each, str) or not each:

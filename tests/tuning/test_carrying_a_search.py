@@ -8,7 +8,7 @@ from tests.tuning.test_search import RECIPE, search
 from bakeoff.errors import UserError
 from bakeoff.optimization import carrying
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import carried
+from bakeoff.optimization.carrying import FollowingRate, carried
 from bakeoff.recipe import load_recipe
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.search import tune
@@ -46,6 +46,7 @@ def test_the_recipe_is_for_the_budget_that_is_to_come(tmp_path, planted, monkeyp
     plain = search(tmp_path / "out", planted())
     own = load_recipe(tmp_path / "out" / "recipe.yaml")
     assert own.training.budget == RECIPE.training.budget
+    assert own.training.optimizer.lr == FollowingRate(rate=plain.winner.values[RATE], steps=1000)
     again = planted()
     results = search(tmp_path / "out", again, for_budget=Budget(steps=4000))
     assert again.calls == []  # the trials are the same

@@ -11,7 +11,7 @@ from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
 from bakeoff.tuning.engine import Bakeoff, Engine
 from bakeoff.tuning.findings import costs
 from bakeoff.tuning.halving import looks
-from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges
+from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges, with_a_number
 from bakeoff.tuning.results import Trial
 
 COMPARED_UNDER = ("objective", "input")
@@ -101,6 +101,7 @@ def fewest_steps(
     Raises:
         UserError: what `tune` would refuse before its first trial.
     """
+    recipe = with_a_number(recipe)
     ranges = parse_ranges(over, recipe, trials, option)
     planning = Planning(recipe, ranges, corpus, budget, device, option=option)
     return min(trial.steps for trial in planning.trials(candidates(ranges, trials)))

@@ -127,7 +127,7 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
     Raises:
         UserError: a key that the recipe does not have, or that cannot be searched, or a range that is none.
     """
-    values = recipe.changed({RATE: recipe.training.optimizer.rate}).model_dump(mode="json")
+    values = with_a_number(recipe).model_dump(mode="json")
     ranges: dict[str, Range] = {}
     for key, written in _pairs(over):
         text = written if isinstance(written, str) else ",".join(json.dumps(value) for value in written)
@@ -147,6 +147,11 @@ def parse_ranges(over: Over, recipe: Recipe, trials: int, option: str = OVER) ->
         if below := [other for other in ranges if other.startswith(f"{key}.")]:
             raise UserError(f"{option} {key}: sets {below[0]}, which is searched, too; give the keys below it")
     return [ranges.pop(RATE), *ranges.values()]
+
+
+def with_a_number(recipe: Recipe) -> Recipe:
+    """The recipe with a learning rate that does not follow the length of the training, as every trial has one."""
+    return recipe.changed({RATE: recipe.training.optimizer.rate})
 
 
 def _around(rate: float, trials: int) -> Range:
@@ -195,6 +200,8 @@ def _range(key: str, text: str, written: str | Sequence[Any], own: Any, where: s
         choices = parse_value(f"[{text}]", where) if isinstance(written, str) else list(written)
         if not choices:
             raise UserError(f"{where}: give at least one value")
+        if key == RATE and any(isinstance(choice, Mapping) for choice in choices):
+            raise UserError(f"{where}: give numbers; a search has trials of one length, for which a rate is a number")
         if any(choices.count(choice) > 1 for choice in choices):
             raise UserError(f"{where}: a value is given twice")
         return Range(key=key, text=text, own=own, choices=choices)

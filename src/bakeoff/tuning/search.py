@@ -16,7 +16,7 @@ from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import carried
+from bakeoff.optimization.carrying import EXPONENTS, carried
 from bakeoff.recipe import Recipe, load_recipe
 from bakeoff.training.run import SEARCH
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
@@ -26,7 +26,7 @@ from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
-from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges, searched
+from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges, searched, with_a_number
 from bakeoff.tuning.results import CarriedRate, Journal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
@@ -85,7 +85,7 @@ def tune(
     for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
         if number < 1:
             raise UserError(f"{option} {number}: give at least 1")
-    loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    loaded = with_a_number(recipe if isinstance(recipe, Recipe) else load_recipe(recipe))
     ranges = parse_ranges(over, loaded, trials)
     numbers = range(seed, seed + seeds)
     search = _Search(
@@ -348,7 +348,9 @@ class _Search:
     def _carried(self, recipe: Recipe, winner: Trial) -> tuple[Recipe, CarriedRate | None]:
         """The best trial's recipe for the budget that is to come."""
         if self.for_budget is None:
-            return recipe, None
+            rate = recipe.training.optimizer.rate
+            follows = recipe.training.optimizer.kind in EXPONENTS and searched(self.ranges, RATE)
+            return recipe.changed({RATE: {"rate": rate, "steps": winner.steps}}) if follows else recipe, None
         steps = self.engine.steps(recipe, self.for_budget, self.corpus, self.device)
         optimizer = recipe.training.optimizer
         found = carried(optimizer.rate, optimizer.kind, steps / winner.steps, searched(self.ranges, RATE))
