@@ -20,7 +20,7 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.terminal import print_results
 
 KINDS = ("encoder", "conv", "hybrid", "decoder")
-RATES = [1.0e-2, 2.0e-2, 4.0e-2]
+RATES = [5.0e-3, 1.0e-2, 2.0e-2, 4.0e-2]
 """Of pre-training, for a tenth of ten minutes."""
 
 FINE_TUNING = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
