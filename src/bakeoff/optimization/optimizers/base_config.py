@@ -23,7 +23,8 @@ class OptimizerBaseConfig(Config):
     def _require_a_rule(self) -> Self:
         if isinstance(self.lr, FollowingRate) and self.kind not in EXPONENTS:
             raise ValueError(
-                f"lr: no rule is known by which the rate of {self.kind} follows the length of a training; give a number"
+                f"lr: no rule is known by which the rate of {self.kind} follows the length of a training; give "
+                "a number, such as --set training.optimizer.lr=1e-3"
             )
         return self
 
