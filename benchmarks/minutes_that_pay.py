@@ -13,11 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from public_tasks import public_task, table
+from public_tasks import public_tasks, table
 
+from bakeoff.cli.output import jobs_of
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.terminal import print_results
+from bakeoff.tuning.ranges import RATE
 
 KINDS = ("encoder", "conv", "hybrid", "decoder")
 RATES = [5.0e-3, 1.0e-2, 2.0e-2, 4.0e-2]
@@ -46,10 +48,6 @@ def main() -> None:
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
-    tasks = [
-        public_task(name, options.data.resolve(), out, **settings | {"finetune": FINE_TUNING | settings["finetune"]})
-        for name, settings in SETTINGS.items()
-    ]
     plan = {
         "title": f"What {options.minutes:g} minutes of pre-training are worth",
         "corpus": str(options.corpus.resolve()),
@@ -57,12 +55,12 @@ def main() -> None:
         "budget": f"minutes={options.minutes:g}",
         "seeds": options.seeds,
         "finetune_seeds": options.finetune_seeds,
-        "search": {"trials": len(RATES), "budget": "10 %", "over": {"training.optimizer.lr": RATES}},
-        "tasks": tasks,
+        "search": {"trials": len(RATES), "budget": "10 %", "over": {RATE: RATES}},
+        "tasks": public_tasks(SETTINGS, FINE_TUNING, options.data.resolve(), out),
     }
     (out / "plan.yaml").write_text(yaml.safe_dump(plan, sort_keys=False, width=100), encoding="utf-8")
-    jobs = options.jobs if options.jobs == "auto" else int(options.jobs)
-    results = compare(Plan.read(out / "plan.yaml"), out, jobs=jobs, progress=lambda line: print(line, flush=True))
+    said = {"progress": lambda line: print(line, flush=True)}
+    results = compare(Plan.read(out / "plan.yaml"), out, jobs=jobs_of(options.jobs), **said)
     print_results(results, out)
     print(table(results))
 

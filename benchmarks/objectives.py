@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from public_tasks import public_task, table
+from public_tasks import public_tasks, table
 
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
@@ -84,10 +84,6 @@ without nsp: 83.9 and 82.1 on MNLI, 86.5 and 77.5 on MRPC, 92.6 and 92.1 on SST-
 
 def plan(name: str, corpus: Path, data: Path, out: Path, flops: float, seeds: int) -> dict[str, Any]:
     """A comparison's plan, as its YAML file has it."""
-    tasks = [
-        public_task(task, data, out, **settings | {"finetune": FINE_TUNING | settings["finetune"]})
-        for task, settings in TASKS.items()
-    ]
     return {
         "title": f"One model, one budget: {name}",
         "corpus": str(corpus),
@@ -97,7 +93,7 @@ def plan(name: str, corpus: Path, data: Path, out: Path, flops: float, seeds: in
         ],
         "budget": f"flops={flops:g}",
         "seeds": seeds,
-        "tasks": tasks,
+        "tasks": public_tasks(TASKS, FINE_TUNING, data, out),
         "from_scratch": name == "objectives",  # there are the same models in the other one
     }
 

@@ -62,6 +62,15 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
     return task
 
 
+def public_tasks(
+    settings: dict[str, dict[str, Any]], finetune: dict[str, Any], data: Path, out: Path
+) -> list[dict[str, Any]]:
+    """Several tasks of a plan, each with its own settings; `finetune` is what their fine-tunings share."""
+    return [
+        public_task(name, data, out, **own | {"finetune": finetune | own["finetune"]}) for name, own in settings.items()
+    ]
+
+
 def table(results: Results) -> str:
     """Each task's metric on test in percent, pre-trained and (from scratch), means over seeds; and held-out losses."""
     tasks = {task.name: task.metric for task in results.tasks}

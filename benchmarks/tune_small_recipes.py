@@ -4,9 +4,10 @@
 
 Without names, it is all recipes that end in -tiny or -mini but the laptop ones. Each keeps its architecture, objective,
 initial weights and dropout, takes its training from trainings/laptop (batches of 8 rows, Muon, a short warm-up and a
-linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations; the
-best is carried to the recipe's new budget. Recipes that translate learn from the corpus of --pairs. What has finished
-is not run again, and several of these commands with other recipes may share OUT. Prints the table as Markdown.
+linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations. The best,
+with the steps of its trial, is what the recipe's rate follows from. Recipes that translate learn from the corpus of
+--pairs. What has finished is not run again, and several of these commands with other recipes may share OUT. Prints the
+table as Markdown.
 """
 
 import argparse
@@ -19,12 +20,10 @@ import yaml
 import bakeoff
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import TuningResults
 
-RATE = "training.optimizer.lr"
 RATES = [5e-3, 1e-2, 2e-2]
-LONG = Budget(tokens=10_000_000)
-"""The budget of trainings/laptop, to which the rates are carried."""
 
 
 def small_recipes() -> list[str]:
@@ -51,9 +50,8 @@ def row(found: TuningResults) -> str:
         text = "diverged" if trial.loss is None else f"{trial.loss:.3f}"
         best = trial.number == found.winner.number
         cells.append(f"**{text}**" if best else text if trial.state == "finished" else f"({text})")
-    assert found.carried is not None
-    tokens, carried = found.winner.tokens / 1e6, found.carried.rate
-    return f"| {found.recipe} | {tokens:.2f} | {' | '.join(cells)} | {carried:.2g} |"
+    winner = found.winner
+    return f"| {found.recipe} | {winner.tokens / 1e6:.2f} | {winner.steps:,} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -67,8 +65,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"| recipe | tokens, M | {' | '.join(f'{rate:g}' for rate in RATES)} | for {LONG.tokens / 1e6:g} M tokens |")
-    print(f"|---|---|{'---|' * len(RATES)}---|")
+    print(f"| recipe | tokens, M | steps | {' | '.join(f'{rate:g}' for rate in RATES)} |")
+    print(f"|---|---|---|{'---|' * len(RATES)}")
     for name in options.recipes or small_recipes():
         recipe = with_laptop_training(name, options.out / "recipes")
         corpus = options.pairs if recipe.input.format == "parallel" else options.corpus
@@ -81,7 +79,6 @@ def main() -> None:
             over={RATE: RATES},
             trials=len(RATES),
             budget=Budget(flops=options.flops),
-            for_budget=LONG,
             seed=options.seed,
             jobs=1,
         )

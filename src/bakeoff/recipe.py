@@ -352,12 +352,13 @@ DEEPEST = 200
 
 
 def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Where a recipe stands, and what it says with all that it extends, to any depth, merged in.
+    """Where a recipe stands, and what it says with all that it extends merged in.
 
     Raises:
-        UserError: one of them does not exist, or extends itself through others.
+        UserError: one of them does not exist, or extends itself through others, or more than DEEPEST in a row.
     """
-    return _with_bases(_identity(name_or_path), *_read(name_or_path), {}, {})
+    where, values = _read(name_or_path)
+    return where, _with_bases(_identity(name_or_path), where, values, {}, {})
 
 
 def _with_bases(
@@ -366,8 +367,8 @@ def _with_bases(
     values: dict[str, Any],
     above: dict[str, str],
     known: dict[str, dict[str, Any]],
-) -> tuple[str, dict[str, Any]]:
-    """Where a recipe stands, and what it says with what it extends.
+) -> dict[str, Any]:
+    """What a recipe says with what it extends.
 
     Args:
         identity: what tells its file from others.
@@ -385,20 +386,21 @@ def _with_bases(
     if len(above) >= DEEPEST:
         raise UserError(f"{where}: extends: more than {DEEPEST} recipes, each of which extends the next")
     base, merged = values.pop("extends", None), None
-    for each in base if isinstance(base, list) and base else [] if base is None else [base]:
+    several = isinstance(base, list) and base
+    for each in [] if base is None else base if several else [base]:
         if not isinstance(each, str) or not each:
             wanted = "the name of a recipe, or a .yaml file, or a list of such"
             raise UserError(f"{where}: extends: give {wanted}, not {base!r}")
         found = str(Path(where).parent / each) if _is_file(each) else each
-        try:
-            read = _read(found)
-        except UserError as error:
-            raise UserError(f"{where}: extends: {error}") from None
         name = _identity(found)
         if name not in known:
-            known[name] = _with_bases(name, *read, {**above, identity: where}, known)[1]
+            try:
+                read = _read(found)
+            except UserError as error:
+                raise UserError(f"{where}: extends: {error}") from None
+            known[name] = _with_bases(name, *read, {**above, identity: where}, known)
         merged = known[name] if merged is None else _changed(merged, known[name])
-    return where, values if merged is None else _changed(merged, values)
+    return values if merged is None else _changed(merged, values)
 
 
 def _identity(name_or_path: str) -> str:

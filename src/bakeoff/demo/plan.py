@@ -19,8 +19,8 @@ SHARED: dict[str, Any] = {
     "training.validation_examples": 256,
     "training.optimizer.lr": 2.0e-2,
 }
-"""Rows of 64 tokens, and so batches of as many tokens as the recipes have; trainings as short as these want a higher
-rate than the recipes', which are for ten million tokens (docs/learning.md)."""
+"""Rows of 64 tokens, and so batches of as many tokens as the recipes have; the rate is the one with which the demo was
+measured (docs/results.md)."""
 
 RECIPES = ("laptop-encoder-tiny", "laptop-conv-tiny", "laptop-hybrid-tiny", "laptop-decoder-tiny")
 """Attention, convolution, one layer of each, and attention that reads forwards; all are two layers of width 128."""
