@@ -25,7 +25,8 @@ from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.objectives.batches import Batches
 from bakeoff.objectives.token_batches import TokenBatch
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.device import processor_name
 from bakeoff.training.pretraining_model import build_on_meta
 

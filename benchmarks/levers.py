@@ -22,7 +22,7 @@ import bakeoff
 from bakeoff.durable import held, remove
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import Run
 
 WITH_ALL = "laptop-encoder-tiny"

@@ -16,7 +16,8 @@ import torch
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.models.dropouts import with_dropout
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.device import processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel

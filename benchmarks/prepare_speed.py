@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--field", default="text")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--megabytes", type=float, default=40, help="size of the default text")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder:
         texts = arguments.texts or [_default_text(Path(folder), arguments.megabytes)]
         run(texts, Path(folder), arguments)

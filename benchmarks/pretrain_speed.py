@@ -30,7 +30,8 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.objectives.batches import ahead
 from bakeoff.ops.matrix_products import Float32Products
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.device import autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel

@@ -30,7 +30,8 @@ import bakeoff
 from bakeoff.corpus.store import Corpus
 from bakeoff.objectives.heads import SentenceHead
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches

@@ -31,7 +31,8 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, remove
 from bakeoff.objectives.batch import Batch
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.device import processor_name, resolve_device
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run

@@ -15,7 +15,7 @@ import altair
 
 import bakeoff
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.run import Run
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)

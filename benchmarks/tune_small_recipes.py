@@ -4,13 +4,15 @@
 
 Without names, it is all recipes that end in -tiny or -mini but the laptop ones. Each keeps its architecture, objective,
 initial weights and dropout, takes its training from trainings/laptop (batches of 8 rows, Muon, a short warm-up and a
-linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations. The best,
-with the steps of its trial, is what the recipe's rate follows from. Recipes that translate learn from the corpus of
---pairs. What has finished is not run again, and several of these commands with other recipes may share OUT. Prints the
-table as Markdown.
+linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations. The rate
+with the lowest loss, or of those that are within the noise of it the one nearest to the laptop recipes' own, is, with
+the steps of its trial, what the recipe's rate follows from. Recipes that translate learn from the corpus of --pairs.
+What has finished is not run again, and several of these commands with other recipes may share OUT. Prints the table as
+Markdown, that rate in bold, in brackets what was stopped early.
 """
 
 import argparse
+import math
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,15 @@ import yaml
 
 import bakeoff
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.optimization.carrying import FollowingRate
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import TuningResults
+from bakeoff.tuning.results import Trial, TuningResults
 
 RATES = [5e-3, 1e-2, 2e-2]
+NOISE = 0.03
+"""A difference of held-out losses, in nats, that another seed may turn round (docs/learning.md)."""
 
 
 def small_recipes() -> list[str]:
@@ -41,17 +47,28 @@ def with_laptop_training(name: str, out: Path) -> Recipe:
     return load_recipe(out / f"{name}.yaml")
 
 
-def row(found: TuningResults) -> str:
-    """A line of the table: the last loss at each rate, in brackets where the trial was stopped before its end."""
+def chosen(found: TuningResults, own: FollowingRate) -> Trial:
+    """The trial whose rate the recipe gets.
+
+    Where a model has learnt no more yet than how frequent tokens are, all rates are as good, and the lowest one would
+    be chosen by chance.
+    """
+    noise = found.winner.losses[-1] + NOISE
+    best = [trial for trial in found.trials if trial.state == "finished" and trial.losses[-1] <= noise]
+    return min(best, key=lambda trial: abs(math.log(trial.values[RATE] / own.at(trial.steps, "muon"))))
+
+
+def row(found: TuningResults, taken: Trial) -> str:
+    """A line of the table: the last loss at each rate."""
     by_rate = {trial.values[RATE]: trial for trial in found.trials}
     cells = []
     for rate in RATES:
         trial = by_rate[rate]
         text = "diverged" if trial.loss is None else f"{trial.loss:.3f}"
-        best = trial.number == found.winner.number
-        cells.append(f"**{text}**" if best else text if trial.state == "finished" else f"({text})")
-    winner = found.winner
-    return f"| {found.recipe} | {winner.tokens / 1e6:.2f} | {winner.steps:,} | {' | '.join(cells)} |"
+        cells.append(
+            f"**{text}**" if trial.number == taken.number else text if trial.state == "finished" else f"({text})"
+        )
+    return f"| {found.recipe} | {taken.tokens / 1e6:.2f} | {taken.steps:,} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -63,7 +80,7 @@ def main() -> None:
     parser.add_argument("--pairs")
     parser.add_argument("--flops", type=float, default=1e13)
     parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     print(f"| recipe | tokens, M | steps | {' | '.join(f'{rate:g}' for rate in RATES)} |")
     print(f"|---|---|---|{'---|' * len(RATES)}")
@@ -82,7 +99,9 @@ def main() -> None:
             seed=options.seed,
             jobs=1,
         )
-        print(row(found), flush=True)
+        own = recipe.training.optimizer.lr
+        assert isinstance(own, FollowingRate)
+        print(row(found, chosen(found, own)), flush=True)
 
 
 if __name__ == "__main__":

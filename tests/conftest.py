@@ -7,7 +7,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.prepare_pairs import prepare_pairs
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.models.dropouts import with_dropout
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 NOUNS = [
     "river",

@@ -8,7 +8,8 @@ import json
 from functools import cache
 
 from bakeoff.models.stack import StackConfig
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 from tests.conftest import SMALL
 
 EQUAL_LAYERS, RATE = 2, 0.25

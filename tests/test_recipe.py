@@ -5,7 +5,8 @@ import yaml
 
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 
 
 def write(folder, name="mine.yaml", **changes):

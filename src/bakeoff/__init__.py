@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.optimization.budget import Budget
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.evaluate import evaluate
     from bakeoff.tasks.finetune import finetune
@@ -39,7 +39,7 @@ _HOMES = {
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
-    "load_recipe": "bakeoff.recipe",
+    "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.corpus.prepare",
     "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",

@@ -13,7 +13,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.training.checkpoint import State, list_checkpoints

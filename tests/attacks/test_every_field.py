@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.pretraining_model import build_on_meta
 

@@ -14,7 +14,7 @@ import torch
 
 from bakeoff import training
 from bakeoff.cli import run
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from bakeoff.training.memory_need import memory_need
 

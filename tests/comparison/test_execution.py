@@ -17,7 +17,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
 

@@ -12,7 +12,7 @@ from bakeoff.corpus.sentences import split_sentences
 from bakeoff.demo import data
 from bakeoff.demo.docstrings import prose
 from bakeoff.demo.plan import demo_plan
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 
 def rows(path):

@@ -20,7 +20,7 @@ from bakeoff.display.page import embedded_json, figure_element, html_page, legen
 from bakeoff.display.text import visible
 from bakeoff.inspection.layers import Kernels, Layer
 from bakeoff.inspection.page import write_page as write_inspection
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.throughput.page import write_page as write_speeds
 from bakeoff.throughput.results import Measurement, SpeedResults
 from bakeoff.tuning.outputs import write_outputs

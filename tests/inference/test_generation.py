@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator, next_token_head
 from bakeoff.inference.sampling import draw, filtered
 from bakeoff.models.inputs import Source
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY = 60

@@ -11,7 +11,7 @@ from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
-from bakeoff.recipe import recipe_names
+from bakeoff.recipe_files import recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY = 97

@@ -14,7 +14,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
 

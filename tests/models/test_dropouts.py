@@ -1,5 +1,5 @@
 from bakeoff.models.dropouts import with_dropout
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 
 def test_every_dropout_that_a_model_has_gets_the_new_rate():

@@ -9,7 +9,7 @@ from tests.models.test_attention_options import convolved
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import Context, Place
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 ACTIVATIONS = {
     "relu": lambda z: max(0.0, z),

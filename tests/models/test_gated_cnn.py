@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks.convolution import Convolution
 from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
 from bakeoff.models.context import Context, Place
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.costs import costs_of
 
 

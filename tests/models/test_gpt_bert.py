@@ -9,7 +9,7 @@ from tests.conftest import shrink, without_dropout
 from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_weights
 
 from bakeoff.optimization.schedules import CosineConfig
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.running_average import RunningAverage
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 WIDE = {"model.encoder.width": 256, "model.encoder.block.ffn.width": 1024}
 

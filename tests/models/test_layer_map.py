@@ -6,7 +6,8 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.models.layer_map import grown, model_sources, source_layers, unshared
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 
 IDS = torch.arange(5, 29).view(2, 12)
 

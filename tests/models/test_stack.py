@@ -3,7 +3,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 CONV = {"kind": "light_conv", "kernel": [3, 5, 3, 5], "heads": 2}

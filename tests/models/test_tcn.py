@@ -8,7 +8,7 @@ from torch import nn
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.context import Context, Place
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.costs import costs_of
 from bakeoff.training.pretraining_model import build_on_meta
 

@@ -16,7 +16,8 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import BaseModel
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.costs import costs_of
 from tests.published.table import read_table, recipe_leaves
 

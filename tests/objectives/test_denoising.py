@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
 from bakeoff.objectives.example import Examples
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 CHANCE = 1e-6
 COUNT = 30_000

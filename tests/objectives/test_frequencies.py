@@ -24,7 +24,7 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.packed_sentences import FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 CHANCE = 1e-6
 LENGTH = 256

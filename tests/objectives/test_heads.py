@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
 from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
 
 

@@ -10,7 +10,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
 from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.mntp import MaskedNextTokenConfig
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches

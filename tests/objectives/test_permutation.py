@@ -9,7 +9,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
 from bakeoff.objectives.pairs import SegmentPairConfig
 from bakeoff.objectives.permutation import PermutationConfig
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
 

@@ -14,7 +14,7 @@ from bakeoff.objectives.blocks import BlocksConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig, cut
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 
 def rewritten(corpus, config, length=48, seed=0):

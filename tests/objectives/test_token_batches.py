@@ -8,7 +8,7 @@ from tests.objectives.test_batches import same
 
 from bakeoff.errors import UserError
 from bakeoff.objectives.token_batches import TokenOrder, cut_by_tokens
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -14,7 +14,7 @@ from bakeoff.corpus.draws import Draws
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import make_batches
 

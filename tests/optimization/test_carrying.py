@@ -7,7 +7,8 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import Recipe, load_recipe, recipe_names
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.pretrain import pretrain
 from bakeoff.tuning.ranges import RATE, parse_ranges
 

@@ -8,7 +8,7 @@ from torch import nn
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches

@@ -15,7 +15,7 @@ from bakeoff.optimization.schedules import (
     PlateauConfig,
     TrapezoidConfig,
 )
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 
 
 def test_schedules_rise_and_fall():

@@ -1,6 +1,6 @@
 import pytest
 
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from tests.published.table import read_table, recipe_leaves
 
 TABLE = read_table()

@@ -8,7 +8,7 @@ from tests.conftest import shrink
 from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.training.pretrain import pretrain

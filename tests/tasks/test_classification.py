@@ -7,7 +7,7 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.batches import InputBatch, collate
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.finetune import settle

@@ -15,7 +15,7 @@ from bakeoff.cli.app import app
 from bakeoff.comparison.engine import Bakeoff
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import averaging, loop
 from bakeoff.training.averaging import snapshot_steps
 from bakeoff.training.initial_weights import Start

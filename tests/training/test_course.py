@@ -16,7 +16,7 @@ from bakeoff.inspection.peek import peek
 from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
 from bakeoff.objectives.course import STEPS_AT_ONCE, Course
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import memory_limit, speed
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.memory_need import memory_need

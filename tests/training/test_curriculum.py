@@ -9,7 +9,7 @@ from tests.training.test_pretrain import interrupt_at, train
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import loop
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretrain import settle

@@ -3,7 +3,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import memory_limit
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.memory_need import memory_need

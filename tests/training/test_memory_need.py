@@ -6,7 +6,7 @@ from tests.conftest import shrink
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.memory import Memory
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel

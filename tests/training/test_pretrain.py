@@ -20,7 +20,7 @@ from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import loop
 from bakeoff.training.costs import costs_of
 from bakeoff.training.device import resolve_precision

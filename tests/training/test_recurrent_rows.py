@@ -8,7 +8,7 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
-from bakeoff.recipe import load_recipe, recipe_names
+from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.loop import optimize
 from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel

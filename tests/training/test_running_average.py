@@ -10,7 +10,7 @@ from tests.training.test_pretrain import interrupt_at, train
 
 import bakeoff
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training import threads
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
 

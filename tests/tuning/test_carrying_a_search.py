@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.optimization import carrying
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import FollowingRate, carried
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.search import tune
 

@@ -12,7 +12,7 @@ from tests.conftest import shrink
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Journal, TuningResults

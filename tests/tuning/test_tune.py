@@ -14,7 +14,7 @@ from bakeoff.checking import check
 from bakeoff.cli import run
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.recipe import load_recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.run import Run
 from bakeoff.tuning.engine import Bakeoff

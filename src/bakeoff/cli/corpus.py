@@ -344,7 +344,7 @@ def _tokenizer(
         return Path(kind)
     values: dict[str, Any] = {}
     if recipe is not None:
-        from bakeoff.recipe import load_recipe
+        from bakeoff.recipe_files import load_recipe
 
         values = load_recipe(recipe).tokenizer.model_dump()
     return TokenizerConfig.parse(

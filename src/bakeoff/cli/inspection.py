@@ -24,7 +24,7 @@ def peek(
     """
     from bakeoff.inspection.peek import peek as peek_at
     from bakeoff.inspection.terminal import print_peek
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
 
     found = peek_at(load_recipe(recipe, set), corpus, examples=examples, held_out=held_out, seed=seed)
     if json:

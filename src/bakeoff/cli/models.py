@@ -31,7 +31,7 @@ def recipes(json: Json = False) -> None:
     Example: bakeoff recipes
     """
     from bakeoff.display.wording import quantity
-    from bakeoff.recipe import load_recipe, recipe_names
+    from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.training.pretraining_model import build_on_meta
 
     found = {name: load_recipe(name) for name in recipe_names()}
@@ -60,7 +60,7 @@ def show(
 
     Example: bakeoff show bert-mini > mine.yaml
     """
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
     from bakeoff.training.costs import costs_of
     from bakeoff.training.device import resolve_device
     from bakeoff.training.memory_need import memory_need
@@ -179,7 +179,7 @@ def pretrain(
     Example: bakeoff pretrain --out runs/bert --resume --budget minutes=20
     """
     from bakeoff.optimization.budget import Budget
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
     from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model

@@ -35,7 +35,7 @@ def speed(
 
     Example: bakeoff speed bert-mini conv-light-encoder-tiny --vocabulary 8192 --lengths 64..1024 --out speeds
     """
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
     from bakeoff.throughput.measure import parse_lengths
     from bakeoff.throughput.measure import speed as measure
     from bakeoff.throughput.terminal import print_speeds

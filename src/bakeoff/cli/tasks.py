@@ -62,7 +62,7 @@ def finetune(
     --label-column label --out runs/bert-sst2
     """
     from bakeoff.overrides import parse_override
-    from bakeoff.recipe import load_recipe, recipe_names
+    from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig

@@ -51,7 +51,7 @@ def tune(
     Example: bakeoff tune gpt-mini --corpus corpora/mine --out searches/gpt --over model.dropout=0,0.1 --jobs 2
     """
     from bakeoff.optimization.budget import Budget
-    from bakeoff.recipe import load_recipe
+    from bakeoff.recipe_files import load_recipe
     from bakeoff.tuning.search import tune as search
     from bakeoff.tuning.terminal import print_results
 

@@ -95,8 +95,8 @@ class Bakeoff:
     """The engine that trains. Imports wait until they are needed: reading a plan takes no torch."""
 
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
-        """See `bakeoff.recipe.load_recipe`."""
-        from bakeoff.recipe import load_recipe
+        """See `bakeoff.recipe_files.load_recipe`."""
+        from bakeoff.recipe_files import load_recipe
         from bakeoff.training.device import resolve_device, resolve_precision
 
         recipe = load_recipe(name, overrides)

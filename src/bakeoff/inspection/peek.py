@@ -10,7 +10,8 @@ from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.inspection.rows import Row, RowReader
 from bakeoff.objectives.batch import Batch
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.packing import Packing, packing_of
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import AnyBatches, make_batches

@@ -10,7 +10,8 @@ import torch
 
 from bakeoff.corpus.tokenizer import SPECIAL_TOKENS
 from bakeoff.errors import UserError
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.throughput.cell import KINDS, Cell
 from bakeoff.throughput.page import write_page
 from bakeoff.throughput.results import SpeedResults

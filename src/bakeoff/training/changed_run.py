@@ -5,7 +5,8 @@ from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.overrides import parse_override
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.run import Run
 

@@ -17,7 +17,8 @@ from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import EXPONENTS, carried
-from bakeoff.recipe import Recipe, load_recipe
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import SEARCH
 from bakeoff.training.threads import SideBySide, side_by_side, using_threads
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown

@@ -1,0 +1,167 @@
+"""Recipes as they are written: their files, what one takes over from others, and what is set besides."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import UserError, similar
+from bakeoff.overrides import TAGS, parse_override, set_key, set_keys
+from bakeoff.recipe import Recipe, changes_the_model
+from bakeoff.yaml_files import parse_yaml, read_yaml
+
+
+def recipe_names() -> list[str]:
+    """The names of the recipes that come with the package."""
+    folder = resources.files("bakeoff.recipes")
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load_recipe(name_or_path: str | Path, overrides: Mapping[str, Any] | Sequence[str] = ()) -> Recipe:
+    """A recipe by its name or file, with what it extends merged in and overrides set.
+
+    Args:
+        name_or_path: a name from `recipe_names()`, or a YAML file's path.
+        overrides: dotted keys to values, or the command line's texts `model.encoder.layers=6`.
+
+    Raises:
+        UserError: no such recipe, or an error in it, naming file, key and the nearest valid key.
+    """
+    where, values = _extended(str(name_or_path))
+    values.setdefault("name", Path(where).stem)
+    pairs = dict(overrides if isinstance(overrides, Mapping) else [parse_override(text) for text in overrides])
+    if any(key.partition(".")[0] == "extends" for key in pairs):
+        raise UserError(f"{where}: --set extends: only a recipe's file can extend another; name that one instead")
+    before = copy.deepcopy(values)
+    if any(key.startswith("training.budget.") for key in pairs):
+        set_key(values, "training.budget", {}, where)  # it has one unit: another one replaces the recipe's
+    set_keys(values, pairs, Recipe, where)
+    if changes_the_model(pairs) and "published" not in pairs:
+        values.pop("published", None)
+    schedule = pairs.get("training.schedule")
+    given = "training.schedule.warmup" in pairs or (isinstance(schedule, dict) and "warmup" in schedule)
+    if values.get("training", {}) != before.get("training", {}) and not given:
+        _share_of_budget(values, before)
+    return Recipe.parse(values, where)
+
+
+DEEPEST = 200
+"""Recipes that extend each other in a row, at most."""
+
+
+def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Where a recipe stands, and what it says with all that it extends merged in.
+
+    Raises:
+        UserError: one of them does not exist, or extends itself through others, or more than DEEPEST in a row.
+    """
+    where, values = _read(name_or_path)
+    return where, _with_bases(_identity(name_or_path), where, values, {}, {})
+
+
+def _with_bases(
+    identity: str,
+    where: str,
+    values: dict[str, Any],
+    above: dict[str, str],
+    known: dict[str, dict[str, Any]],
+) -> dict[str, Any]:
+    """What a recipe says with what it extends.
+
+    Args:
+        identity: what tells its file from others.
+        where: what it is called.
+        values: what it says.
+        above: those that extend it, by their identities; it is refused among them.
+        known: what others say with what they extend, by their identities; each is read once.
+
+    Raises:
+        UserError: see `_extended`.
+    """
+    if identity in above:
+        circle = [*list(above.values())[list(above).index(identity) :], where]
+        raise UserError(f"{circle[-2]}: extends goes in a circle: {' -> '.join(circle)}")
+    if len(above) >= DEEPEST:
+        raise UserError(f"{where}: extends: more than {DEEPEST} recipes, each of which extends the next")
+    base, merged = values.pop("extends", None), None
+    several = isinstance(base, list) and base
+    for each in [] if base is None else base if several else [base]:
+        if not isinstance(each, str) or not each:
+            wanted = "the name of a recipe, or a .yaml file, or a list of such"
+            raise UserError(f"{where}: extends: give {wanted}, not {base!r}")
+        found = str(Path(where).parent / each) if _is_file(each) else each
+        name = _identity(found)
+        if name not in known:
+            try:
+                read = _read(found)
+            except UserError as error:
+                raise UserError(f"{where}: extends: {error}") from None
+            known[name] = _with_bases(name, *read, {**above, identity: where}, known)
+        merged = known[name] if merged is None else _changed(merged, known[name])
+    return values if merged is None else _changed(merged, values)
+
+
+def _identity(name_or_path: str) -> str:
+    """The same for all spellings of a file."""
+    return str(Path(name_or_path).resolve()) if _is_file(name_or_path) else name_or_path
+
+
+def _changed(base: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe says with what another one says over it."""
+    kept = {key: value for key, value in base.items() if key != "name"}
+    if changes_the_model(written):
+        kept.pop("published", None)
+    merged = _merge(kept, written)
+    training = written.get("training")
+    if isinstance(training, dict) and "budget" in training and not _has(training.get("schedule"), "warmup"):
+        _share_of_budget(merged, kept)
+    return merged
+
+
+def _is_file(name_or_path: str) -> bool:
+    """It names a file, and not one of the recipes that come with the package."""
+    return Path(name_or_path).suffix in (".yaml", ".yml")
+
+
+def _has(values: Any, key: str) -> bool:
+    return isinstance(values, dict) and key in values
+
+
+def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
+    """A warm-up in steps that comes from a recipe with another budget keeps its share of the training."""
+    try:
+        old, new = base["training"], values["training"]
+        warmup, steps = old["schedule"]["warmup"], old["budget"]["steps"]
+        if old["budget"] != new["budget"] and new["schedule"]["warmup"] == warmup >= 1:
+            new["schedule"] = {**new["schedule"], "warmup": warmup / steps}
+    except (KeyError, TypeError):  # none of it given: nothing to keep
+        return
+
+
+def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
+    """Where a recipe stands, and what its file says."""
+    path = Path(name_or_path)
+    if not _is_file(name_or_path):
+        resource = resources.files("bakeoff.recipes").joinpath(f"{name_or_path}.yaml")
+        if not resource.is_file():
+            if (path / "recipe.yaml").is_file():
+                raise UserError(f"{path} is a run; give {path / 'recipe.yaml'}")
+            hint = similar(name_or_path, recipe_names())
+            raise UserError(f"no recipe '{name_or_path}'{hint} (`bakeoff recipes` lists all; or give a .yaml file)")
+        return f"{name_or_path}.yaml", parse_yaml(resource.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
+    if not path.is_file():
+        raise UserError(f"{path}: no such recipe file")
+    return str(path), read_yaml(path)
+
+
+def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Mappings merged key by key; one of another kind or format replaces the base's."""
+    merged = dict(base)
+    for key, value in changes.items():
+        old = base.get(key)
+        merged[key] = value
+        if isinstance(old, dict) and isinstance(value, dict) and key != "budget":
+            same_kind = all(value.get(tag, old.get(tag)) == old.get(tag) for tag in TAGS)
+            merged[key] = _merge(old, value) if same_kind else value
+    return merged
