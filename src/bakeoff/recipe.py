@@ -210,7 +210,7 @@ class Recipe(Config):
 
     def _uncountable(self, related: Sequence[str]) -> list[str]:
         """Why batches cannot have a number of tokens, if that is asked for."""
-        batch, rows = self.training.batch, self.input.model_dump()["format"]
+        batch, rows = self.training.batch, self.input.format
         if isinstance(batch, int):
             return []
         if not self.input.uneven:

@@ -82,7 +82,7 @@ class RowReader:
         source, source_length = self._source(batch, index)
         backwards = batch.backwards is not None and bool(batch.backwards[index])
         marks: dict[int, Mark] = {}
-        context: int = getattr(self.recipe.input, "reuse", 0)
+        context = self.recipe.input.remembered_tokens
         prefix = None if batch.prefix is None else int(batch.prefix[index])
         following: list[Piece] = []
         targets, relations = {}, {}

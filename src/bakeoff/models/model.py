@@ -19,6 +19,7 @@ from bakeoff.models.initialisation import (
     zero_branches,
 )
 from bakeoff.models.inputs import Queries, Source
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.ops.dropout import dropout
@@ -102,14 +103,18 @@ class ModelConfig(Config):
     @property
     def two_streams(self) -> bool:
         """Every mixer can attend over a second stream of queries, which do not see the tokens at their positions."""
-        mixers = [block.mixer_config for block in self.stack.distinct()]
-        able = all(getattr(mixer, "two_streams", False) for mixer in mixers)
+        able = all(mixer.two_streams for mixer in self.mixers)
         return able and self.second_stream and self.decoder is None
 
     @property
     def attends(self) -> bool:
         """Every mixer of the last stack attends, so that it sees whatever it is shown."""
-        return all(getattr(block.mixer_config, "attends", False) for block in self.stack.distinct())
+        return all(mixer.attends for mixer in self.mixers)
+
+    @property
+    def mixers(self) -> list[MixerBaseConfig]:
+        """What mixes tokens in the last stack, each that differs from the others once."""
+        return [block.mixer_config for block in self.stack.distinct()]
 
     @property
     def table_width(self) -> int:
@@ -167,7 +172,7 @@ class Model(nn.Module):
             self.decoder = config.decoder.build(place)
         self.backward_decoder = self.config.stack.build(place) if config.directions == 2 else None
         mixers = [block.mixer_config for stack in config.stacks().values() for block in stack.layer_blocks()]
-        self._attends = any(getattr(mixer, "attends", False) for mixer in mixers)
+        self._attends = any(mixer.attends for mixer in mixers)
         self.query: nn.Parameter | None = None
         if config.two_streams:
             # g, what the second stream starts from; XLNet's code leaves it to TensorFlow's default for (1, 1, D).

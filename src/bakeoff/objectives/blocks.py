@@ -49,6 +49,11 @@ class BlocksConfig(InputBaseConfig):
         return self.recurrent
 
     @property
+    def context_tokens(self) -> int:
+        """As configured."""
+        return self.context
+
+    @property
     def isolates(self) -> bool:
         """As configured."""
         return self.isolate

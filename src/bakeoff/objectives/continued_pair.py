@@ -48,6 +48,11 @@ class ContinuedPairConfig(PairConfig):
         return True
 
     @property
+    def remembered_tokens(self) -> int:
+        """As `reuse` says."""
+        return self.reuse
+
+    @property
     def directions(self) -> int:
         """Two, if `backwards`."""
         return 2 if self.backwards else 1

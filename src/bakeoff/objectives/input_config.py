@@ -18,6 +18,8 @@ class InputBaseConfig(Config):
     tokens that a text's rows get; `relation` arranges the segments of pairs.
     """
 
+    format: str
+    """The format's name."""
     length: int = Field(gt=2)
     """T, tokens in a row, special tokens included."""
     pairs: ClassVar[bool] = False
@@ -33,6 +35,16 @@ class InputBaseConfig(Config):
     def continues(self) -> bool:
         """Each row of a batch goes on with the text of the same row of the batch before."""
         return False
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens at the beginning of a row that are read and not predicted, being predicted in the row before."""
+        return 0
+
+    @property
+    def remembered_tokens(self) -> int:
+        """Tokens at the beginning of a row behind which the next row begins, which overlaps it; 0: rows do not overlap."""
+        return 0
 
     @property
     def directions(self) -> int:

@@ -38,17 +38,15 @@ def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
         family = "decoder with directions: 2"
     else:
         family = "decoder" if model.causal else "encoder"
-    mixers = [block.mixer_config for block in model.stack.distinct()]
-    tables = [mixer for mixer in mixers if getattr(mixer, "positions", "none") == "t5"]
     has = {
         family: True,
         "mixers that do not attend": not model.attends,
-        "t5 positions of one side": not all(getattr(mixer, "two_sided", False) for mixer in tables),
+        "t5 positions of one side": any(mixer.blind_ahead for mixer in model.mixers),
         "mixers without a second stream": not model.two_streams,
         "absolute positions": model.embedding.positions != "none",
-        rows.model_dump()["format"]: True,
+        rows.format: True,
         "isolated documents": rows.isolates,
-        "context": getattr(rows, "context", 0) > 0,
+        "context": rows.context_tokens > 0,
         "recurrent rows": rows.continues,
     }
     return [trait for trait in TRAITS if has.get(trait, False)]
@@ -69,11 +67,9 @@ def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
             "input: recurrent rows begin where others end, but the embedding's positions begin anew in each; set "
             "model.embedding.positions to none"
         )
-    mixers = [block.mixer_config for block in model.stack.distinct()]
-    if model.encoder is not None and not all(hasattr(mixer, "memory") for mixer in mixers):
+    if model.encoder is not None and not all(mixer.remembers_in_encoders for mixer in model.mixers):
         return "input: recurrent rows need an encoder that remembers; its mixers can only be relative_attention"
-    endless = [mixer for mixer in mixers if getattr(mixer, "attends", False) and getattr(mixer, "memory", None) is None]
-    if endless or any(getattr(mixer, "kind", "") == "average" for mixer in mixers):
+    if not all(mixer.forgets for mixer in model.mixers):
         return (
             "input: recurrent rows would be remembered without end; use mixers of kind relative_attention, and set "
             "their memory"

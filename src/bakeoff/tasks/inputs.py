@@ -68,8 +68,7 @@ class InputFormat:
         model = recipe.model
         check_length(model, length)
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
-        mixers = [block.mixer_config for block in model.stack.distinct()]
-        self.segments = model.embedding.segments >= 2 or any(getattr(mixer, "segments", False) for mixer in mixers)
+        self.segments = model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in model.mixers)
         self.start_last = recipe.input.start_last
         start, separator = [tokenizer.start], [tokenizer.separator]
         if model.encoder is None:

@@ -7,7 +7,7 @@ from pydantic import Field, model_validator
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Place
-from bakeoff.models.mixers import MixerConfig
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part
 
 
@@ -31,9 +31,9 @@ class BlockBaseConfig(Config):
         return False
 
     @property
-    def mixer_config(self) -> MixerConfig | None:
-        """What mixes tokens; None where the block does so itself."""
-        return None
+    def mixer_config(self) -> MixerBaseConfig:
+        """What mixes tokens; where the block does so itself, one that says no more than that it has a window."""
+        return MixerBaseConfig()
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of what leaves the block, where states of that width come into that layer."""

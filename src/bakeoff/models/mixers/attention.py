@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
@@ -27,7 +27,7 @@ class HeadWidths(NamedTuple):
     """d_v, of one head's values."""
 
 
-class HeadsConfig(Config):
+class HeadsConfig(MixerBaseConfig):
     """What attention to itself and to a source have in common."""
 
     heads: int = Field(gt=0)
@@ -92,6 +92,16 @@ class AttentionConfig(HeadsConfig):
     map, as in GPT-BERT (Charpentier and Samuel 2024, arXiv:2410.24159)."""
     attends: ClassVar[bool] = True
     retired: ClassVar[Mapping[str, Any]] = {"value_residual": False}
+
+    @property
+    def forgets(self) -> bool:
+        """Every token seen counts for ever."""
+        return False
+
+    @property
+    def blind_ahead(self) -> bool:
+        """T5's table is one of distances behind a token, unless it is two-sided."""
+        return self.positions == "t5" and not self.two_sided
 
     @model_validator(mode="after")
     def _a_table_to_divide(self) -> Self:

@@ -5,16 +5,21 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 
 
-class AverageConfig(Config):
+class AverageConfig(MixerBaseConfig):
     """The average of the tokens that attention would see (Zhang et al. 2018, arXiv:1805.00631, equation 1)."""
 
     kind: Literal["average"] = "average"
     """The mixer's name."""
+
+    @property
+    def forgets(self) -> bool:
+        """Every token seen counts for ever."""
+        return False
 
     def build(self, place: Place) -> "Average":
         """The mixer for one layer."""

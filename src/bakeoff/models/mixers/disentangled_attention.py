@@ -35,6 +35,11 @@ class DisentangledAttentionConfig(HeadsConfig):
     """A norm of what is mixed, behind the gate, in front of the output map (GPT-BERT's code)."""
     attends: ClassVar[bool] = True
 
+    @property
+    def forgets(self) -> bool:
+        """Every token seen counts for ever."""
+        return False
+
     def build(self, place: Place) -> "DisentangledAttention":
         """The mixer for one layer."""
         return DisentangledAttention(self, place)

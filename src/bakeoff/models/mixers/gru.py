@@ -4,13 +4,13 @@ from typing import Literal, cast
 
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.models.context import Place
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
 
 
-class GruConfig(Config):
+class GruConfig(MixerBaseConfig):
     """Cho et al. 2014 (arXiv:1406.1078), with torch's reset gate behind the map of the state."""
 
     kind: Literal["gru"] = "gru"

@@ -7,13 +7,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.models.context import Place
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
 
 
-class LstmConfig(Config):
+class LstmConfig(MixerBaseConfig):
     """Hochreiter and Schmidhuber 1997, with forget gates and without peepholes."""
 
     kind: Literal["lstm"] = "lstm"

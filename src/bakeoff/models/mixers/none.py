@@ -4,12 +4,12 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 
 
-class NoMixingConfig(Config):
+class NoMixingConfig(MixerBaseConfig):
     """Every token sees itself only, through the maps that attention has for its values and its output."""
 
     kind: Literal["none"] = "none"

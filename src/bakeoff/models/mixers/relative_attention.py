@@ -28,6 +28,17 @@ class RelativeAttentionConfig(HeadsConfig):
     """How many tokens before a chunk are remembered; absent: all."""
     attends: ClassVar[bool] = True
     two_streams: ClassVar[bool] = True
+    remembers_in_encoders: ClassVar[bool] = True
+
+    @property
+    def forgets(self) -> bool:
+        """As `memory` says."""
+        return self.memory is not None
+
+    @property
+    def reads_segments(self) -> bool:
+        """As `segments` says."""
+        return self.segments
 
     def build(self, place: Place) -> "RelativeAttention":
         """The mixer for one layer."""

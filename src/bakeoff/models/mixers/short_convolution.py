@@ -6,15 +6,15 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import Context, Place
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.short_convolution import short_convolution, tap_offsets
 
 
-class ConvolutionConfig(Config):
+class ConvolutionConfig(MixerBaseConfig):
     """The fields of every convolutional mixer."""
 
     kernel: int | list[int]

@@ -1,0 +1,31 @@
+"""What the config of every mixer says of it beside its settings."""
+
+from typing import ClassVar
+
+from bakeoff.config import Config
+
+
+class MixerBaseConfig(Config):
+    """A mixer that sees what its causal or centred window shows it, and remembers little, unless it says otherwise."""
+
+    attends: ClassVar[bool] = False
+    """Each token can see all that it is shown, wherever that stands."""
+    two_streams: ClassVar[bool] = False
+    """Queries of a second stream can attend, too, which do not see the tokens at their own positions."""
+    remembers_in_encoders: ClassVar[bool] = False
+    """The mixer goes on from the row before in an encoder as well."""
+
+    @property
+    def forgets(self) -> bool:
+        """What is remembered of a text does not grow with it, nor does its first token count for ever."""
+        return True
+
+    @property
+    def blind_ahead(self) -> bool:
+        """In a causal stack its positions cannot tell one distance ahead from another."""
+        return False
+
+    @property
+    def reads_segments(self) -> bool:
+        """It tells tokens of its own segment from others, whatever the embedding does."""
+        return False
