@@ -141,7 +141,7 @@ class Recipe(Config):
 
     @model_validator(mode="after")
     def _legal(self) -> Self:
-        reasons = [reason for part in self.objective if (reason := refusal(part.kind, self.model, self.input))]
+        reasons = [reason for part in self.objective if (reason := refusal(part, self.model, self.input))]
         if (reason := memory_refusal(self.model, self.input)) is not None:
             reasons.append(reason)
         kinds = [part.kind for part in self.objective]

@@ -12,8 +12,8 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.legality import REFUSALS, TRAITS, legality_table, refusal
-from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
+from bakeoff.objectives.legality import TRAITS, legality_table, refusal
+from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig, InputConfig
 from bakeoff.recipe import Recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -51,7 +51,7 @@ MODELS = [
 ]
 SAMPLE = [
     *((family, block, kind) for family, block in MODELS for kind in ("mlm", "clm", "bilm", "span_corruption")),
-    *itertools.product(FAMILIES, ["transformer relative_attention"], REFUSALS),
+    *itertools.product(FAMILIES, ["transformer relative_attention"], OBJECTIVES),
 ]
 
 
@@ -103,7 +103,7 @@ def traits(family, block):
 
 
 def legal(family, block, kind):
-    return not (REFUSALS[kind].keys() & (traits(family, block) - {"segment_pair", "blocks"}))
+    return not (OBJECTIVES[kind].refused.keys() & (traits(family, block) - {"segment_pair", "blocks"}))
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_legal_pairs_train(family, block, kind, corpus):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "block", "kind"),
-    [(*model, kind) for model in MODELS for kind in REFUSALS if legal(*model, kind) and (*model, kind) not in SAMPLE],
+    [(*model, kind) for model in MODELS for kind in OBJECTIVES if legal(*model, kind) and (*model, kind) not in SAMPLE],
 )
 def test_all_legal_pairs_train(family, block, kind, corpus):
     trains(family, block, kind, corpus)
@@ -143,22 +143,22 @@ def test_all_legal_pairs_train(family, block, kind, corpus):
 
 @pytest.mark.parametrize(("family", "block"), MODELS)
 def test_all_others_are_refused_with_the_reason(family, block):
-    refused = [kind for kind in REFUSALS if not legal(family, block, kind)]
+    refused = [kind for kind in OBJECTIVES if not legal(family, block, kind)]
     assert refused
     for kind in refused:
         values = values_of(family, block, kind)
         rows = TypeAdapter(InputConfig).validate_python(values["input"])
         with pytest.raises(UserError) as caught:
             Recipe.parse(values, "crossed")
-        reason = refusal(kind, ModelConfig.model_validate(values["model"]), rows)
-        assert reason in [REFUSALS[kind].get(trait) for trait in traits(family, block)]
+        reason = refusal(OBJECTIVES[kind](), ModelConfig.model_validate(values["model"]), rows)
+        assert reason in [OBJECTIVES[kind].refused.get(trait) for trait in traits(family, block)]
         assert str(caught.value) == f"crossed: {reason}"
 
 
 def test_these_are_all_mixers_blocks_and_objectives():
     assert MIXERS.keys() == kinds_of(MixerConfig)
     assert {block.get("kind", "transformer") for block in BLOCKS.values()} == kinds_of(BlockConfig)
-    assert REFUSALS.keys() == kinds_of(AnyObjectiveConfig)
+    assert OBJECTIVES.keys() == kinds_of(AnyObjectiveConfig)
     assert kinds_of(InputConfig) <= set(TRAITS)
 
 
@@ -186,5 +186,5 @@ def test_tokens_that_are_only_read_are_for_causal_models():
 
 def test_the_documentation_has_this_table():
     text = (Path(__file__).parents[2] / "docs" / "recipes.md").read_text(encoding="utf-8")
-    assert legality_table() in text
-    assert {trait for reasons in REFUSALS.values() for trait in reasons} <= set(TRAITS)
+    assert legality_table(OBJECTIVES) in text
+    assert {trait for config in OBJECTIVES.values() for trait in config.refused} <= set(TRAITS)

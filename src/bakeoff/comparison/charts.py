@@ -8,29 +8,11 @@ from typing import Any, NamedTuple
 
 import altair
 
-from bakeoff.comparison.findings import TOKEN_OBJECTIVES
 from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
 from bakeoff.display.charts import Figure, styles
 from bakeoff.display.wording import METRIC_NAMES
+from bakeoff.objectives.registry import OBJECTIVES
 
-OBJECTIVES = {
-    "mlm": "Masked tokens (mlm)",
-    "clm": "Next token (clm)",
-    "prefix_clm": "Next token behind a prefix (prefix_clm)",
-    "mntp": "Masked tokens, each from the place before it (mntp)",
-    "bilm": "Next token, from both ends (bilm)",
-    "permutation": "Tokens in a random order (permutation)",
-    "word_structure": "Shuffled tokens (word_structure)",
-    "span_corruption": "Missing spans (span_corruption)",
-    "prefix_lm": "The rest of a text (prefix_lm)",
-    "denoising": "Corrupted text (denoising)",
-    "deshuffling": "Text in disorder (deshuffling)",
-    "nsp": "Next sentence (nsp)",
-    "sop": "Sentence order (sop)",
-    "sentence_structure": "Sentence order or another document (sentence_structure)",
-}
-CAUSAL = ("clm",)
-CHANCE = {"nsp": math.log(2), "sop": math.log(2), "sentence_structure": math.log(3)}
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
 
@@ -59,18 +41,17 @@ def panels(results: Results) -> list[Panel]:
     for entry in results.recipes:
         for name in dict.fromkeys(name for run in entry.runs for point in run.curve for name in point.losses):
             # Bits a byte compare whatever the settings; a loss over masked tokens depends on what is masked.
-            settings = "" if name in CAUSAL else json.dumps(_settings(entry.recipe, name), sort_keys=True)
+            settings = "" if OBJECTIVES[name].whole_text else json.dumps(_settings(entry.recipe, name), sort_keys=True)
             grouped[name, settings].append(entry)
     found = []
     for (name, settings), entries in grouped.items():
-        title = OBJECTIVES.get(name, name)
+        title = OBJECTIVES[name].title
         if sum(other == name for other, _ in grouped) > 1 and settings:
             title += "; " + ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
         byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
-        unit = "bits per byte" if name in CAUSAL and byte else "nats per target"
+        unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
         found.append(Panel(title, unit, entries, name))
-    rank = {name: i for i, name in enumerate(OBJECTIVES)}
-    return sorted(found, key=lambda panel: rank.get(panel.objective, len(rank)))
+    return sorted(found, key=lambda panel: list(OBJECTIVES).index(panel.objective))
 
 
 def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -155,9 +136,10 @@ def _curve_chart(results: Results, panel: Panel, rows: list[dict[str, Any]], tit
 
 def _reference_lines(panel: Panel) -> Iterator[tuple[float, str]]:
     """The loss of a model that knows nothing but how frequent each token, or each answer, is."""
-    if panel.objective in CHANCE:
-        yield CHANCE[panel.objective], "guessing"
-    if panel.objective not in TOKEN_OBJECTIVES:
+    objective = OBJECTIVES[panel.objective]
+    if objective.classes is not None:
+        yield math.log(len(objective.classes)), "guessing"
+    if not objective.bounded_by_frequencies:
         return
     for entry in panel.entries:
         for run in entry.runs:

@@ -8,12 +8,10 @@ from bakeoff.comparison.search_findings import search_cautions
 from bakeoff.comparison.spending import spending_cautions
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
 from bakeoff.display.wording import METRIC_NAMES, counted, listed, percent, points
+from bakeoff.objectives.registry import OBJECTIVES
 
 PLATEAU = 0.95
 """A loss above this share of the unigram entropy: hardly more than token frequencies has been learned."""
-
-TOKEN_OBJECTIVES = ("clm", "mlm", "mntp", "permutation")
-"""Objectives whose loss is a mean over tokens of the corpus, which the unigram entropy therefore bounds."""
 
 
 class Findings(NamedTuple):
@@ -166,7 +164,7 @@ def cautions(results: Results) -> list[str]:
 def _at_plateau(entropy: float | None, curve: list) -> bool:
     if not entropy or not curve:
         return False
-    losses = [value for name, value in curve[-1].losses.items() if name in TOKEN_OBJECTIVES]
+    losses = [value for name, value in curve[-1].losses.items() if OBJECTIVES[name].bounded_by_frequencies]
     return any(loss > PLATEAU * entropy for loss in losses)
 
 

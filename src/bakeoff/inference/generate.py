@@ -10,8 +10,6 @@ from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
-from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
-from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
 
@@ -105,7 +103,7 @@ class _Writer:
         self._generator = Generator(self._module, self._tokenizer.separator, never_written(self._tokenizer))
         self._has_source = self._module.model.config.sequence_to_sequence
         (objective, *_) = run.recipe.objective
-        self._continues = not objective.rewrites or isinstance(objective, PrefixLanguageModelConfig)
+        self._continues = not objective.rewrites or objective.continues_source
         self._done = 0
 
     def write(self, prompts: Sequence[str]) -> list[Written]:
@@ -159,9 +157,9 @@ def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
     (objective, *_) = run.recipe.objective
     parts = text.split(MASK) if objective.rewrites and not run.recipe.input.parallel else [text]
     marks = [tokenizer.mask] * (len(parts) - 1)
-    if isinstance(objective, SpanCorruptionConfig):
-        if len(marks) > objective.marks:
-            raise UserError(f"a prompt has {len(marks)} {MASK}, but the run knows {objective.marks} marks")
+    if objective.gap_marks:
+        if len(marks) > objective.gap_marks:
+            raise UserError(f"a prompt has {len(marks)} {MASK}, but the run knows {objective.gap_marks} marks")
         marks = [tokenizer.size + index for index in range(len(marks))]
     ids = [part.tolist() for part, _ in tokenizer.encode(parts)]
     joined = ids[0] + [token for mark, part in zip(marks, ids[1:], strict=True) for token in (mark, *part)]

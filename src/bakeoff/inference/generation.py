@@ -10,12 +10,14 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from bakeoff.config import Config
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.sampling import draw, filtered
 from bakeoff.models.inputs import Source
 from bakeoff.models.model import ModelState
 from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.training.pretraining_model import PretrainingModel
 
 PLACES = 1 << 14
@@ -261,8 +263,9 @@ def next_token_head(module: PretrainingModel) -> Head:
         UserError: there is none.
     """
     if module.writing is None:
+        able = [kind for kind, config in OBJECTIVES.items() if config.writes]
         raise UserError(
-            f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with clm, "
-            "prefix_clm, span_corruption, denoising, deshuffling, prefix_lm or translation"
+            f"this run was trained on {', '.join(module.weights)} and cannot write; generate needs a run with "
+            f"{listed(able, 'or')}"
         )
     return next(objective.head for objective in module.objectives if objective.name == module.writing)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TEXTS_AT_ONCE, scorer_of
 from bakeoff.inference.token_scores import Row
 from bakeoff.inspection.pieces import Speller
 from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.training.run import Run
 
 Reading = Literal["forwards", "pseudo", "pseudo_words"]
@@ -32,17 +34,26 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
     objectives: list[ObjectiveConfig] = list(run.recipe.objective)
     found: dict[Reading, ObjectiveConfig] = {}
     for each in objectives:
-        if each.scoring == "forwards":
+        if _forwards(each):
             found.setdefault("forwards", each)
-        elif each.scoring in ("masked", "query") or each.from_before:
+        elif _pseudo(each):
             found.setdefault("pseudo", each)
             found.setdefault("pseudo_words", each)
     if not found:
+        able = [kind for kind, config in OBJECTIVES.items() if _forwards(config) or _pseudo(config)]
         raise UserError(
             f"{run.path}: trained on {', '.join(each.kind for each in objectives)}, which gives sentences no "
-            "probability; that needs clm, prefix_clm, bilm, mlm, mntp or permutation"
+            f"probability; that needs {listed(able, 'or')}"
         )
     return found
+
+
+def _forwards(objective: ObjectiveConfig | type[ObjectiveConfig]) -> bool:
+    return objective.scoring == "forwards"
+
+
+def _pseudo(objective: ObjectiveConfig | type[ObjectiveConfig]) -> bool:
+    return objective.scoring in ("masked", "query") or objective.from_before
 
 
 def score_sentences(

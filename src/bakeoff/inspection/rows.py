@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.inspection.pieces import Mark, Piece, Speller
 from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.objective import Objective, TwoStream
-from bakeoff.objectives.pairs import Relation
-from bakeoff.objectives.word_structure import RUN, WordStructure
+from bakeoff.objectives.objective import Objective, ObjectiveConfig
 from bakeoff.recipe import Recipe
 
 
@@ -88,8 +85,8 @@ class RowReader:
         targets, relations = {}, {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
             slots, labels = self._predicted(batch, index, objective.name)
-            if config.relates_segments:
-                relations[objective.name] = cast(Relation, objective).labels[labels[0]]
+            if config.classes is not None:
+                relations[objective.name] = config.classes[labels[0]]
                 continue
             targets[objective.name] = len(labels)
             if config.from_before:
@@ -100,7 +97,7 @@ class RowReader:
                     context = prefix if self.recipe.reads_prefix else 0
                 following += self._following(objective.name, slots, labels, ids[:tokens])
                 continue
-            marks |= _marks(objective, batch, index, slots, labels)
+            marks |= _marks(config, batch, index, slots, labels)
         lines = [] if batch.source is None else [Line(name="source", pieces=source)]
         for name, start, stop in self._parts(documents[:tokens], segments, context):
             pieces = self.speller.pieces(ids, marks, start, stop, backwards)
@@ -177,17 +174,16 @@ class RowReader:
 
 
 def _marks(
-    objective: Objective, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
+    objective: ObjectiveConfig, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
 ) -> dict[int, Mark]:
     """What an objective predicts of the tokens of a row, by their first place."""
-    if isinstance(objective, WordStructure):
-        return {int(slots[at]): Mark(objective.name, labels[at : at + RUN]) for at in range(0, len(labels), RUN)}
-    if batch.queries is None or not isinstance(objective, TwoStream):
-        return {place: Mark(objective.name, [label]) for place, label in zip(slots.tolist(), labels, strict=True)}
+    if batch.queries is None or objective.scoring != "query":
+        run = objective.targets_together
+        return {int(slots[at]): Mark(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}
     queries = slots - batch.ids.shape[1]
     places = batch.queries.positions[index].numpy()[queries]
     seen = batch.queries.visible[index].numpy()[slots][:, places].sum(1)
     return {
-        place: Mark(objective.name, [label], order + 1)
+        place: Mark(objective.kind, [label], order + 1)
         for place, label, order in zip(places.tolist(), labels, seen.tolist(), strict=True)
     }

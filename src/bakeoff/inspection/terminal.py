@@ -7,6 +7,7 @@ from bakeoff.display.wording import counted, percent, quantity
 from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.pieces import Piece
 from bakeoff.inspection.rows import Line, Row
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.training.packing import Packing
 
 STYLES = {
@@ -28,9 +29,6 @@ MEANINGS = {
     "shuffled": "x y z are read in another order, and predicted in their own; {=x y z} is the same by chance",
     "ordered": "x is predicted second, from all that has no number and from number 1",
     "next": "x comes next; it is predicted from all before it, as is every token behind the first",
-    "prefix_clm": "x comes next; it is predicted from all before it, as is every token behind the prefix",
-    "bilm": "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
-    "every token is predicted from all behind it",
 }
 
 COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
@@ -107,7 +105,7 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
                 "original": "x y z" if many else "x",
                 "order": 2,
             }
-            meaning = MEANINGS.get(str(first[kind].objective), MEANINGS[kind])
+            meaning = _meaning(first[kind])
             if found.rows[0].source_length:
                 meaning = meaning.replace("all before it", "the source and all before it")
             samples.append((_printed(first[kind].model_copy(update=example)), meaning))
@@ -121,6 +119,12 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
         meaning = "is remembered by the next step's row, which begins behind it; it sees nothing of A and B"
         samples.append((Text("reused", "dim"), meaning))
     return samples
+
+
+def _meaning(piece: Piece) -> str:
+    """What the brackets around a piece mean."""
+    told = None if piece.objective is None else OBJECTIVES[piece.objective].told
+    return told if piece.kind == "next" and told is not None else MEANINGS[piece.kind]
 
 
 def _header(row: Row) -> str:

@@ -1,6 +1,7 @@
 """Bidirectional language modelling: each token is predicted from those before it, and again from those after it."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from bakeoff.objectives.clm import LanguageModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
 
 
 class BidirectionalLanguageModelConfig(LanguageModelConfig):
@@ -22,6 +24,21 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
 
     kind: Literal["bilm"] = "bilm"
     """The objective's name."""
+    title: ClassVar[str] = "Next token, from both ends (bilm)"
+    refused: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("encoder", "decoder", "encoder and decoder"),
+            "bilm predicts from either side alone; give the model 'decoder' with 'directions: 2'",
+        ),
+        **reads_running_text("bilm"),
+        **predicts_all("bilm"),
+        **starts_anew("bilm"),
+    }
+    told: ClassVar[str | None] = (
+        "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
+        "every token is predicted from all behind it"
+    )
+    bounded_by_frequencies: ClassVar[bool] = True
 
     def build(self, model: ModelConfig, vocabulary: int) -> "BidirectionalLanguageModel":
         """The objective with a fresh head."""

@@ -1,5 +1,6 @@
 """Causal language modelling: each token is predicted from those before it."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
 from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
+from bakeoff.objectives.refusals import WRITING, reads_running_text
 
 
 class LanguageModelConfig(TokenObjectiveConfig):
@@ -57,6 +59,16 @@ class CausalLanguageModelConfig(LanguageModelConfig):
 
     kind: Literal["clm"] = "clm"
     """The objective's name."""
+    title: ClassVar[str] = "Next token (clm)"
+    refused: ClassVar[Mapping[str, str]] = {
+        "encoder": "clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
+        "decoder with directions: 2": "clm reads in one direction, and the model has 'directions: 2'; use bilm, or set "
+        "it to 1",
+        "encoder and decoder": f"clm leaves the encoder without anything to read; use one of {WRITING}",
+        **reads_running_text("clm"),
+    }
+    bounded_by_frequencies: ClassVar[bool] = True
+    whole_text: ClassVar[bool] = True
     writes: ClassVar[bool] = True
     head_of: ClassVar[str | None] = "mntp"
 

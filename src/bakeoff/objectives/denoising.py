@@ -1,7 +1,8 @@
 """Denoising: the text is written again from a version with tokens hidden, gone, or in another order (BART)."""
 
 import math
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, rounded, teach, with_end
 
 
@@ -22,6 +24,8 @@ class DenoisingConfig(SequenceToSequenceConfig):
 
     kind: Literal["denoising"] = "denoising"
     """The objective's name."""
+    title: ClassVar[str] = "Corrupted text (denoising)"
+    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("denoising")
     noise: Literal["infilling", "masking", "deletion", "none"] = "infilling"
     """What becomes of the hidden tokens: spans of them become one mask each, single ones a mask each, or they are gone
     without a trace; none: nothing is hidden."""

@@ -1,6 +1,7 @@
 """Deshuffling: the text is written again from its tokens in disorder (T5)."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, with_end
 
 
@@ -19,6 +21,8 @@ class DeshufflingConfig(SequenceToSequenceConfig):
 
     kind: Literal["deshuffling"] = "deshuffling"
     """The objective's name."""
+    title: ClassVar[str] = "Text in disorder (deshuffling)"
+    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("deshuffling")
 
     @property
     def about_source(self) -> str:

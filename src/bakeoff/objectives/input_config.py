@@ -43,7 +43,7 @@ class InputBaseConfig(Config):
 
     @property
     def remembered_tokens(self) -> int:
-        """Tokens at the beginning of a row behind which the next row begins, which overlaps it; 0: rows do not overlap."""
+        """Tokens of a row behind which the next row begins, which overlaps it; 0: rows do not overlap."""
         return 0
 
     @property

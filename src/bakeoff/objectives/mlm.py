@@ -1,5 +1,6 @@
 """Masked language modelling: some tokens are hidden, and predicted from both sides."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from bakeoff.corpus.draws import Draws
@@ -9,6 +10,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.masking import Masking, MaskingConfig
 from bakeoff.objectives.objective import Scoring, Targets
+from bakeoff.objectives.refusals import sees_both_sides
 
 
 class MaskedLanguageModelConfig(MaskingConfig):
@@ -16,6 +18,9 @@ class MaskedLanguageModelConfig(MaskingConfig):
 
     kind: Literal["mlm"] = "mlm"
     """The objective's name."""
+    title: ClassVar[str] = "Masked tokens (mlm)"
+    refused: ClassVar[Mapping[str, str]] = sees_both_sides("mlm")
+    bounded_by_frequencies: ClassVar[bool] = True
     scoring: ClassVar[Scoring | None] = "masked"
 
     def build(self, model: ModelConfig, vocabulary: int) -> "MaskedLanguageModel":

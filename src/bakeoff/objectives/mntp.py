@@ -1,5 +1,6 @@
 """Masked next-token prediction: one stack and one head learn to fill gaps and to go on with a text (GPT-BERT)."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from bakeoff.objectives.example import Examples
 from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.masking import Masking, MaskingConfig
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
 
 
 class MaskedNextTokenConfig(MaskingConfig):
@@ -27,6 +29,22 @@ class MaskedNextTokenConfig(MaskingConfig):
 
     kind: Literal["mntp"] = "mntp"
     """The objective's name."""
+    title: ClassVar[str] = "Masked tokens, each from the place before it (mntp)"
+    refused: ClassVar[Mapping[str, str]] = {
+        "encoder": "mntp predicts a hidden token at the place before it, as a model with 'decoder' predicts the next "
+        "one; use 'decoder', or mlm",
+        "decoder with directions: 2": "mntp needs layers that see both sides, and 'directions: 2' has two that never "
+        "meet; use bilm, or set it to 1",
+        "encoder and decoder": "mntp leaves the encoder without anything to read; leave it out, or use denoising",
+        "mixers that do not attend": "mntp shows tokens of a row what is ahead of them: attention of any kind can "
+        "look there, no other mixer",
+        "t5 positions of one side": "mntp shows tokens what is ahead of them, where this decoder's t5 positions tell "
+        "no distances; set two_sided of its mixers to true",
+        **reads_running_text("mntp"),
+        **predicts_all("mntp"),
+        **starts_anew("mntp"),
+    }
+    bounded_by_frequencies: ClassVar[bool] = True
     causal: float = Field(default=0.0, ge=0, lt=1)
     """Share of the rows that are left to `clm`, each row being drawn by itself; the paper's is 1/16."""
     row_marks: ClassVar[RowMarks] = "documents"

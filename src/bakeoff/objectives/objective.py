@@ -54,6 +54,10 @@ class ObjectiveConfig(Config):
 
     kind: str
     """The objective's name."""
+    title: ClassVar[str]
+    """What is predicted, in a few words, for charts."""
+    refused: ClassVar[Mapping[str, str]]
+    """Why the objective cannot train models, or on rows, that have a trait (`legality.TRAITS`): a reason by trait."""
     weight: float = Field(default=1.0, gt=0)
     """Factor of this objective's mean loss in the sum."""
     relates_segments: ClassVar[bool] = False
@@ -84,10 +88,34 @@ class ObjectiveConfig(Config):
         """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
         return 0
 
-    token_targets: ClassVar[bool] = True
-    """The objective predicts tokens, so that its loss can be read as bits per byte."""
+    classes: ClassVar[Sequence[str] | None] = None
+    """What each label means, where labels are classes; None: they are tokens."""
+    bounded_by_frequencies: ClassVar[bool] = False
+    """The targets are tokens as the text has them, so that whoever knows how frequent each is has the unigram entropy
+    as loss."""
+    whole_text: ClassVar[bool] = False
+    """Each token of the text is predicted once, from those before it, so that losses can be compared whatever the
+    settings, and in bits per byte whatever the tokenizer."""
+
+    @property
+    def token_targets(self) -> bool:
+        """The objective predicts tokens, so that its loss can be read as bits per byte."""
+        return self.classes is None
+
+    told: ClassVar[str | None] = None
+    """What `x` is, where `peek` shows that x comes next; None: what all others of this kind say."""
+    targets_together: ClassVar[int] = 1
+    """So many targets, one behind the other, are tokens that are read in another order."""
     writes: ClassVar[bool] = False
     """A model that has learnt the objective can go on with a text, or write one for a source."""
+    continues_source: ClassVar[bool] = False
+    """What is written for a source goes on with it."""
+
+    @property
+    def gap_marks(self) -> int:
+        """How many tokens there are that stand for gaps of a source, each for one, beside the tokenizer's; 0: none."""
+        return 0
+
     scoring: ClassVar[Scoring | None] = None
     """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
     reads_prefix: ClassVar[bool] = False

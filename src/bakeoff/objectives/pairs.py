@@ -100,9 +100,6 @@ class Pairs:
 class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""
 
-    labels: ClassVar[tuple[str, ...]]
-    """What each label says, in words."""
-
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
         ...
@@ -110,8 +107,6 @@ class Relation(Protocol):
 
 class AsTheyAre:
     """In place of an objective that is not trained for now: B follows A."""
-
-    labels: ClassVar[tuple[str, ...]] = ("B follows A",)
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """The pairs themselves, all labelled 0."""

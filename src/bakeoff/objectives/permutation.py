@@ -1,5 +1,6 @@
 """Permutation language modelling: tokens are predicted in a random order, each from those before it in the order."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
+from bakeoff.objectives.refusals import sees_both_sides
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
 
 
@@ -21,6 +23,15 @@ class PermutationConfig(TokenObjectiveConfig):
 
     kind: Literal["permutation"] = "permutation"
     """The objective's name."""
+    title: ClassVar[str] = "Tokens in a random order (permutation)"
+    refused: ClassVar[Mapping[str, str]] = {
+        **sees_both_sides("permutation"),
+        "mixers without a second stream": "permutation needs mixers that attend over two streams: "
+        "relative_attention can, no other, and not where model.second_stream is false",
+        "absolute positions": "permutation has queries, to which the embedding would add no position; set "
+        "positions to none",
+    }
+    bounded_by_frequencies: ClassVar[bool] = True
     rate: float = Field(default=1 / 6, gt=0, lt=1)
     """Share of a row's tokens that are predicted, the last of the order: 1 / K of the paper."""
     ngram: int = Field(default=5, ge=1, le=1000)

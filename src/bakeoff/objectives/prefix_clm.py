@@ -1,5 +1,6 @@
 """Causal language modelling behind a prefix: the beginning of a row is seen from both sides, the rest is written."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from bakeoff.objectives.clm import LanguageModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
 
 
 class PrefixCausalLanguageModelConfig(LanguageModelConfig):
@@ -22,6 +24,22 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
 
     kind: Literal["prefix_clm"] = "prefix_clm"
     """The objective's name."""
+    title: ClassVar[str] = "Next token behind a prefix (prefix_clm)"
+    refused: ClassVar[Mapping[str, str]] = {
+        "encoder": "prefix_clm predicts the next token, which a model with 'encoder' can see; use 'decoder'",
+        "decoder with directions: 2": "prefix_clm reads in one direction, and the model has 'directions: 2'; use bilm, "
+        "or set it to 1",
+        "encoder and decoder": "prefix_clm leaves the encoder without anything to read; use prefix_lm",
+        "mixers that do not attend": "prefix_clm shows tokens of a prefix what is ahead of them: attention of any "
+        "kind can look there, no other mixer",
+        "t5 positions of one side": "prefix_clm shows tokens what is ahead of them, where this decoder's t5 positions "
+        "tell no distances; set two_sided of its mixers to true",
+        **reads_running_text("prefix_clm"),
+        **predicts_all("prefix_clm"),
+        **starts_anew("prefix_clm"),
+    }
+    bounded_by_frequencies: ClassVar[bool] = True
+    told: ClassVar[str | None] = "x comes next; it is predicted from all before it, as is every token behind the prefix"
     writes: ClassVar[bool] = True
     reads_prefix: ClassVar[bool] = True
 

@@ -1,6 +1,7 @@
 """Prefix language modelling: the beginning of a text is read, the rest is written."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, rounded, teach, with_end
 
 
@@ -19,6 +21,13 @@ class PrefixLanguageModelConfig(SequenceToSequenceConfig):
 
     kind: Literal["prefix_lm"] = "prefix_lm"
     """The objective's name."""
+    continues_source: ClassVar[bool] = True
+    title: ClassVar[str] = "The rest of a text (prefix_lm)"
+    refused: ClassVar[Mapping[str, str]] = {
+        **writes_for_a_source("prefix_lm"),
+        "decoder": "prefix_lm has a source and a target; give the model both 'encoder' and 'decoder', or use "
+        "prefix_clm",
+    }
 
     def build(self, model: ModelConfig, vocabulary: int) -> "PrefixLanguageModel":
         """The objective with a fresh head."""

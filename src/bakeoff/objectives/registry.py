@@ -1,6 +1,7 @@
 """The registry of objectives and input formats: the unions of their configs, told apart by `kind` and `format`."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, get_args
 
 from pydantic import Field
 
@@ -12,6 +13,7 @@ from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.mntp import MaskedNextTokenConfig
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.parallel import ParallelConfig
@@ -35,19 +37,24 @@ InputConfig = Annotated[
 ]
 AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
+    | WordStructureConfig
+    | PermutationConfig
+    | NextSentenceConfig
+    | SentenceOrderConfig
+    | SentenceStructureConfig
     | CausalLanguageModelConfig
     | PrefixCausalLanguageModelConfig
     | MaskedNextTokenConfig
     | BidirectionalLanguageModelConfig
-    | NextSentenceConfig
-    | SentenceOrderConfig
-    | SentenceStructureConfig
-    | WordStructureConfig
     | SpanCorruptionConfig
     | DenoisingConfig
     | DeshufflingConfig
     | PrefixLanguageModelConfig
-    | TranslationConfig
-    | PermutationConfig,
+    | TranslationConfig,
     Field(discriminator="kind"),
 ]
+
+OBJECTIVES: Mapping[str, type[ObjectiveConfig]] = {
+    config.model_fields["kind"].default: config for config in get_args(get_args(AnyObjectiveConfig)[0])
+}
+"""The config of every objective by its name."""

@@ -1,5 +1,6 @@
 """How does the second segment of a pair relate to the first: next sentence, sentence order, sentence structure."""
 
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -14,6 +15,7 @@ from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
 from bakeoff.objectives.pairs import Pairs
+from bakeoff.objectives.refusals import relates_segments
 
 DOCUMENTS = 4
 """How many other documents are looked at for a replacement."""
@@ -28,7 +30,7 @@ class SegmentRelationConfig(ObjectiveConfig):
     kind: str
     """The objective's name."""
     relates_segments: ClassVar[bool] = True
-    token_targets: ClassVar[bool] = False
+    classes: ClassVar[Sequence[str]]
 
 
 class NextSentenceConfig(SegmentRelationConfig):
@@ -36,10 +38,13 @@ class NextSentenceConfig(SegmentRelationConfig):
 
     kind: Literal["nsp"] = "nsp"
     """The objective's name."""
+    title: ClassVar[str] = "Next sentence (nsp)"
+    refused: ClassVar[Mapping[str, str]] = relates_segments("nsp")
+    classes: ClassVar[Sequence[str]] = ("B follows A", "B comes from another document")
 
     def build(self, model: ModelConfig, vocabulary: int) -> "NextSentence":
         """The objective with a fresh head."""
-        return NextSentence(self.kind, model)
+        return NextSentence(self, model)
 
 
 class SentenceOrderConfig(SegmentRelationConfig):
@@ -47,10 +52,13 @@ class SentenceOrderConfig(SegmentRelationConfig):
 
     kind: Literal["sop"] = "sop"
     """The objective's name."""
+    title: ClassVar[str] = "Sentence order (sop)"
+    refused: ClassVar[Mapping[str, str]] = relates_segments("sop")
+    classes: ClassVar[Sequence[str]] = ("B follows A", "A and B are swapped")
 
     def build(self, model: ModelConfig, vocabulary: int) -> "SentenceOrder":
         """The objective with a fresh head."""
-        return SentenceOrder(self.kind, model)
+        return SentenceOrder(self, model)
 
 
 class SentenceStructureConfig(SegmentRelationConfig):
@@ -61,20 +69,21 @@ class SentenceStructureConfig(SegmentRelationConfig):
 
     kind: Literal["sentence_structure"] = "sentence_structure"
     """The objective's name."""
+    title: ClassVar[str] = "Sentence order or another document (sentence_structure)"
+    refused: ClassVar[Mapping[str, str]] = relates_segments("sentence_structure")
+    classes: ClassVar[Sequence[str]] = ("B follows A", "A and B are swapped", "B comes from another document")
 
     def build(self, model: ModelConfig, vocabulary: int) -> "SentenceStructure":
         """The objective with a fresh head."""
-        return SentenceStructure(self.kind, model)
+        return SentenceStructure(self, model)
 
 
 class SegmentRelation:
     """Predicts the label of each pair from the hidden state of its first position."""
 
-    labels: ClassVar[tuple[str, ...]]
-
-    def __init__(self, name: str, model: ModelConfig) -> None:
-        self.name = name
-        self.head: Head = SentenceHead(model.stack.output_width, len(self.labels))
+    def __init__(self, config: SegmentRelationConfig, model: ModelConfig) -> None:
+        self.name = config.kind
+        self.head: Head = SentenceHead(model.stack.output_width, len(config.classes))
         self.targets_per_token = 0.0  # one a row: nothing beside the tokens
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
@@ -85,8 +94,6 @@ class SegmentRelation:
 
 class NextSentence(SegmentRelation):
     """Half of the second segments are replaced by text from another document."""
-
-    labels = ("B follows A", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Replace with probability 1/2.
@@ -102,8 +109,6 @@ class NextSentence(SegmentRelation):
 class SentenceOrder(SegmentRelation):
     """Half of the pairs are swapped."""
 
-    labels = ("B follows A", "A and B are swapped")
-
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Swap with probability 1/2."""
         swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
@@ -112,8 +117,6 @@ class SentenceOrder(SegmentRelation):
 
 class SentenceStructure(SegmentRelation):
     """A third of the second segments come from another document; half of the other pairs are swapped."""
-
-    labels = ("B follows A", "A and B are swapped", "B comes from another document")
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
         """Replace with probability 1/3, else swap with probability 1/2.

@@ -1,5 +1,6 @@
 """Span corruption: spans of the text are replaced by marks, and written after these marks (T5)."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Scoring, Targets
+from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
 
 
@@ -25,6 +27,8 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
 
     kind: Literal["span_corruption"] = "span_corruption"
     """The objective's name."""
+    title: ClassVar[str] = "Missing spans (span_corruption)"
+    refused: ClassVar[Mapping[str, str]] = writes_for_a_source("span_corruption")
     rate: float = Field(default=0.15, gt=0, lt=1)
     """Share of the tokens that are taken out."""
     span: float = Field(default=3.0, ge=1)
@@ -35,6 +39,11 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
 
     @property
     def extra_tokens(self) -> int:
+        """The marks."""
+        return self.marks
+
+    @property
+    def gap_marks(self) -> int:
         """The marks."""
         return self.marks
 

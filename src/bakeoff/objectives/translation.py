@@ -1,6 +1,7 @@
 """Translation: the decoder writes the target of a pair, the encoder has read its source."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -11,7 +12,13 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
+from bakeoff.objectives.refusals import has_a_source, starts_anew
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, teach
+
+_NO_PAIRS = {
+    each: f"translation needs pairs of a source and a target, but input.format is {each}; use parallel"
+    for each in ("blocks", "full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
+}
 
 
 class TranslationConfig(SequenceToSequenceConfig):
@@ -19,6 +26,8 @@ class TranslationConfig(SequenceToSequenceConfig):
 
     kind: Literal["translation"] = "translation"
     """The objective's name."""
+    title: ClassVar[str] = "A target for its source (translation)"
+    refused: ClassVar[Mapping[str, str]] = {**has_a_source("translation"), **_NO_PAIRS, **starts_anew("translation")}
     label_smoothing: float = Field(default=0.1, ge=0, lt=1)
     """In training, the share of the target's probability that is spread evenly over the vocabulary (Szegedy et al.
     2016, arXiv:1512.00567, section 7); held-out losses are without it."""

@@ -1,5 +1,6 @@
 """Word structure: runs of three tokens are shuffled, and the original order is predicted (StructBERT)."""
 
+from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, transformed_head
 from bakeoff.objectives.objective import Targets, TokenObjectiveConfig
+from bakeoff.objectives.refusals import sees_both_sides
 from bakeoff.objectives.target_choice import free_sources
 
 RUN = 3
@@ -29,11 +31,14 @@ class WordStructureConfig(TokenObjectiveConfig):
 
     kind: Literal["word_structure"] = "word_structure"
     """The objective's name."""
+    title: ClassVar[str] = "Shuffled tokens (word_structure)"
+    refused: ClassVar[Mapping[str, str]] = sees_both_sides("word_structure")
     rate: float = Field(default=0.05, gt=0, le=1 / RUN)
     """Runs of three that are shuffled, as a share of the tokens that no other objective has taken."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head; without effect beside mlm, whose head is used."""
     moves: ClassVar[bool] = True
+    targets_together: ClassVar[int] = RUN
     head_of: ClassVar[str | None] = "mlm"
 
     def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":

@@ -12,6 +12,7 @@ from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.batches import Batches
 from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.objectives.objective import Sharing
+from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.predict import predictions_of
@@ -199,8 +200,9 @@ def _per_word(figures: dict[str, Any], text: Split) -> dict[str, Any]:
     exp(sum of -log p / words), the sum over all targets, the marks between documents among them. Words are what white
     space separates, whatever tokens hold of them, and ends of lines where these are tokens.
     """
-    if "clm" not in figures["losses"] or not text.counts.words:
+    names, words = [name for name in figures["losses"] if OBJECTIVES[name].whole_text], text.counts.words
+    if not names or not words:
         return {}
-    total = figures["losses"]["clm"] * figures["targets"]["clm"]
-    words = text.counts.words
-    return {"words": words, "perplexity_per_word": {"clm": math.exp(min(total / words, 700.0))}}
+    totals = {name: figures["losses"][name] * figures["targets"][name] for name in names}
+    per_word = {name: math.exp(min(total / words, 700.0)) for name, total in totals.items()}
+    return {"words": words, "perplexity_per_word": per_word}
