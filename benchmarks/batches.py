@@ -20,13 +20,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from bakeoff.corpus.prepare_pairs import prepare_pairs
+from bakeoff.batching.batches import Batches
+from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
-from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.batches import Batches
-from bakeoff.objectives.token_batches import TokenBatch
+from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.device import processor_name
 from bakeoff.training.pretraining_model import build_on_meta
 

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bakeoff.corpus.aligned import clean
 from bakeoff.corpus.store import Corpus
 from bakeoff.inference.minimal_pairs import MinimalPair, Preferences, judge, preferences, read_minimal_pairs
 from bakeoff.inference.readings import Reading, readings
+from bakeoff.reading.aligned import clean
 from bakeoff.training.run import Run
 
 NAMES: dict[Reading, str] = {

@@ -24,7 +24,7 @@ from public_tasks import public_tasks, table
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.terminal import print_results
-from bakeoff.corpus.prepare import prepare
+from bakeoff.preparation.prepare import prepare
 
 RAW = "enwiki/shard_0.jsonl.gz"
 ARTICLES = 100

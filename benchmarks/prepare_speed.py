@@ -20,10 +20,10 @@ from pydoc_data.topics import topics
 
 import tokenizers
 
-from bakeoff.corpus.files import find_files
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.sources import SourceOptions, TextReader
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.preparation.prepare import prepare
+from bakeoff.reading.files import find_files
+from bakeoff.reading.sources import SourceOptions, TextReader
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 
 def main() -> None:

@@ -25,13 +25,13 @@ from statistics import median
 import torch
 import transformers
 
-from bakeoff.corpus.prepare import prepare
+from bakeoff.batching.batches import ahead
 from bakeoff.corpus.store import Corpus
-from bakeoff.corpus.tokenizer import TokenizerConfig
-from bakeoff.objectives.batches import ahead
 from bakeoff.ops.matrix_products import Float32Products
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.device import autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel

@@ -26,11 +26,11 @@ import torch.nn.functional as F
 import transformers
 
 import bakeoff
-from bakeoff.corpus.draws import Draws
+from bakeoff.batching.batch import Batch
 from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, remove
-from bakeoff.objectives.batch import Batch
 from bakeoff.optimization.budget import Budget
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.device import processor_name, resolve_device

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.prepare_pairs import prepare_pairs
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.models.dropouts import with_dropout
+from bakeoff.preparation.prepare import prepare
+from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 NOUNS = [
     "river",

@@ -8,14 +8,14 @@ import pytest
 from bakeoff.cli import run as bakeoff
 from bakeoff.comparison.execution import compare
 from bakeoff.corpus import row_index as row_indexes
-from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
-from bakeoff.corpus.prepare_pairs import prepare_pairs
 from bakeoff.corpus.row_index import row_index
 from bakeoff.corpus.store import Corpus
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.durable import beside, own_folder, remove, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.inspect import inspect
+from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.preparation.prepare_pairs import prepare_pairs
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 from tests.comparison.test_execution import FakeEngine, plan
 from tests.conftest import shrink

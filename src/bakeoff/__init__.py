@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
-    from bakeoff.corpus.prepare import merge_parts, prepare, prepare_part
-    from bakeoff.corpus.prepare_pairs import prepare_pairs
-    from bakeoff.corpus.ray_cluster import prepare_on_ray
     from bakeoff.inference.generate import generate
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.optimization.budget import Budget
+    from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+    from bakeoff.preparation.prepare_pairs import prepare_pairs
+    from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.evaluate import evaluate
@@ -40,13 +40,13 @@ _HOMES = {
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
     "load_recipe": "bakeoff.recipe_files",
-    "merge_parts": "bakeoff.corpus.prepare",
+    "merge_parts": "bakeoff.preparation.prepare",
     "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",
-    "prepare": "bakeoff.corpus.prepare",
-    "prepare_on_ray": "bakeoff.corpus.ray_cluster",
-    "prepare_pairs": "bakeoff.corpus.prepare_pairs",
-    "prepare_part": "bakeoff.corpus.prepare",
+    "prepare": "bakeoff.preparation.prepare",
+    "prepare_on_ray": "bakeoff.preparation.ray_cluster",
+    "prepare_pairs": "bakeoff.preparation.prepare_pairs",
+    "prepare_part": "bakeoff.preparation.prepare",
     "pretrain": "bakeoff.training.pretrain",
     "speed": "bakeoff.throughput.measure",
     "tune": "bakeoff.tuning.search",

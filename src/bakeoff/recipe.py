@@ -5,20 +5,21 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, PositiveInt, model_validator
 
+from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.config import Config
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
+from bakeoff.formats.registry import InputConfig
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.course import batch_rows, evenly
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.masking import MaskingConfig
-from bakeoff.objectives.registry import AnyObjectiveConfig, InputConfig
-from bakeoff.objectives.token_batches import TokenBatch
+from bakeoff.objectives.registry import AnyObjectiveConfig
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.course import batch_rows, evenly
 from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
 from bakeoff.overrides import TAGS, set_keys
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
 
 

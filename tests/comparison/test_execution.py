@@ -13,13 +13,13 @@ from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import CorpusFacts, Results
 from bakeoff.comparison.spending import spending
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import Labelled, TaskData
 from bakeoff.tasks.metrics import score
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 ROWS = 40
 

@@ -324,7 +324,7 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
 def what_is_accumulated(recipe):
     """Input, objectives, and the kinds of mixers, or of blocks that have none."""
     blocks = [block for stack in recipe.model.stacks().values() for block in stack.distinct()]
-    kinds = {block.mixer_config.kind if block.mixer_config else block.kind for block in blocks}
+    kinds = {getattr(block.mixer_config, "kind", block.kind) for block in blocks}
     return json.dumps([recipe.model_dump(mode="json")[key] for key in ("input", "objective")]), *sorted(kinds)
 
 

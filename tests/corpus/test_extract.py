@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bakeoff.corpus.extract import STRETCHES, Extract
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 
 @pytest.fixture(scope="module")

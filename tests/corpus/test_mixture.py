@@ -15,8 +15,8 @@ from tests.training.test_pretrain import interrupt_at
 import bakeoff
 from bakeoff.comparison.engine import Bakeoff
 from bakeoff.corpus.mixture import PERIOD, MixedOrder, Mixture, apportioned, open_corpus
-from bakeoff.corpus.prepare import prepare
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta

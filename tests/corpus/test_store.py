@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.corpus.store import MANIFEST, Corpus
-from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
-from bakeoff.corpus.writer import CorpusWriter
 from bakeoff.errors import UserError
+from bakeoff.preparation.writer import CorpusWriter
+from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 PROVENANCE = {
     "sources": [],

@@ -8,11 +8,11 @@ from collections import Counter
 import pytest
 
 from bakeoff.comparison.plan import Plan
-from bakeoff.corpus.sentences import split_sentences
 from bakeoff.demo import data
 from bakeoff.demo.docstrings import prose
 from bakeoff.demo.plan import demo_plan
 from bakeoff.recipe_files import load_recipe
+from bakeoff.text.sentences import split_sentences
 
 
 def rows(path):

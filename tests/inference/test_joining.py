@@ -12,12 +12,12 @@ from tests.inference.untrained_runs import untrained
 from tokenizers import decoders, models, normalizers, trainers
 
 from bakeoff.cli import run as command
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.inference import generate as generation
 from bakeoff.inference.generate import MASK, encoded, joined, write
 from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inference.text_files import in_memory
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 TEXTS = [*sentences(300), "naïve cafés, 房间 🎉 don't stop", "a b"]
 KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]

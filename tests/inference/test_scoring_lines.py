@@ -5,9 +5,9 @@ import torch
 from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
+from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 
 def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):

@@ -7,11 +7,11 @@ import torch
 from tests.conftest import shrink
 
 import bakeoff
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import recipe_names
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, marked, randomise, sized
 
+from bakeoff.batching.batch import Batch
 from bakeoff.models.context import Context, Place
 from bakeoff.models.mixers.attention import AttentionConfig
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")

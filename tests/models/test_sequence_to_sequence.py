@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
+from bakeoff.batching.batch import Batch
 from bakeoff.models.inputs import Source
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")

@@ -11,8 +11,8 @@ import pytest
 import torch
 from tests.models.parity import VOCABULARY, assert_equal, loss_of, marked, sized
 
+from bakeoff.batching.batch import Batch
 from bakeoff.models.inputs import Source
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 pytestmark = pytest.mark.usefixtures("double", "marked_dropout")

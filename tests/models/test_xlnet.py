@@ -4,9 +4,9 @@ import pytest
 import torch
 from tests.models.parity import VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
+from bakeoff.batching.batch import Batch
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Queries
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")

@@ -23,7 +23,9 @@ PACKAGE = Path("src/bakeoff")
 AREAS = {
     "models": "models/**/*.py",
     "ops": "ops/*.py",
+    "formats": "formats/*.py",
     "objectives": "objectives/*.py",
+    "batching": "batching/*.py",
     "optimization": "optimization/**/*.py",
     "tasks": "tasks/*.py",
     "statistics": "comparison/statistics.py",

@@ -6,11 +6,11 @@ from scipy import stats
 from tests.conftest import shrink
 from tests.objectives.test_rewriting import rewritten
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
+from bakeoff.formats.example import Examples
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.deshuffling import DeshufflingConfig
-from bakeoff.objectives.example import Examples
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
 
 CHANCE = 1e-6

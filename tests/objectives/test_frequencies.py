@@ -15,16 +15,16 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import GroupKFold, cross_val_score
 from tests.conftest import shrink
 
-from bakeoff.corpus.draws import Draws
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.demo.docstrings import docstrings, package_folders, prose
 from bakeoff.errors import UserError
-from bakeoff.objectives.blocks import BlocksConfig
-from bakeoff.objectives.packed_sentences import FullSentencesConfig
-from bakeoff.objectives.pairs import SegmentPairConfig, SentencePairConfig
+from bakeoff.formats.blocks import BlocksConfig
+from bakeoff.formats.packed_sentences import FullSentencesConfig
+from bakeoff.formats.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.objectives.registry import AnyObjectiveConfig
+from bakeoff.preparation.prepare import prepare
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 CHANCE = 1e-6
 LENGTH = 256

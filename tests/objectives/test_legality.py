@@ -9,11 +9,12 @@ import torch
 from pydantic import TypeAdapter
 
 from bakeoff.errors import UserError
+from bakeoff.formats.registry import InputConfig
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import TRAITS, legality_table, refusal
-from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig, InputConfig
+from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.conftest import shrink
 
-from bakeoff.corpus.draws import Draws
-from bakeoff.objectives.example import Examples
+from bakeoff.formats.example import Examples
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.randomness.draws import Draws
 
 ROWS, LENGTH = 2000, 64
 

@@ -5,10 +5,10 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
-from bakeoff.objectives.pairs import SegmentPairConfig
+from bakeoff.formats.pairs import SegmentPairConfig
 from bakeoff.objectives.permutation import PermutationConfig
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches

@@ -6,10 +6,10 @@ import torch
 from scipy import stats
 from tests.conftest import shrink, without_dropout
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
-from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.objectives.prefix_clm import PrefixCausalLanguageModelConfig
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.conftest import shrink
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.errors import UserError
-from bakeoff.objectives.blocks import BlocksConfig
+from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.objectives.denoising import DenoisingConfig
 from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig, cut
+from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
 
 

@@ -4,9 +4,9 @@ import torch
 from tests.conftest import digit_pairs, shrink
 
 import bakeoff
-from bakeoff.corpus.prepare_pairs import prepare_pairs
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare_pairs import prepare_pairs
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -5,12 +5,12 @@ import torch
 from keyword_task import KEYWORDS, labelled, sentence, write_tsv
 from tests.conftest import shrink
 
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.optimization.budget import Budget
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 
 SMALL = {

@@ -5,7 +5,6 @@ from safetensors.torch import load_file, save_file
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.batches import InputBatch, collate
@@ -14,6 +13,7 @@ from bakeoff.tasks.finetune import settle
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -1,11 +1,11 @@
 import pytest
 from keyword_task import write_jsonl, write_tsv
 
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.predict import predict
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 
 def test_a_pretrained_run_on_its_corpus_gives_its_last_validation(run, corpus):

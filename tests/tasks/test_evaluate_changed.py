@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff.cli.app import app
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 MEMORY = "model.decoder.block.mixer.memory"

@@ -7,11 +7,11 @@ import torch
 from tests.conftest import sentences, shrink
 from tests.inference.untrained_runs import untrained
 
-from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.store import Corpus
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -10,13 +10,13 @@ import yaml
 from keyword_task import labelled, write_tsv
 from safetensors.torch import load_file
 
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import default_learning_rate, finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.predict import predict
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.loop import Interrupted
 
 QUIET = {"device": "cpu", "progress": False}

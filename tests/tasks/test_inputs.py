@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from tests.conftest import shrink
 
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.tasks.batches import collate, shuffled_batches, sorted_batches
 from bakeoff.tasks.inputs import InputFormat, longest_first
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 @pytest.fixture(scope="module")

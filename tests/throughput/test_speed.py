@@ -8,9 +8,9 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.batching.batches import Batches
 from bakeoff.cli import run
 from bakeoff.errors import UserError
-from bakeoff.objectives.batches import Batches
 from bakeoff.throughput import cell as cells
 from bakeoff.throughput.cell import Cell
 from bakeoff.throughput.measure import parse_lengths, speed

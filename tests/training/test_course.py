@@ -5,17 +5,17 @@ import json
 import numpy as np
 import pytest
 import torch
+from tests.batching.test_batches import same
 from tests.conftest import shrink
-from tests.objectives.test_batches import same
 from tests.training.test_pretrain import course as lines_of
 from tests.training.test_pretrain import interrupt_at, train
 
+from bakeoff.batching.batches import EXAMPLES_AT_ONCE, Batches
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek
-from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
-from bakeoff.objectives.course import STEPS_AT_ONCE, Course
 from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.course import STEPS_AT_ONCE, Course
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training import memory_limit, speed
 from bakeoff.training.memory_limit import require_memory

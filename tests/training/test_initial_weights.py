@@ -9,12 +9,12 @@ import torch
 from safetensors.torch import load_file
 from tests.conftest import shrink
 
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.models.inputs import Source
 from bakeoff.optimization.budget import Budget
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain

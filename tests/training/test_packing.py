@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import shrink
 
 import bakeoff
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.inspection.terminal import print_peek
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training import packing
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import make_batches

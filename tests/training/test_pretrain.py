@@ -15,12 +15,12 @@ from safetensors.torch import load_file
 from tests.conftest import sentences, shrink
 
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.corpus.prepare import prepare
-from bakeoff.corpus.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek
 from bakeoff.optimization.budget import Budget
+from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.costs import costs_of
 from bakeoff.training.device import resolve_precision

@@ -174,7 +174,7 @@ def prepare(
         "progress": True,
     }
     if pairs:
-        from bakeoff.corpus.prepare_pairs import prepare_pairs
+        from bakeoff.preparation.prepare_pairs import prepare_pairs
 
         if isinstance(options["tokenizer"], Path) and separate_vocabularies:
             raise UserError("--tokenizer FILE is taken as it is: leave out --separate-vocabularies")
@@ -198,7 +198,7 @@ def prepare(
         )
         return
 
-    from bakeoff.corpus import prepare as preparing
+    from bakeoff.preparation import prepare as preparing
 
     texts = texts or []
     options |= {
@@ -215,12 +215,12 @@ def prepare(
         print_json(made) if json else print_table(_part_table(made, out))
         return
     if ray is not None:
-        from bakeoff.corpus.ray_cluster import prepare_on_ray
+        from bakeoff.preparation.ray_cluster import prepare_on_ray
 
         corpus = prepare_on_ray(texts, out, ray, **options)
     else:
         corpus = (preparing.merge_parts if merge else preparing.prepare)(texts, out, **options)
-    from bakeoff.corpus.sentences import LINES
+    from bakeoff.text.sentences import LINES
 
     summary = corpus.summary()
     if json:
@@ -333,7 +333,7 @@ def _tokenizer(
     kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None, end_of_line: bool | None
 ) -> Any:
     """A tokenizer's settings, or the path of an existing one."""
-    from bakeoff.corpus.tokenizer import TokenizerConfig
+    from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
     given = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}
     if kind is not None and (kind.endswith(".json") or "/" in kind):

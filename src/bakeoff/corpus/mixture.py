@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.draws import key_of
-from bakeoff.corpus.order import permute
 from bakeoff.corpus.store import Corpus, Split
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
+from bakeoff.randomness.draws import key_of
+from bakeoff.randomness.order import permute
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 PERIOD = 10_000
 """Rows among which each corpus has its exact share, in a random order."""

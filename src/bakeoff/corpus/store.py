@@ -12,9 +12,9 @@ from pydantic import Field
 from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.corpus.bounds import check_bounds
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 FORMAT = 2
 MANIFEST = "corpus.json"

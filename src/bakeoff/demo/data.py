@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from bakeoff.corpus.draws import Draws
-from bakeoff.corpus.sentences import split_sentences
 from bakeoff.demo.docstrings import PACKAGES, docstrings, package_folders, prose
+from bakeoff.randomness.draws import Draws
+from bakeoff.text.sentences import split_sentences
 
 Item = TypeVar("Item")
 Row = tuple[str, str]

@@ -5,13 +5,13 @@ from pathlib import Path
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.terminal import print_results
-from bakeoff.corpus.prepare import prepare
 from bakeoff.corpus.store import Corpus
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
 from bakeoff.display.console import Console
 from bakeoff.errors import UserError
+from bakeoff.preparation.prepare import prepare
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
 
 TOKENIZER = TokenizerConfig(kind="wordpiece", size=4096, lowercase=True)

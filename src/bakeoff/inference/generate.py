@@ -5,11 +5,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from bakeoff.corpus.aligned import clean
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
+from bakeoff.reading.aligned import clean
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
 

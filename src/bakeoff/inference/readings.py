@@ -8,15 +8,15 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.aligned import clean
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TEXTS_AT_ONCE, scorer_of
 from bakeoff.inference.token_scores import Row
-from bakeoff.inspection.pieces import Speller
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.reading.aligned import clean
+from bakeoff.tokenizer.pieces import Speller
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.run import Run
 
 Reading = Literal["forwards", "pseudo", "pseudo_words"]

@@ -6,8 +6,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.aligned import clean
-from bakeoff.corpus.words import words_before
 from bakeoff.errors import UserError
 from bakeoff.inference.each_alone import EachAlone
 from bakeoff.inference.forwards import Forwards
@@ -16,6 +14,8 @@ from bakeoff.inference.targets import OfTargets
 from bakeoff.inference.text_files import TextFile, read_ahead
 from bakeoff.inference.token_scores import Predictions, Row, Scorer, TokenScores
 from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.reading.aligned import clean
+from bakeoff.text.words import words_before
 from bakeoff.training.device import resolve_device
 from bakeoff.training.run import Run
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from bakeoff.corpus.files import COLUMNAR, LineReader, kind_of
-from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
 from bakeoff.inference.streams import Stream
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.records import read_records, text_value
 
 STANDARD_INPUT = Path("-")
 

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.models.context import Context
 from bakeoff.models.stack import Stack
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.pretraining_model import PretrainingModel
 
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from pathlib import Path
 
+from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.inspection.rows import Row, RowReader
-from bakeoff.objectives.batch import Batch
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.packing import Packing, packing_of

@@ -6,12 +6,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
-from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.inspection.pieces import Mark, Piece, Speller
-from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import Objective, ObjectiveConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.pieces import Mark, Piece, Speller
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class Line(Config):

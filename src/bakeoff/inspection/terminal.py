@@ -5,9 +5,9 @@ from rich.text import Text
 from bakeoff.display.console import Console
 from bakeoff.display.wording import counted, percent, quantity
 from bakeoff.inspection.peek import Drawn, Peek
-from bakeoff.inspection.pieces import Piece
 from bakeoff.inspection.rows import Line, Row
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.tokenizer.pieces import Piece
 from bakeoff.training.packing import Packing
 
 STYLES = {

@@ -5,15 +5,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.clm import LanguageModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class BidirectionalLanguageModelConfig(LanguageModelConfig):

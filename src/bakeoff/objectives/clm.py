@@ -6,15 +6,15 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
+from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, UntiedTokenHead, table_head
-from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.refusals import WRITING, reads_running_text
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class LanguageModelConfig(TokenObjectiveConfig):

@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, rounded, teach, with_end
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class DenoisingConfig(SequenceToSequenceConfig):

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
+from bakeoff.formats.input_config import InputBaseConfig
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.input_config import InputBaseConfig
 from bakeoff.objectives.objective import ObjectiveConfig
 
 TRAITS = (

@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.course import evenly
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, transformed_head
 from bakeoff.objectives.objective import TokenObjectiveConfig
 from bakeoff.objectives.target_choice import STOP, RunLengths, TargetChoice, free_sources
+from bakeoff.optimization.course import evenly
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class MaskingConfig(TokenObjectiveConfig):

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.masking import Masking, MaskingConfig
 from bakeoff.objectives.objective import Scoring, Targets
 from bakeoff.objectives.refusals import sees_both_sides
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class MaskedLanguageModelConfig(MaskingConfig):

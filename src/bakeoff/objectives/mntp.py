@@ -6,15 +6,15 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
+from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
-from bakeoff.objectives.input_config import RowMarks
 from bakeoff.objectives.masking import Masking, MaskingConfig
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import predicts_all, reads_running_text, starts_anew
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class MaskedNextTokenConfig(MaskingConfig):

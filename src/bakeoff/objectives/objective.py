@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from bakeoff.config import Config
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.example import Examples
+from bakeoff.formats.example import Examples
+from bakeoff.formats.input_config import RowMarks
 from bakeoff.objectives.heads import Head
-from bakeoff.objectives.input_config import RowMarks
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Scoring = Literal["forwards", "masked", "query", "target"]
 """How a text gets its log-probability: each token from those before it; each from all others, where [MASK] stands for

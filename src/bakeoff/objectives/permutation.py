@@ -7,15 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.objectives.refusals import sees_both_sides
 from bakeoff.objectives.target_choice import TargetChoice, free_sources
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class PermutationConfig(TokenObjectiveConfig):

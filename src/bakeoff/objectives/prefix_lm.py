@@ -5,15 +5,15 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, rounded, teach, with_end
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class PrefixLanguageModelConfig(SequenceToSequenceConfig):

@@ -6,16 +6,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
+from bakeoff.formats.example import Examples
+from bakeoff.formats.pairs import Pairs
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
-from bakeoff.objectives.pairs import Pairs
 from bakeoff.objectives.refusals import relates_segments
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 DOCUMENTS = 4
 """How many other documents are looked at for a replacement."""

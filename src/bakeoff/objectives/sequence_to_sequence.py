@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.example import Examples
-from bakeoff.objectives.input_config import RowMarks
+from bakeoff.formats.example import Examples
+from bakeoff.formats.input_config import RowMarks
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 ROUNDED = 8
 """Rows without a fixed length are padded to a multiple of this, so that there are few shapes."""

@@ -5,10 +5,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
-from bakeoff.objectives.example import Examples
+from bakeoff.formats.example import Examples
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 RunLengths = Literal["inverse", "geometric", "uniform"]
 

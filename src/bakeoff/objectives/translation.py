@@ -5,15 +5,15 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.store import Split
-from bakeoff.corpus.tokenizer import Tokenizer
+from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.example import Examples
 from bakeoff.objectives.heads import Head, table_head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import has_a_source, starts_anew
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, teach
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 _NO_PAIRS = {
     each: f"translation needs pairs of a source and a target, but input.format is {each}; use parallel"

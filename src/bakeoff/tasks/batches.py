@@ -7,8 +7,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.corpus.draws import key_of
-from bakeoff.corpus.order import permute
+from bakeoff.randomness.draws import key_of
+from bakeoff.randomness.order import permute
 from bakeoff.tasks.inputs import Encoded, InputFormat
 
 BATCHES_SORTED = 16

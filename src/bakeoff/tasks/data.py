@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field
 
 from bakeoff.config import Config
-from bakeoff.corpus.draws import key_of
-from bakeoff.corpus.order import permute
 from bakeoff.errors import UserError
+from bakeoff.randomness.draws import key_of
+from bakeoff.randomness.order import permute
 from bakeoff.tasks.tables import Table, read_table
 
 FEWEST_SCORES = 5

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
+from bakeoff.batching.mixed_batches import MixedBatches
 from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
-from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.batches import Batches
-from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.tasks.finetuned_run import FinetunedRun

@@ -8,7 +8,6 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import Diverged, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.models.dropouts import with_dropout
@@ -25,6 +24,7 @@ from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.device import environment, resolve_device, resolve_precision
 from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.progress import Progress, Shown

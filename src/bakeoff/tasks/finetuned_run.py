@@ -12,7 +12,6 @@ from pydantic import Field
 
 from bakeoff import checksums
 from bakeoff.config import Config, Record
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import fresh, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
@@ -22,6 +21,7 @@ from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tensors import fill, save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.records import Environment, read_metrics
 from bakeoff.training.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.training.run import Run

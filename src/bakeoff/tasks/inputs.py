@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SHORTEST = 8
 """Fewest tokens that a row may be cut to: special tokens and something of both texts."""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from bakeoff.corpus.files import JSON_LINES, LineReader, kind_of
-from bakeoff.corpus.records import read_records, text_value
 from bakeoff.errors import UserError
+from bakeoff.reading.files import JSON_LINES, LineReader, kind_of
+from bakeoff.reading.records import read_records, text_value
 
 
 class Table(NamedTuple):

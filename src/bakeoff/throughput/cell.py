@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
-from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.batches import Batches
 from bakeoff.recipe import Recipe
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import torch
 
-from bakeoff.corpus.tokenizer import SPECIAL_TOKENS
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.throughput.cell import KINDS, Cell
 from bakeoff.throughput.page import write_page
 from bakeoff.throughput.results import SpeedResults
+from bakeoff.tokenizer.tokenizer import SPECIAL_TOKENS
 from bakeoff.training.device import environment, resolve_device, resolve_precision
 from bakeoff.training.speed import medians_in_turns
 

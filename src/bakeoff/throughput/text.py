@@ -5,7 +5,7 @@ from tokenizers import Tokenizer as Inner
 from tokenizers import models
 
 from bakeoff.corpus.store import Split, SplitCounts
-from bakeoff.corpus.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bakeoff.tokenizer.tokenizer import SPECIAL_TOKENS, Tokenizer
 
 DOCUMENTS = 2
 """Next-sentence prediction takes its negatives from another one."""

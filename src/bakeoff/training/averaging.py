@@ -7,12 +7,12 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff import checksums
+from bakeoff.batching.batch import Batch
 from bakeoff.checksums import Damaged
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.durable import beside, fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
-from bakeoff.objectives.batch import Batch
 from bakeoff.tensors import load_tensors, save_tensors
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run

@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
+from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import ahead
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.errors import Diverged, Interrupted
-from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.batches import ahead
 from bakeoff.recipe import Recipe
 from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from bakeoff.batching.batch import Batch
 from bakeoff.models.model import Model, ModelState
 from bakeoff.models.part import map_state
-from bakeoff.objectives.batch import Batch
 
 
 class Memory:

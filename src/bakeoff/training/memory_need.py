@@ -10,10 +10,10 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.objective import Prefixed, TwoStream
 from bakeoff.recipe import Recipe

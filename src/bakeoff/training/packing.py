@@ -6,15 +6,15 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.batching.batches import EXAMPLES_AT_ONCE, Batches
+from bakeoff.batching.token_batches import trim
 from bakeoff.config import Config
-from bakeoff.corpus.draws import Draws
 from bakeoff.corpus.extract import Extract
-from bakeoff.corpus.order import examples_of
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.objectives.batches import EXAMPLES_AT_ONCE, Batches
 from bakeoff.objectives.objective import Objective, Rewriting
-from bakeoff.objectives.token_batches import trim
+from bakeoff.randomness.draws import Draws
+from bakeoff.randomness.order import examples_of
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 

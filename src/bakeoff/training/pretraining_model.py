@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from bakeoff.batching.batch import Batch
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.batch import Batch
 from bakeoff.objectives.objective import Objective, Prefixed, Sharing, TokenObjectiveConfig, TwoStream, row_lengths
 from bakeoff.recipe import Recipe
 

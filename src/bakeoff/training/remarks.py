@@ -6,8 +6,8 @@ import numpy as np
 
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus, Split
-from bakeoff.corpus.tokenizer import TokenizerConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.packing import packing_of
 from bakeoff.training.pretraining_model import build_on_meta
 

@@ -14,12 +14,12 @@ import torch
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.corpus.mixture import AnyCorpus
-from bakeoff.corpus.tokenizer import Tokenizer
 from bakeoff.durable import beside, remove, sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.recipe import Recipe
 from bakeoff.tensors import fill, save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
 from bakeoff.training.model_card import model_card
 from bakeoff.training.pretraining_model import PretrainingModel

@@ -4,14 +4,14 @@ from collections.abc import Collection
 
 import torch
 
-from bakeoff.corpus.draws import key_of
+from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
+from bakeoff.batching.mixed_batches import MixedBatches
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.objectives.batch import Batch
-from bakeoff.objectives.batches import Batches
-from bakeoff.objectives.mixed_batches import MixedBatches
 from bakeoff.optimization.curriculum import shares, stage_at
+from bakeoff.randomness.draws import key_of
 from bakeoff.recipe import Recipe
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta

@@ -7,10 +7,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
+from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.batch import Batch
 from bakeoff.training.device import autocast
 from bakeoff.training.pretraining_model import PretrainingModel
 

@@ -1,0 +1,54 @@
+"""The recurrent order: row b of a step goes on where row b of the step before stopped (Dai et al. 2019)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.errors import UserError
+from bakeoff.formats.example import Format
+from bakeoff.randomness.draws import key_of
+
+
+class Lanes:
+    """Which example each lane reads in each step; B lanes.
+
+    The lanes begin at equal distances over the text, where a number drawn from the seed says, and go through all of it,
+    from its end on at its beginning. In n / B steps, n being the examples of an epoch, every example is read once (or,
+    where B does not divide n, but for the remainder). Of a text that is read in both directions every other lane goes
+    through the one, and the rest through the other.
+
+    Args:
+        format: the rows; examples of `directions` sequences, each in the order of reading, stand one after the other.
+        lanes: B, rows of a batch.
+        seed: where the lanes begin.
+
+    Raises:
+        UserError: there are fewer examples than lanes.
+    """
+
+    def __init__(self, format: Format, lanes: int, seed: int) -> None:
+        self.size = format.size // format.directions
+        assert lanes % format.directions == 0, "the recipe refuses them"
+        self.each = lanes // format.directions
+        if self.size < self.each:
+            raise UserError(
+                f"training.batch: {lanes} rows go through the text side by side, which makes {self.size} rows in each "
+                "direction; give a smaller batch, shorter rows or more text"
+            )
+        number = np.arange(lanes, dtype=np.int64)
+        self.sequence = number % format.directions
+        place = number // format.directions
+        self.begin = (place * self.size // self.each + key_of(seed, 0, "lanes") % self.size) % self.size
+
+    def examples_of(self, first: int, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The examples of some steps, and how often the text has been read before them.
+
+        Args:
+            first: the first step.
+            steps: how many steps.
+
+        Returns:
+            (steps * B,) example indices, and the epoch of each.
+        """
+        step = np.arange(first, first + steps, dtype=np.int64)[:, None]
+        indices = self.sequence * self.size + (self.begin + step) % self.size
+        return indices.ravel(), np.broadcast_to(step * self.each // self.size, indices.shape).ravel()

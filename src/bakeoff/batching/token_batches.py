@@ -1,0 +1,92 @@
+"""Batches of about as many tokens each, whose rows have about the same length, so that little of them is padding.
+
+Shapes: S examples of an epoch, K lengths of each (its row, and perhaps its source), B rows of a batch.
+"""
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.formats.example import Examples
+from bakeoff.formats.uneven import LENGTH_STEP, padded_length
+from bakeoff.randomness.draws import key_of
+from bakeoff.randomness.order import permute
+
+
+class TokenBatch(Config):
+    """The size of a batch, or of a part of one, in tokens."""
+
+    tokens: int = Field(gt=0)
+    """The most tokens of all its rows, padding included; and of the rows' sources as many again."""
+
+
+class TokenOrder:
+    """The batches of all epochs, each a function of the seed and its step.
+
+    Examples are sorted by length once, and the sorted list is cut into batches for good. In every epoch the examples
+    of the same length change places, and the batches follow each other in another order: both by keyed permutations,
+    so that there is nothing to go through to come to a step.
+
+    Attributes:
+        batches: how many make an epoch.
+    """
+
+    def __init__(self, lengths: NDArray[np.int64], tokens: int, seed: int) -> None:
+        """Order S examples by their (S, K) lengths into batches of so many tokens."""
+        self.seed, self.tokens = seed, tokens
+        self.lengths = -(-lengths // LENGTH_STEP) * LENGTH_STEP
+        longest = self.lengths.max(1)
+        key = longest
+        for side in self.lengths.T:  # one number that sorts by the longest side, then by each
+            key = key * (int(side.max(initial=0)) + 1) + side
+        self.sorted = np.argsort(key, kind="stable")
+        key = key[self.sorted]
+        new = np.flatnonzero(key[1:] != key[:-1]) + 1
+        self.groups = np.concatenate([[0], new, [len(key)]])  # where each run of examples that are alike begins
+        self.cuts = np.array(cut_by_tokens(longest[self.sorted], tokens))
+        self.batches = len(self.cuts) - 1
+
+    def examples_of(self, step: int) -> tuple[NDArray[np.int64], int]:
+        """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch it belongs to."""
+        epoch, place = divmod(step, self.batches)
+        key = key_of(self.seed, 0, "batches by tokens")
+        (batch,) = permute(np.array([place]), self.batches, key, epoch)
+        places = np.arange(self.cuts[batch], self.cuts[batch + 1])
+        group = np.searchsorted(self.groups, places, side="right") - 1
+        for each in np.unique(group):
+            first, size = self.groups[each], self.groups[each + 1] - self.groups[each]
+            inside = group == each
+            key = key_of(self.seed, int(each), "examples of one length")
+            places[inside] = first + permute(places[inside] - first, int(size), key, epoch)
+        return self.sorted[places], epoch
+
+    def parts(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
+        """Where the parts of at most so many tokens begin and end that (B,) examples are cut into, in their order."""
+        longest = np.maximum.accumulate(self.lengths[examples].max(1))
+        return list(pairwise(cut_by_tokens(longest, tokens)))
+
+
+def cut_by_tokens(lengths: NDArray[np.int64], tokens: int) -> list[int]:
+    """Where to cut rows of (n,) rising lengths, so that the rows between two cuts, padded to the last, have few tokens.
+
+    Returns:
+        The cuts, 0 and n among them. A row that is longer than `tokens` is alone.
+    """
+    cuts, count = [0], len(lengths)
+    while (first := cuts[-1]) < count:
+        last = min(count, first + max(1, tokens // int(lengths[first])))
+        rows = np.arange(1, last - first + 1)
+        cuts.append(first + max(1, int(np.searchsorted(rows * lengths[first:last], tokens, side="right"))))
+    return cuts
+
+
+def trim(examples: Examples) -> None:
+    """Take away the places at which all rows are padding, but for those up to a multiple of `LENGTH_STEP`."""
+    length = padded_length((examples.documents > 0).sum(1))
+    examples.ids, examples.documents = examples.ids[:, :length], examples.documents[:, :length]
+    examples.sources = examples.sources[:, :length]
+    if examples.segments is not None:
+        examples.segments = examples.segments[:, :length]

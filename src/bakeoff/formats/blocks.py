@@ -1,0 +1,97 @@
+"""Blocks: the documents one after the other, cut into rows of equal length."""
+
+from typing import Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from bakeoff.corpus.store import Split
+from bakeoff.formats.example import Examples, Format
+from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.formats.pairs import Relation
+from bakeoff.formats.stream import Stream
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+class BlocksConfig(InputBaseConfig):
+    """Contiguous text; no token is lost.
+
+    Every document begins with the separator, and for objectives that are not causal rows have [CLS] and [SEP] at their
+    ends. Objectives that make a source and a target of the text are given it without either.
+    """
+
+    format: Literal["blocks"] = "blocks"
+    """The format's name."""
+    isolate: bool = True
+    """Documents that share a row do not see each other."""
+    context: int = Field(default=0, ge=0)
+    """Tokens of the row before with which each row begins, for causal objectives: read, but not predicted again."""
+
+    recurrent: bool = False
+    """Row b of a batch goes on where row b of the batch before ended, and the model remembers what it has read
+    (Transformer-XL: Dai et al. 2019, arXiv:1901.02860, section 3.2)."""
+
+    @model_validator(mode="after")
+    def _something_to_predict(self) -> Self:
+        if self.context >= self.length:
+            raise ValueError(f"context: {self.context} of {self.length} tokens leave none to predict; give fewer")
+        if self.recurrent and self.isolate:
+            raise ValueError("recurrent: rows continue each other over the ends of documents; set isolate to false")
+        if self.recurrent and self.context:
+            raise ValueError("context: recurrent rows remember the rows before them; set context to 0")
+        return self
+
+    @property
+    def continues(self) -> bool:
+        """As configured."""
+        return self.recurrent
+
+    @property
+    def context_tokens(self) -> int:
+        """As configured."""
+        return self.context
+
+    @property
+    def isolates(self) -> bool:
+        """As configured."""
+        return self.isolate
+
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None = None) -> "Blocks":
+        """The format over a split."""
+        return Blocks(self, split, tokenizer, marks)
+
+
+class Blocks(Format):
+    """Rows cut from the stream."""
+
+    def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
+        self.stream = Stream(split, tokenizer, config.isolate, marked=marks != "none")
+        self.running = marks != "ends"
+        self.context = config.context
+        self.length = config.length if self.running else config.length - 2
+        self.step = self.length - self.context
+        self.advance = config.length if config.recurrent else None
+        if config.recurrent:  # whole rows only, for padding would be remembered; what is left over is not read
+            self.size = self.stream.total // self.length
+            self.left_over = int(self.stream.total % self.length > 0)
+            self.tokens_per_example = float(config.length)
+        else:
+            self.size = 1 + max(0, -(-(self.stream.total - self.length) // self.step))
+            read = self.stream.total + (self.size - 1) * self.context
+            self.tokens_per_example = read / self.size + (config.length - self.length)
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """Rows of the stream; nothing in them is random."""
+        places = indices[:, None] * self.step + np.arange(self.length + 1)
+        ids, documents, sources = self.stream.rows(places, self.stream.total)
+        if not self.running:
+            return self.stream.wrapped(ids[:, :-1], documents[:, :-1], sources[:, :-1])
+        return Examples(
+            ids=np.where(documents[:, :-1] > 0, ids[:, :-1], self.stream.tokenizer.pad),
+            documents=documents[:, :-1],
+            sources=sources[:, :-1],
+            following=ids[:, 1:],
+            context=np.where(indices > 0, self.context, 0) if self.context else None,
+        )

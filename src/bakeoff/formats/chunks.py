@@ -1,0 +1,179 @@
+"""Where rows of whole sentences start and stop: the text of every document walked through, all documents at once.
+
+Shapes: S sentences, D documents, n chunks that are looked at together.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.randomness.draws import Draws
+
+Integers = NDArray[np.int64]
+Step = Callable[[Integers, Integers], tuple[Integers, Integers]]
+"""From (n,) where chunks start and (n,) the ends that they may not pass, to (n,) where they stop, and (n,) where the
+next ones start."""
+
+STRETCH = 1 << 20
+"""Tokens of a document, or of documents in a row, that are walked through one chunk after the other. Longer ones are
+cut where a sentence starts, so that there is always much to walk through at once; one chunk in thousands is shorter."""
+
+
+MEASURED = 1 << 18
+"""Rows whose lengths are looked at for their mean: of more a part, for it would take seconds to read them all."""
+MEASURED_TOGETHER = 1 << 8
+"""Of these that stand side by side."""
+
+
+def mean_length(size: int, lengths_of: Callable[[Integers], Integers]) -> float:
+    """The mean of the lengths of `size` rows: of all, or of a quarter of a million in runs at equal distances.
+
+    Args:
+        size: how many rows there are.
+        lengths_of: from (n,) rows their lengths.
+    """
+    if size <= MEASURED:
+        return float(lengths_of(np.arange(size)).mean()) if size else 0.0
+    runs = MEASURED // MEASURED_TOGETHER
+    starts = np.arange(runs) * (size - MEASURED_TOGETHER) // (runs - 1)
+    return float(lengths_of((starts[:, None] + np.arange(MEASURED_TOGETHER)).ravel()).mean())
+
+
+def sentence_chunks(
+    sentences: Integers, documents: Integers, longest: int, short: float = 0.0
+) -> tuple[Integers, Integers]:
+    """Chunks of whole sentences, two at least, each as long as fits.
+
+    What cannot be part of a chunk of two sentences is left out: documents of one sentence, a last sentence that no
+    other one fits beside, and sentences too long.
+
+    Args:
+        sentences: (S + 1,) where sentences start, and the end of the text.
+        documents: (D + 1,) where documents start, and the end of the text.
+        longest: the most tokens of a chunk.
+        short: the share of chunks that are cut shorter, to a length drawn evenly.
+
+    Returns:
+        (n,) where they start and (n,) where they stop.
+    """
+
+    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
+        index = np.searchsorted(sentences, first)
+        fitting = np.searchsorted(sentences, np.minimum(first + longest, end), side="right") - 1
+        wished = np.searchsorted(sentences, first + _wished(first, longest, short), side="right") - 1
+        last = np.minimum(np.maximum(wished, index + 2), fitting)  # the sentence behind the chunk's last
+        good = last - index >= 2
+        return np.where(good, sentences[last], first), sentences[np.where(good, last, index + 1)]
+
+    first, last = _walked(*_stretches(sentences, documents), step)
+    return first[last > first], last[last > first]
+
+
+def full_chunks(
+    sentences: Integers, documents: Integers, longest: int, short: float = 0.0
+) -> tuple[Integers, Integers]:
+    """Chunks that fill their rows: one that ends inside a sentence is followed by one that starts with that sentence.
+
+    A sentence longer than a chunk is cut into pieces, the last of which ends with it.
+
+    Args:
+        sentences: (S + 1,) where sentences start, and the end of the text.
+        documents: (D + 1,) where documents start, and the end of the text.
+        longest: the most tokens of a chunk.
+        short: the share of chunks that are cut shorter, to a length drawn evenly.
+
+    Returns:
+        (n,) where they start and (n,) where they stop; chunks of a single token, which cannot be cut in two, are left
+        out.
+    """
+
+    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
+        last = np.minimum(first + _wished(first, longest, short), end)
+        behind = np.searchsorted(sentences, first, side="right")  # the sentence behind that which the chunk starts in
+        inside = sentences[behind - 1] < first
+        last = np.where(inside, np.minimum(last, sentences[behind]), last)
+        cut = sentences[np.searchsorted(sentences, last, side="right") - 1]  # where the last, or the next, one starts
+        return last, np.where((last < end) & ~inside & (cut > first), cut, last)
+
+    first, last = _walked(*_stretches(sentences, documents), step)
+    kept = last - first >= 2
+    return first[kept], last[kept]
+
+
+def sentence_pairs(sentences: Integers, documents: Integers, longest: int) -> tuple[Integers, Integers]:
+    """Two sentences each, none in two of them; pairs that do not fit, and a document's odd last one, are left out.
+
+    Args and returns as those of `sentence_chunks`.
+    """
+    starts, ends = np.searchsorted(sentences, documents[:-1]), np.searchsorted(sentences, documents[1:])
+    counts = (ends - starts) // 2
+    before = np.cumsum(counts) - counts
+    first = np.repeat(starts, counts) + 2 * (np.arange(counts.sum()) - np.repeat(before, counts))
+    fits = sentences[first + 2] - sentences[first] <= longest
+    return sentences[first[fits]], sentences[first[fits] + 2]
+
+
+def packed_sentences(
+    sentences: Integers, documents: Integers, longest: int, crossing: bool
+) -> tuple[Integers, Integers]:
+    """Chunks of as many whole sentences as fit, none in two of them; a sentence longer than a chunk is cut.
+
+    Args:
+        sentences: (S + 1,) where sentences start, and the end of the text.
+        documents: (D + 1,) where documents start, and the end of the text.
+        longest: the most tokens of a chunk, one before each further document that begins within it included.
+        crossing: chunks go on with the next document; else they stop where a document does.
+
+    Returns:
+        (n,) where they start and (n,) where they stop.
+    """
+    starts, ends = _stretches(sentences, documents)
+    if crossing:
+        # Runs of stretches, so that the walk has several places to start from.
+        number = ends // STRETCH
+        new = np.pad(number[1:] != number[:-1], (1, 0), constant_values=True)
+        starts, ends = starts[new], ends[np.pad(new[1:], (0, 1), constant_values=True)]
+    stop_of = sentences[1:] + np.searchsorted(documents, sentences[1:])  # in a text with a mark before each document
+
+    def step(first: Integers, end: Integers) -> tuple[Integers, Integers]:
+        reach = first + np.searchsorted(documents, first, side="right") + longest
+        count = np.searchsorted(stop_of, reach, side="right")  # sentences that end within reach
+        last = np.minimum(sentences[count], end)
+        last = np.where(last > first, last, np.minimum(first + longest, end))
+        return last, last
+
+    return _walked(starts, ends, step)
+
+
+def _wished(first: Integers, longest: int, short: float) -> Integers | int:
+    """(n,) how long chunks are to be: BERT's short sequences, drawn for good from where they start."""
+    if short == 0:
+        return longest
+    draws = Draws(0, np.zeros_like(first), first)
+    length = 2 + draws.integers("short length", np.full(len(first), longest - 1))
+    return np.where(draws.uniform("short", 1)[:, 0] < short, length, longest)
+
+
+def _stretches(sentences: Integers, documents: Integers) -> tuple[Integers, Integers]:
+    """Where documents start and end, those longer than a stretch in parts."""
+    cuts = [documents]
+    for document in np.flatnonzero(np.diff(documents) > STRETCH):
+        inner = np.arange(documents[document] + STRETCH, documents[document + 1], STRETCH)
+        cuts.append(sentences[np.searchsorted(sentences, inner)])
+    bounds = np.unique(np.concatenate(cuts))
+    return bounds[:-1], bounds[1:]
+
+
+def _walked(starts: Integers, ends: Integers, step: Step) -> tuple[Integers, Integers]:
+    """All chunks of stretches of text, in the order of the text."""
+    firsts, lasts = [], []
+    while len(starts):
+        last, following = step(starts, ends)
+        firsts.append(starts)
+        lasts.append(last)
+        going = following < ends
+        starts, ends = following[going], ends[going]
+    first, last = (np.concatenate(parts) if parts else np.zeros(0, np.int64) for parts in (firsts, lasts))
+    order = np.argsort(first, kind="stable")
+    return first[order], last[order]

@@ -1,0 +1,142 @@
+"""XLNet's rows: text that the next row reads on from, two segments, and [CLS] last (Yang et al. 2019)."""
+
+from typing import ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from bakeoff.corpus.store import Split
+from bakeoff.formats.example import Examples, Format
+from bakeoff.formats.input_config import RowMarks
+from bakeoff.formats.pairs import PairConfig, Relation
+from bakeoff.formats.stream import Stream
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+SPECIAL_TOKENS = 3
+"""Two [SEP] and [CLS] in every row."""
+
+
+class ContinuedPairConfig(PairConfig):
+    """`reuse` tokens of the running text, segment A that goes on with it, [SEP], segment B, [SEP], [CLS].
+
+    The row of the next step begins behind the first `reuse` tokens, whose hidden states it remembers (section 2.4 of
+    arXiv:1906.08237, and the published code).
+    """
+
+    format: Literal["continued_pair"] = "continued_pair"
+    """The format's name."""
+    reuse: int = Field(gt=0)
+    """Tokens at the beginning of a row that are remembered; the next row begins behind them. 256 of 512 in XLNet."""
+    unrelated: float = Field(default=0.5, ge=0, le=1)
+    """Share of the rows whose segment B comes from another place of the text; in the others it follows A."""
+    backwards: bool = True
+    """Every other row of a batch reads the text from its end."""
+    start_last: ClassVar[bool] = True
+    uneven: ClassVar[bool] = False
+
+    @model_validator(mode="after")
+    def _room_for_segments(self) -> Self:
+        if self.reuse > self.length - SPECIAL_TOKENS - 2:
+            raise ValueError(f"reuse: {self.reuse} of {self.length} tokens leave none for two segments; give fewer")
+        return self
+
+    @property
+    def continues(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def remembered_tokens(self) -> int:
+        """As `reuse` says."""
+        return self.reuse
+
+    @property
+    def directions(self) -> int:
+        """Two, if `backwards`."""
+        return 2 if self.backwards else 1
+
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "ContinuedPairs":
+        """The format over a split; no objective arranges its segments."""
+        return ContinuedPairs(self, split, tokenizer)
+
+
+class ContinuedPairs(Format):
+    """Rows cut from the stream, and from the stream read from its end; N rows.
+
+    A place p of the stream that is read from its end is place total - 1 - p of the stream.
+    """
+
+    def __init__(self, config: ContinuedPairConfig, split: Split, tokenizer: Tokenizer) -> None:
+        self.stream = Stream(split, tokenizer, isolate=False)
+        self.config = config
+        self.advance = config.reuse
+        self.directions = config.directions
+        self.own = config.length - config.reuse - SPECIAL_TOKENS  # tokens of both segments
+        room = self.stream.total - config.reuse - self.own
+        self.size = self.directions * (1 + room // config.reuse if room >= 0 else 0)
+        self.tokens_per_example = float(config.length)
+        self.sentences = np.asarray(split.sentences)
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """The rows; where A ends and where B comes from is drawn anew in every epoch."""
+        reuse, own, total = self.config.reuse, self.own, self.stream.total
+        half, number = np.divmod(indices, self.size // self.directions)
+        turned = half > 0
+        first = number * reuse  # where the row begins, in the order of reading
+        begin = first + reuse  # where A does
+        wished = begin + 1 + (draws.uniform("cut", 1)[:, 0] * (own - 1)).astype(np.int64)
+        near = self._sentences(wished, turned)  # a sentence's end if there is one in the row's room
+        fits = (near > begin) & (near < begin + own)
+        end = np.where(fits[0], near[0], np.where(fits[1], near[1], wished))
+        rest = total - (own - (end - begin))  # where B can begin at the latest
+        anywhere = self._sentences((draws.uniform("other place", 1)[:, 0] * (rest + 1)).astype(np.int64), turned)[0]
+        unrelated = draws.uniform("unrelated", 1)[:, 0] < self.config.unrelated
+        second = np.where(unrelated, np.minimum(anywhere, rest), end)
+        places = first[:, None] + np.arange(reuse + own)
+        in_second = places >= end[:, None]
+        places += np.where(in_second, (second - end)[:, None], 0)
+        ids, _, sources = self.stream.rows(np.where(turned[:, None], total - 1 - places, places), total)
+        return self._with_marks(ids, sources, in_second, turned, second == end)
+
+    def _sentences(self, places: NDArray[np.int64], turned: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """(2, N) the boundaries of sentences around some places, the nearer one first, all in the order of reading."""
+        total = self.stream.total
+        tokens = self.stream.tokens(np.where(turned, total - places, places))
+        above = np.searchsorted(self.sentences, tokens)
+        below = np.maximum(above - 1, 0)
+        nearer = tokens - self.sentences[below] < self.sentences[above] - tokens
+        both = np.stack([np.where(nearer, below, above), np.where(nearer, above, below)])
+        found = np.minimum(self.stream.places(self.sentences[both]), total)
+        return np.where(turned, total - found, found)
+
+    def _with_marks(
+        self,
+        ids: NDArray[np.int64],
+        sources: NDArray[np.int64],
+        in_second: NDArray[np.bool_],
+        turned: NDArray[np.bool_],
+        follows: NDArray[np.bool_],
+    ) -> Examples:
+        """[SEP] behind A, and [SEP] and [CLS] behind B; segments are 0 to the first [SEP], 1 to the second, then 2."""
+        tokenizer, length = self.stream.tokenizer, self.config.length
+        column = np.arange(length)
+        ends = (~in_second).sum(1, keepdims=True)  # where the first [SEP] stands
+        from_text = (column != ends) & (column < length - 2)
+        marked = np.full((len(ids), length), tokenizer.separator, np.int64)
+        marked[from_text] = ids.ravel()
+        marked[:, -1] = tokenizer.start
+        origin = np.full((len(ids), length), -1, np.int64)
+        origin[from_text] = sources.ravel()
+        segments = (column > ends).astype(np.int64)
+        segments[:, -1] = 2
+        return Examples(
+            ids=marked,
+            documents=np.ones((len(ids), length), np.int32),
+            sources=origin,
+            segments=segments,
+            reuse=self.config.reuse,
+            backwards=turned if self.directions == 2 else None,
+            follows=follows,
+        )

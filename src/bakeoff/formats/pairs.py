@@ -1,0 +1,204 @@
+"""Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from bakeoff.corpus.row_index import row_index
+from bakeoff.corpus.store import Split
+from bakeoff.formats.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
+from bakeoff.formats.example import Examples, Format
+from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+SPECIAL_TOKENS = 3
+"""[CLS] and two [SEP] in every row."""
+
+
+class PairConfig(InputBaseConfig):
+    """What the formats of pairs have in common; an objective may swap or replace their segments."""
+
+    length: int = Field(gt=SPECIAL_TOKENS + 2)
+    """T, tokens in a row, its three special tokens included; shorter rows are padded."""
+    pairs: ClassVar[bool] = True
+    uneven: ClassVar[bool] = True
+    single: ClassVar[bool] = False
+    """Each segment is one sentence, and so is what an objective puts in its place."""
+
+
+class SegmentPairConfig(PairConfig):
+    """Two neighbouring segments, cut where a sentence starts (Devlin et al. 2019).
+
+    Where an objective relates the segments, rows are whole sentences, two at least: a segment that breaks off in the
+    middle of a sentence would give away that it comes last. Else rows are as full as they can be; one that ends inside
+    a sentence is followed by one that starts with that sentence.
+    """
+
+    format: Literal["segment_pair"] = "segment_pair"
+    """The format's name."""
+    short: float = Field(default=0.0, ge=0, le=1)
+    """Share of the rows that are shorter, their lengths drawn evenly from 2 tokens on; BERT's code has 0.1."""
+
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
+        """The format over a split; `relation` arranges the two segments and labels them."""
+        longest = self.length - SPECIAL_TOKENS
+        find = full_chunks if relation is None else sentence_chunks
+        key = f"{find.__name__}-{longest}-{self.short:g}"
+        chunks = row_index(split, key, lambda sentences, documents: find(sentences, documents, longest, self.short))
+        return SegmentPairs(self, chunks, split, tokenizer, relation)
+
+
+class SentencePairConfig(PairConfig):
+    """Two sentences that follow each other (Liu et al. 2019, section 4.2): rows are short, batches should be large."""
+
+    format: Literal["sentence_pair"] = "sentence_pair"
+    """The format's name."""
+    single: ClassVar[bool] = True
+
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
+        """The format over a split; `relation` arranges the two segments and labels them."""
+        longest = self.length - SPECIAL_TOKENS
+        chunks = row_index(
+            split,
+            f"sentence_pairs-{longest}",
+            lambda sentences, documents: sentence_pairs(sentences, documents, longest),
+        )
+        return SegmentPairs(self, chunks, split, tokenizer, relation)
+
+
+@dataclass
+class Pairs:
+    """Two runs of tokens for each of N examples."""
+
+    first: NDArray[np.int64]
+    """(N,) where the first segment starts in the split's tokens."""
+    first_length: NDArray[np.int64]
+    """(N,) its number of tokens, at least 1."""
+    second: NDArray[np.int64]
+    """(N,) where the second segment starts."""
+    second_length: NDArray[np.int64]
+    """(N,) its number of tokens, at least 1."""
+    single: bool = False
+    """Whether each segment is one sentence, else a run of them."""
+
+    def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
+        """The same with first and second segment exchanged where (N,) chosen."""
+        return Pairs(
+            np.where(chosen, self.second, self.first),
+            np.where(chosen, self.second_length, self.first_length),
+            np.where(chosen, self.first, self.second),
+            np.where(chosen, self.first_length, self.second_length),
+            self.single,
+        )
+
+
+class Relation(Protocol):
+    """How an objective arranges the two segments of a pair."""
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
+        ...
+
+
+class AsTheyAre:
+    """In place of an objective that is not trained for now: B follows A."""
+
+    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+        """The pairs themselves, all labelled 0."""
+        return pairs, np.zeros(len(pairs.first), np.int64)
+
+
+class SegmentPairs(Format):
+    """Chunks of the text, each cut in two where a sentence starts."""
+
+    def __init__(
+        self,
+        config: PairConfig,
+        chunks: NDArray[np.int64],
+        split: Split,
+        tokenizer: Tokenizer,
+        relation: Relation | None,
+    ) -> None:
+        """`chunks` (2, n): where they start and where they stop."""
+        self.split = split
+        self.tokenizer = tokenizer
+        self.length, self.single = config.length, config.single
+        self.relation = relation
+        self.sentences = np.asarray(split.sentences)
+        self.starts, self.stops = chunks
+        self.size = len(self.starts)
+        self.tokens_per_example = mean_length(self.size, self._lengths)
+
+    def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(N,) tokens of these rows, before any relation."""
+        return self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS
+
+    @cached_property
+    def lengths(self) -> NDArray[np.int64]:
+        """(size, 1) tokens of all rows."""
+        return self._lengths(np.arange(self.size))[:, None]
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """Rows for these chunks, cut and arranged anew in every epoch."""
+        starts, stops = self.starts[indices], self.stops[indices]
+        cuts = self._cuts(starts, stops, draws)
+        pairs = Pairs(starts, cuts - starts, cuts, stops - cuts, self.single)
+        labels = None
+        if self.relation is not None:
+            pairs, labels = self.relation.arrange(pairs, self.split, self.length - SPECIAL_TOKENS, draws)
+        return self._rows(pairs, labels)
+
+    def _cuts(self, starts: NDArray[np.int64], stops: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
+        """(N,) where the second segment starts: at a sentence inside the chunk, else a word, else any token.
+
+        It is the sentence nearest to an evenly drawn place. Among sentences drawn evenly those near the end are too
+        often taken, because a chunk ends with short sentences, the ones that still fit: the lengths of the segments
+        would tell their order.
+        """
+        first = np.searchsorted(self.sentences, starts, side="right")
+        count = np.searchsorted(self.sentences, stops, side="left") - first
+        wished = starts + draws.uniform("cut", 1)[:, 0] * (stops - starts)
+        # In whole numbers: for others numpy would make a copy of all sentences.
+        above = np.clip(
+            np.searchsorted(self.sentences, np.ceil(wished).astype(np.int64)),
+            first,
+            np.maximum(first + count - 1, first),
+        )
+        below = np.maximum(above - 1, first)
+        nearer = wished - self.sentences[below] < self.sentences[above] - wished
+        cuts = self.sentences[np.where(nearer, below, above)]
+        single = np.flatnonzero(count == 0)
+        if len(single):
+            places = starts[single, None] + np.arange(1, self.length)  # (n, T - 1)
+            inside = places < stops[single, None]
+            words = inside & self.split.starts_word(np.minimum(places, len(self.split.tokens) - 1))
+            words[~words.any(1)] = inside[~words.any(1)]
+            chosen = (draws.uniform("cut word", 1)[single, 0] * words.sum(1)).astype(np.int64)
+            cuts[single] = starts[single] + 1 + (np.cumsum(words, 1) == chosen[:, None] + 1).argmax(1)
+        return cuts
+
+    def _rows(self, pairs: Pairs, labels: NDArray[np.int64] | None) -> Examples:
+        column = np.arange(self.length)
+        first, second = pairs.first_length[:, None], pairs.second_length[:, None]
+        in_first = (column >= 1) & (column <= first)
+        in_second = (column >= first + 2) & (column < first + second + 2)
+        sources = np.full((len(first), self.length), -1, np.int64)
+        sources = np.where(in_first, pairs.first[:, None] + column - 1, sources)
+        sources = np.where(in_second, pairs.second[:, None] + column - first - 2, sources)
+        ids = self.split.tokens[np.maximum(sources, 0)].astype(np.int64)
+        ids[sources < 0] = self.tokenizer.pad
+        ids[:, 0] = self.tokenizer.start
+        ids[(column == first + 1) | (column == first + second + 2)] = self.tokenizer.separator
+        real = column < first + second + SPECIAL_TOKENS
+        return Examples(
+            ids=ids,
+            documents=real.astype(np.int32),
+            sources=sources,
+            segments=(real & (column >= first + 2)).astype(np.int64),
+            relation=labels,
+        )

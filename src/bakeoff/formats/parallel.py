@@ -1,0 +1,80 @@
+"""Pairs of a source and a target, as a corpus of translations holds them."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.store import Split
+from bakeoff.errors import UserError
+from bakeoff.formats.example import Examples, Format
+from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.formats.pairs import Relation
+from bakeoff.formats.uneven import padded_length
+from bakeoff.randomness.draws import Draws
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+class ParallelConfig(InputBaseConfig):
+    """A row is a target, and beside it stands its source, each with [SEP] at its end; neither is ever cut.
+
+    `length` bounds both; rows are as long as the longest of those that are made together.
+    """
+
+    format: Literal["parallel"] = "parallel"
+    """The format's name."""
+    parallel: ClassVar[bool] = True
+    uneven: ClassVar[bool] = True
+
+    def build(
+        self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None = None
+    ) -> "Parallel":
+        """The format over a split of pairs.
+
+        Raises:
+            UserError: a source or a target is longer than a row.
+        """
+        return Parallel(self, split, tokenizer)
+
+
+class Parallel(Format):
+    """The pairs of a split; N examples, U length of the source, T of the target.
+
+    Attributes:
+        lengths: (size, 2) tokens of source and target, [SEP] included.
+    """
+
+    def __init__(self, config: ParallelConfig, split: Split, tokenizer: Tokenizer) -> None:
+        self.split, self.tokenizer = split, tokenizer
+        self.bounds = np.asarray(split.sentences)
+        self.lengths = np.diff(self.bounds).reshape(-1, 2) + 1
+        self.size = len(self.lengths)
+        self.tokens_per_example = float(self.lengths.sum() / max(1, self.size))
+        longest = int(self.lengths.max(initial=0))
+        if longest > config.length:
+            raise UserError(
+                f"input.length: {config.length} tokens with [SEP], but the corpus has pairs of {longest}; set it to "
+                f"{longest}, or prepare the corpus with --longest-pair {config.length - 1}"
+            )
+
+    def examples(self, indices: NDArray[np.int64], draws: Draws) -> Examples:
+        """The pairs; nothing in them is random."""
+        source, source_real = self._side(2 * indices)
+        target, real = self._side(2 * indices + 1)
+        return Examples(
+            ids=target,
+            documents=real.astype(np.int32),
+            sources=np.full(target.shape, -1, np.int64),
+            source_ids=source,
+            source_real=source_real,
+        )
+
+    def _side(self, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Sentences of these numbers with [SEP] at the end, in rows padded to the longest, and True for tokens."""
+        starts, ends = self.bounds[numbers][:, None], self.bounds[numbers + 1][:, None]
+        column = np.arange(padded_length(ends - starts + 1))
+        places = np.minimum(starts + column, len(self.split.tokens) - 1)
+        ids = self.split.tokens[places].astype(np.int64)
+        ids = np.where(column < ends - starts, ids, self.tokenizer.pad)
+        ids[column == ends - starts] = self.tokenizer.separator
+        return ids, column <= ends - starts

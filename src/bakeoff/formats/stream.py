@@ -1,0 +1,68 @@
+"""The text as one stream: document d takes places documents[d] + d to documents[d + 1] + d, a separator first.
+
+Or places documents[d] to documents[d + 1] - 1, without separators.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.corpus.store import Split
+from bakeoff.formats.example import Examples
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
+
+
+class Stream:
+    """Rows of the stream; N rows, L places.
+
+    Args:
+        split: the text.
+        tokenizer: its tokenizer.
+        isolate: documents that share a row are told apart.
+        marked: a separator stands before each document.
+    """
+
+    def __init__(self, split: Split, tokenizer: Tokenizer, isolate: bool, marked: bool = True) -> None:
+        self.split, self.tokenizer, self.isolate = split, tokenizer, isolate
+        count = len(split.documents) - 1
+        self.marks = int(marked)  # separators before each document
+        self.starts = np.asarray(split.documents[:-1]) + self.marks * np.arange(count)  # of documents, in the stream
+        self.total = len(split.tokens) + self.marks * count
+
+    def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where tokens of the text stand in the stream."""
+        return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
+
+    def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The tokens of the text at places of the stream; for a separator the one before it, or the first of all."""
+        return np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
+
+    def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
+        """What stands at some places.
+
+        Args:
+            places: (N, L) places in the stream.
+            ends: (N, 1), or one for all: from here on a row has nothing.
+
+        Returns:
+            (N, L) ids, the separator's also where there is nothing; documents, counted from 1 in each row, 0 where
+            there is nothing; and places in the text, -1 for separators and where there is nothing.
+        """
+        owners = np.searchsorted(self.starts, places, side="right") - 1
+        sources = places - self.marks * (owners + 1)
+        sources[((self.marks > 0) & (places == self.starts[owners])) | (places >= ends)] = -1
+        ids = np.where(sources >= 0, self.split.tokens[np.maximum(sources, 0)], self.tokenizer.separator)
+        documents = (owners - owners[:, :1] + 1) if self.isolate else np.ones(ids.shape)
+        return ids.astype(np.int64), np.where(places >= ends, 0, documents).astype(np.int32), sources
+
+    def wrapped(self, ids: NDArray[np.int64], documents: NDArray[np.int32], sources: NDArray[np.int64]) -> Examples:
+        """Examples with [CLS] at the start of each row, and [SEP] behind its last token."""
+        rows = np.arange(len(ids))
+        last = (documents > 0).sum(1)
+        pad = self.tokenizer.pad
+        padded = np.pad(np.where(documents > 0, ids, pad), ((0, 0), (1, 1)), constant_values=pad)
+        owners = np.pad(documents, ((0, 0), (1, 1)))
+        padded[:, 0], owners[:, 0] = self.tokenizer.start, owners[:, 1]
+        padded[rows, last + 1], owners[rows, last + 1] = self.tokenizer.separator, owners[rows, last]
+        return Examples(padded, owners, np.pad(sources, ((0, 0), (1, 1)), constant_values=-1))

@@ -1,0 +1,98 @@
+"""Parts of a corpus that are given in files of their own: the official validation and test texts of a benchmark."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from bakeoff.errors import UserError
+from bakeoff.preparation.jobs import Ends, jobs_of
+from bakeoff.preparation.progress import Progress
+from bakeoff.preparation.sampling import Mark
+from bakeoff.preparation.split_writer import SplitWriter
+from bakeoff.preparation.worker import encode_job, encode_jobs
+from bakeoff.reading.files import find_files
+from bakeoff.reading.hub import HubFile
+from bakeoff.reading.sources import BEGINNING, Place, TextReader
+from bakeoff.text.word_order import NgramShuffle
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+Texts = str | Path | Sequence[str | Path]
+
+_FIRST_PIECES = {"validation": 1 << 44, "test": 1 << 45}
+"""Numbers of the first pieces, beyond those of any text, for the random numbers of words that are shuffled."""
+
+
+def read_given(text: TextReader, given: Mapping[str, Texts], skips: Counter[str]) -> dict[str, TextReader]:
+    """Readers of the files that parts are given in, which read them as the text is read.
+
+    Args:
+        text: reader of the text.
+        given: files, folders and globs of each part.
+        skips: counts files in folders that are of no supported kind.
+
+    Raises:
+        UserError: a file that is not there, or that belongs to the text or another part, too.
+    """
+    readers = {name: text.like(find_files(texts, skips)) for name, texts in given.items()}
+    require_apart({"text": text.files, **{f"--{name}": reader.files for name, reader in readers.items()}})
+    return readers
+
+
+def require_apart(parts: Mapping[str, Sequence[Path | HubFile]]) -> None:
+    """Refuse a file that belongs to two parts.
+
+    Raises:
+        UserError: such a file.
+    """
+    owners: dict[object, str] = {}
+    for name, files in parts.items():
+        for file in files:
+            identity = file.resolve() if isinstance(file, Path) else str(file)
+            if (owner := owners.setdefault(identity, name)) != name:
+                raise UserError(f"{file}: given as {owner} and as {name}; what is learned is no test, give it once")
+
+
+def require_text(readers: Mapping[str, TextReader]) -> None:
+    """Read the beginning of each file.
+
+    Raises:
+        UserError: one without text, or that cannot be read.
+    """
+    for name, reader in readers.items():
+        for number, file in enumerate(reader.files):
+            if next(reader.read(Place(number, 0, 0, 0), Place(number + 1, 0, 0, 0)), None) is None:
+                raise UserError(f"{file}: there is no text here, but it was given as --{name}")
+
+
+def encode_given(
+    readers: Mapping[str, TextReader],
+    splits: Mapping[str, SplitWriter],
+    tokenizer: Tokenizer,
+    shuffle: NgramShuffle | None,
+    workers: int,
+    shown: Progress,
+) -> tuple[int, int]:
+    """Encode all of the files, in their order.
+
+    Args:
+        readers: of the files of each part.
+        splits: what the parts are written to.
+        tokenizer: what to encode with.
+        shuffle: as of `encode_job`.
+        workers: as of `encode_jobs`.
+        shown: is told of it.
+
+    Returns:
+        How many documents they hold, and how many empty ones beside these.
+    """
+    documents = empty = 0
+    for name, reader in readers.items():
+        ends: Ends = Ends()
+        pieces = ((0, piece) for piece in shown.phase(f"encoding {name}", reader))
+        jobs = jobs_of(pieces, Mark(BEGINNING, _FIRST_PIECES[name], 0), documents, False, ends)
+        for encoded, _ in encode_jobs(tokenizer, jobs, workers, partial(encode_job, shuffle=shuffle)):
+            splits[name].append(*encoded)
+            _, documents = ends.popleft()
+        empty += reader.skips["empty documents"]
+    return documents, empty

@@ -1,0 +1,216 @@
+"""Making a corpus of text in one go or in parts, by one process or by several that share a disk."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.durable import held, own_folder, remove
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.full_disk import DiskFull, full_disk
+from bakeoff.preparation.parts import encode_part, encode_whole, merge
+from bakeoff.preparation.plan import Plan, part_folder
+from bakeoff.preparation.planning import Planner, Texts
+from bakeoff.preparation.progress import Progress
+from bakeoff.preparation.worker import WorkerDied, workers_for
+from bakeoff.preparation.writer import check_target, work_folder
+
+
+class Preparation:
+    """A text and options, of which a corpus is made; the arguments are those of `prepare`."""
+
+    def __init__(
+        self,
+        texts: Texts,
+        out: str | Path,
+        *,
+        overwrite: bool = False,
+        workers: int | None = None,
+        progress: bool | Callable[[str, int, int], None] = False,
+        **options: Any,
+    ) -> None:
+        """Check the options and find the files; nothing is read.
+
+        Raises:
+            UserError: bad options, a file that is not there, or a link where the corpus would grow.
+        """
+        self._planner = Planner(texts, **options)
+        self._reader = self._planner.reader
+        self._out, self._overwrite, self._work = Path(out), overwrite, own_folder(work_folder(out))
+        self._given = self._planner.given
+        hub = any(not isinstance(file, Path) for file in self._reader.files)
+        self._workers = workers_for(workers, None if hub else sum(self._reader.sizes))
+        self._progress = progress
+
+    def whole(self) -> Corpus:
+        """Make the corpus in one go; see `prepare`."""
+        check_target(self._out, self._overwrite)
+        with self._holding(), Progress(self._progress, self._reader) as shown:
+            plan = Plan.load(self._work)
+            if plan is not None and plan.parts > 1:
+                raise UserError(
+                    f"{self._out}: is being made in {plan.parts} parts; give --part or --merge, or remove {self._work}"
+                )
+            if plan is not None and (names := plan.differences(self._planner.arguments())):
+                shown.note(f"starting anew, for an unfinished corpus here had another {_listed(names)}")
+                plan = None
+            try:
+                with full_disk(self._work, self._kept):
+                    if plan is None:
+                        _empty(self._work)
+                        plan = self._planner.plan(self._work, 1, shown)
+                    else:
+                        shown.note("going on with an unfinished corpus of the same text and options")
+                    corpus = encode_whole(
+                        plan, self._work, self._out, self._overwrite, self._reader, self._given, self._workers, shown
+                    )
+            except UserError as error:
+                if not isinstance(error, WorkerDied | DiskFull) or Plan.load(self._work) is None:
+                    remove(self._work)
+                raise
+            except KeyboardInterrupt:
+                if Plan.load(self._work) is None:
+                    remove(self._work)
+                    raise
+                message = f"interrupted; the same command goes on from here, or remove {self._work}"
+                raise Interrupted(message, signal.SIGINT) from None
+            remove(self._work)
+            return corpus
+
+    def _kept(self) -> str:
+        """What a full disk leaves, told before anything is removed."""
+        if Plan.load(self._work) is None:
+            return "nothing was kept, for the text was not read to its end"
+        return f"what is encoded is kept: with more space the same command goes on from here, or remove {self._work}"
+
+    def part(self, part: int, parts: int, planned: bool = False) -> dict[str, Any]:
+        """Make one part; see `prepare_part`.
+
+        Args:
+            part: its number, from 1.
+            parts: how many there are.
+            planned: whether the plan must be there already, made by another process.
+        """
+        if not 1 <= part <= parts:
+            raise UserError(f"--part {part}/{parts}: there is no such part; the first is 1/{parts}")
+        if self.made() is None:
+            plan = self._existing(parts) if planned else self.planned(parts)
+            folder = part_folder(self._work, part, parts)
+            own_folder(folder).mkdir(exist_ok=True)
+            with (
+                held(folder, f"part {part}/{parts} of {self._out}"),
+                Progress(self._progress, self._reader) as shown,
+                full_disk(folder, self._kept),
+            ):
+                journal = encode_part(plan, self._work, part, self._reader, self._workers, shown)
+            counts = list(journal.splits.values())
+        else:  # a part that is started once more when all is done
+            counts = []
+        return {
+            "part": f"{part}/{parts}",
+            "documents": sum(split.documents for split in counts),
+            "tokens": sum(split.tokens for split in counts),
+            "merged": not counts,
+        }
+
+    def merge(self) -> Corpus:
+        """Put the parts together; see `merge_parts`."""
+        made = self.made()
+        if made is not None:
+            plan = Plan.load(self._work)
+            if plan is not None and not plan.differences(self._planner.arguments()):  # killed before it was removed
+                remove(self._work)
+            return made
+        check_target(self._out, self._overwrite)
+        plan = Plan.load(self._work)
+        if plan is None or plan.parts == 1:
+            raise UserError(f"{self._out}: there are no parts to merge; make them with --part 1/N to --part N/N")
+        self._check(plan, plan.parts)
+        with held(self._work, self._out), Progress(self._progress, self._reader) as shown:
+            with full_disk(self._work, lambda: "all parts are kept: with more space the same command merges them"):
+                corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
+            remove(self._work)
+        return corpus
+
+    @property
+    def parts(self) -> int | None:
+        """Number of parts that a plan on the disk has; None where there is none."""
+        plan = Plan.load(self._work)
+        return None if plan is None else plan.parts
+
+    @property
+    def bytes(self) -> int:
+        """Size of the text on the disk; 0 where it is not known."""
+        return sum(self._reader.sizes)
+
+    def planned(self, parts: int) -> Plan:
+        """The plan of so many parts, made by the process that comes first; others wait for it.
+
+        Raises:
+            UserError: what the reading of the text raises; another plan is there.
+        """
+        while Plan.load(self._work) is None:
+            check_target(self._out, self._overwrite)
+            with (
+                Progress(self._progress, self._reader) as shown,
+                self._holding(lambda: shown.note("waiting for the process that reads the text")),
+            ):
+                # The one that was waited for may have made the plan, or have failed and removed the folder.
+                if self._work.is_dir() and Plan.load(self._work) is None:
+                    try:
+                        with full_disk(self._work, self._kept):
+                            return self._planner.plan(self._work, parts, shown)
+                    except BaseException:
+                        remove(self._work)
+                        raise
+        return self._existing(parts)
+
+    def _existing(self, parts: int) -> Plan:
+        plan = Plan.load(self._work)
+        if plan is None:
+            raise UserError(f"{self._work}: not seen here; all machines must share the disk of --out")
+        self._check(plan, parts)
+        return plan
+
+    @contextmanager
+    def _holding(self, waiting: Callable[[], None] | None = None) -> Iterator[None]:
+        try:
+            own_folder(self._work).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{self._out}: cannot be created ({error.strerror})") from None
+        with held(self._work, self._out, waiting):
+            yield
+
+    def made(self) -> Corpus | None:
+        """The corpus of this text and these options, where it is complete already."""
+        if self._overwrite or not (self._out / "corpus.json").is_file():
+            return None
+        corpus = Corpus.open(self._out)
+        same = corpus.manifest.options == self._planner.options and corpus.manifest.sources == self._planner.sources()
+        return corpus if same else None
+
+    def _check(self, plan: Plan, parts: int) -> None:
+        if plan.parts != parts:
+            made = "one go" if plan.parts == 1 else f"{plan.parts} parts"
+            raise UserError(
+                f"{self._out}: is being made in {made}, not in {parts} parts; go on so, or remove {self._work}"
+            )
+        if names := plan.differences(self._planner.arguments()):
+            raise UserError(
+                f"{self._out}: its parts are being made with another {_listed(names)}; give the same, or remove "
+                f"{self._work} to start anew"
+            )
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _empty(folder: Path) -> None:
+    for path in own_folder(folder).iterdir():
+        if path.is_dir():
+            remove(path)
+        else:
+            path.unlink()

@@ -1,0 +1,301 @@
+"""Encoding a part of the text, from where a killed process was, and merging parts to a corpus."""
+
+import json
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain, islice
+from pathlib import Path
+
+import numpy as np
+
+from bakeoff.config import Config
+from bakeoff.corpus.store import Corpus
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.preparation.given_parts import encode_given
+from bakeoff.preparation.held_out import Assigned, assign
+from bakeoff.preparation.jobs import Ends, jobs_of
+from bakeoff.preparation.plan import Plan, part_folder
+from bakeoff.preparation.progress import Progress
+from bakeoff.preparation.sampling import Mark
+from bakeoff.preparation.split_writer import SplitState, SplitWriter, id_type
+from bakeoff.preparation.worker import encode_job, encode_jobs
+from bakeoff.preparation.writer import CorpusWriter
+from bakeoff.reading.sources import BEGINNING, Piece, TextReader
+
+_SAVE_EVERY = 2.0  # seconds
+_SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
+_SENTENCES = 1 << 14  # that a merge holds at once
+_SHOWN = 8  # missing parts that an error names
+
+
+class Journal(Config):
+    """How far a part is."""
+
+    mark: Mark
+    """Where in the text to go on."""
+    opened: int
+    """Documents of the text before it, in this part."""
+    empty: int
+    """Empty documents before it, in this part."""
+    splits: dict[str, SplitState]
+    """What has been written of the parts of the corpus that are made of the text."""
+    complete: bool
+    """Whether nothing is left to do."""
+
+    def save(self, folder: Path) -> None:
+        """Write it beside a part's folder."""
+        write_atomically(_journal(folder), json.dumps(self.model_dump(mode="json")))
+
+    @classmethod
+    def load(cls, folder: Path) -> "Journal | None":
+        """The journal of a part; None where it has none, or its files hold less than the journal says."""
+        try:
+            journal = cls.parse(read_json(_journal(folder)), str(folder))
+            for name, state in journal.splits.items():
+                for kind, size in state.sizes.items():
+                    if (folder / f"{name}.{kind}").stat().st_size < size:
+                        return None
+        except (OSError, UserError):
+            return None
+        return journal
+
+
+def _journal(folder: Path) -> Path:
+    return folder.with_name(f"{folder.name}.json")
+
+
+def encode_whole(
+    plan: Plan,
+    work: Path,
+    out: str | Path,
+    overwrite: bool,
+    reader: TextReader,
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
+) -> Corpus:
+    """Encode a plan of one part, and the parts of the corpus that are given, and put it in its place.
+
+    Raises:
+        UserError: unreadable text, or too little of it; or `out` would have to be replaced.
+    """
+    folder = part_folder(work, 1, 1)
+    journal = Journal.load(folder)
+    with CorpusWriter(
+        out,
+        plan.tokenizer(work),
+        overwrite,
+        folder=folder,
+        states=None if journal is None else journal.splits,
+        names=plan.names,
+    ) as writer:
+        if journal is None or not journal.complete:
+            splits = {name: writer.splits[name] for name in plan.cut}
+            journal = _encode(plan, work, 1, journal, splits, reader, workers, shown)
+            if given:
+                journal = _completed(journal, splits, folder)
+        return _finish(plan, work, writer, [journal], given, workers, shown)
+
+
+def _finish(
+    plan: Plan,
+    work: Path,
+    writer: CorpusWriter,
+    journals: Sequence[Journal],
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
+) -> Corpus:
+    """Encode the parts of the corpus that are given, behind its text, and complete it."""
+    documents, empty = encode_given(given, writer.splits, plan.tokenizer(work), plan.shuffle, workers, shown)
+    recorded = sum(split.documents for split in writer.splits.values())
+    opened = sum(journal.opened for journal in journals) + documents
+    empty += sum(journal.empty for journal in journals)
+    return writer.finish(plan.provenance(recorded, opened, empty, documents))
+
+
+def _completed(journal: Journal, splits: Mapping[str, SplitWriter], folder: Path) -> Journal:
+    """Save the journal of a part that is all encoded."""
+    states = {name: split.save() for name, split in splits.items()}
+    journal = journal.model_copy(update={"splits": states, "complete": True})
+    journal.save(folder)
+    return journal
+
+
+def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: int, shown: Progress) -> Journal:
+    """Encode one part, from 1, of several; the caller holds its folder.
+
+    Raises:
+        UserError: unreadable text.
+    """
+    folder = part_folder(work, part, plan.parts)
+    journal = Journal.load(folder)
+    if journal is not None and journal.complete:
+        return journal
+    vocabulary = plan.tokenizer(work).size
+    splits = {
+        name: SplitWriter(folder, name, vocabulary, None if journal is None else journal.splits[name])
+        for name in plan.cut
+    }
+    try:
+        journal = _encode(plan, work, part, journal, splits, reader, workers, shown)
+        journal = _completed(journal, splits, folder)
+    finally:
+        for split in splits.values():
+            split.close()
+    return journal
+
+
+def _encode(
+    plan: Plan,
+    work: Path,
+    part: int,
+    journal: Journal | None,
+    splits: dict[str, SplitWriter],
+    reader: TextReader,
+    workers: int,
+    shown: Progress,
+) -> Journal:
+    """Encode what is missing of a part; returns a journal at its end, not saved, without `splits`."""
+    start = plan.starts[part - 1]
+    stop = plan.starts[part].place if part < plan.parts else None
+    if journal is None:
+        journal = Journal(mark=start, opened=0, empty=0, splits={}, complete=False)
+    elif journal.mark != start and plan.parts > 1:
+        shown.note("going on where a process was killed")
+    mark = journal.mark
+    runs = plan.runs
+    first = BEGINNING if runs else mark.place
+    name = "encoding" if plan.parts == 1 else f"encoding part {part} of {plan.parts}:"
+    selection = plan.selection(work)
+    pieces: Iterator[Piece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
+    if selection is not None:
+        pieces = selection.keep(pieces, first.document)
+    assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"], plan.lines)
+    if runs and mark == start and part > 1:  # whose pieces were counted before any was cut
+        mark, assigned = _from_document(assigned, mark)
+    elif runs:  # which runs are held out depends on all that stands before them
+        assigned = islice(assigned, mark.pieces, None)
+    folder = part_folder(work, part, plan.parts)
+    ends: Ends = deque()
+    clock = _Clock()
+    if stop != first:
+        jobs = jobs_of(assigned, mark, journal.opened, runs, ends)
+        for encoded in encode_jobs(plan.tokenizer(work), jobs, workers, partial(encode_job, shuffle=plan.shuffle)):
+            for split, share in zip(splits.values(), encoded, strict=False):  # without a share no second part
+                split.append(*share)
+            end, opened = ends.popleft()
+            if end is not None and clock.due():
+                with clock:
+                    states = {split_name: split.save() for split_name, split in splits.items()}
+                    empty = end.place.empty - start.place.empty
+                    Journal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
+            journal = journal.model_copy(update={"opened": opened})
+    empty = reader.skips["empty documents"] - start.place.empty if stop != first else journal.empty
+    return journal.model_copy(update={"empty": empty})
+
+
+def _from_document(assigned: Assigned, mark: Mark) -> tuple[Mark, Assigned]:
+    """What follows a mark at the start of a document, and the mark with the pieces before it counted as they come."""
+    for number, (part, piece) in enumerate(assigned):
+        if piece.place is not None and piece.place.document >= mark.place.document:
+            return mark._replace(pieces=number), chain([(part, piece)], assigned)
+    return mark, iter(())
+
+
+class _Clock:
+    """Says when to save, so that it takes a small share of the time."""
+
+    def __init__(self) -> None:
+        self._next = time.monotonic() + _SAVE_EVERY
+
+    def due(self) -> bool:
+        return time.monotonic() >= self._next
+
+    def __enter__(self) -> None:
+        self._started = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        now = time.monotonic()
+        self._next = now + max(_SAVE_EVERY, (now - self._started) / _SAVE_SHARE)
+
+
+def merge(
+    plan: Plan,
+    work: Path,
+    out: str | Path,
+    overwrite: bool,
+    given: Mapping[str, TextReader],
+    workers: int,
+    shown: Progress,
+) -> Corpus:
+    """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
+
+    Parts of the corpus that are given are encoded here.
+
+    Raises:
+        UserError: a part is missing; too little text; or `out` would have to be replaced.
+    """
+    folders = [part_folder(work, part, plan.parts) for part in range(1, plan.parts + 1)]
+    journals = [Journal.load(folder) for folder in folders]
+    missing = [part for part, journal in enumerate(journals, 1) if journal is None or not journal.complete]
+    if missing:
+        names = ", ".join(f"{part}/{plan.parts}" for part in missing[:_SHOWN])
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        raise UserError(f"{out}: --part {names}{more} not made yet; run what is missing, then --merge again")
+    whole = [journal for journal in journals if journal is not None]
+    tokenizer = plan.tokenizer(work)
+    with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged", names=plan.names) as writer:
+        for folder, journal in zip(folders, whole, strict=True):
+            for name, state in journal.splits.items():
+                _append(writer.splits[name], folder, name, state, id_type(tokenizer.size))
+        return _finish(plan, work, writer, whole, given, workers, shown)
+
+
+def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:
+    """Append what a part has of a split, which starts with a document."""
+    itemsize = np.dtype(dtype).itemsize
+    documents = _mapped(folder / f"{name}.documents", state.documents)
+    originals = _mapped(folder / f"{name}.originals", state.documents)
+    with (
+        (folder / f"{name}.tokens").open("rb") as tokens,
+        (folder / f"{name}.sentences").open("rb") as sentences,
+        (folder / f"{name}.words").open("rb") as words,
+    ):
+        size, spoken = state.bytes, state.words
+        for first in range(0, state.sentences, _SENTENCES):
+            sentences.seek(8 * first)
+            offsets = np.fromfile(sentences, np.int64, min(_SENTENCES + 1, state.sentences - first))
+            if first + _SENTENCES >= state.sentences:
+                offsets = np.append(offsets, state.tokens)
+            low, high = int(offsets[0]), int(offsets[-1])
+            tokens.seek(itemsize * low)
+            words.seek(low // 8)
+            packed = np.fromfile(words, np.uint8, (high + 7) // 8 - low // 8)
+            if high > state.tokens - len(state.bits):
+                packed = np.append(packed[: state.tokens // 8 - low // 8], np.packbits(state.bits, bitorder="little"))
+            starts = np.unpackbits(packed, bitorder="little")[low % 8 : low % 8 + high - low].astype(bool)
+            opens, behind = np.searchsorted(documents, [low, high])
+            owners = originals[max(opens - 1, 0) : behind]
+            stretches = np.diff(owners, prepend=owners[:1] - 1)[int(opens > 0) :] == 0
+            split.append(
+                np.fromfile(tokens, dtype, high - low),
+                starts,
+                np.diff(offsets),
+                np.searchsorted(offsets, documents[opens:behind]),
+                size,
+                spoken,
+                stretches,
+            )
+            size = spoken = 0
+        nothing = np.zeros(0, dtype=np.int64)
+        opens = nothing + 0 if not state.opens_next else np.zeros(1, dtype=np.int64)
+        split.append(nothing, nothing.astype(bool), nothing, opens, size, spoken)
+
+
+def _mapped(file: Path, length: int) -> np.ndarray:
+    return np.memmap(file, np.int64, "r", shape=(length,)) if length else np.zeros(0, dtype=np.int64)

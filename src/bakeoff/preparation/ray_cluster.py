@@ -1,0 +1,91 @@
+"""Making the parts of a corpus on a Ray cluster whose machines share a disk."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+from bakeoff.corpus.store import Corpus
+from bakeoff.errors import UserError
+from bakeoff.preparation.making import Preparation
+from bakeoff.preparation.planning import Texts
+from bakeoff.preparation.progress import Tally
+
+_PARTS_A_CORE = 4  # so that cores which are done early have more to do
+_PATIENCE = 10  # seconds
+_SMALLEST = 1 << 20  # bytes on disk of a part; below, starting it takes longer than its work
+
+
+def prepare_on_ray(texts: Texts, out: str | Path, address: str, **options: Any) -> Corpus:
+    """Make a corpus on a Ray cluster; it is the one that `prepare` makes, byte for byte.
+
+    This process reads the text for the tokenizer and merges; the cluster encodes, one part a core at a time. Ray starts
+    parts again whose machine is lost. After a kill the same call makes the parts that are missing.
+
+    Args:
+        texts: as for `prepare`; all machines of the cluster see them, and the folder of `out`, under the same paths.
+        out: as for `prepare`.
+        address: `local` starts a cluster on this machine, `auto` finds the one that it belongs to, else `HOST:PORT`.
+        options: those of `prepare`.
+
+    Raises:
+        UserError: Ray is not installed; no cluster answers; a machine does not see the files; what `prepare` raises.
+    """
+    try:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        import ray
+    except ImportError:
+        raise UserError('--ray: Ray is not installed; run pip install "bakeoff[ray]"') from None
+    preparation = Preparation(texts, out, **options)
+    if (made := preparation.made()) is not None:
+        return made
+    _connect(ray, address)
+    try:
+        cores = int(ray.cluster_resources().get("CPU", 1))
+        parts = preparation.parts or max(1, min(_PARTS_A_CORE * cores, preparation.bytes // _SMALLEST))
+        preparation.planned(parts)
+        quiet = {**options, "progress": False, "overwrite": False, "workers": 0}
+        task = ray.remote(num_cpus=1, max_retries=3)(_make)
+        folder = os.getcwd()
+        waiting = [task.remote(folder, texts, out, part, parts, quiet) for part in range(1, parts + 1)]
+        with Tally(bool(options.get("progress")), f"encoding {parts} parts on {cores} cores", parts) as tally:
+            while waiting:
+                done, waiting = ray.wait(waiting)
+                for error in ray.get(done):
+                    if error is not None:
+                        raise UserError(error)
+                    tally.advance()
+    except ray.exceptions.RayError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"--ray {address}: the cluster failed ({reason}); the same command goes on from here") from None
+    finally:
+        ray.shutdown()
+    return preparation.merge()
+
+
+def _connect(ray: Any, address: str) -> None:
+    try:
+        if address not in ("local", "auto"):
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            if not (host and port.isdecimal()):
+                raise UserError(f"--ray {address}: expected local, auto or HOST:PORT")
+            socket.create_connection((host, int(port)), _PATIENCE).close()  # Ray itself tries for minutes
+        local = {"include_dashboard": False} if address == "local" else {}
+        ray.init(address, log_to_driver=False, logging_level="ERROR", **local)
+    except (OSError, OverflowError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0].rstrip(".")
+        raise UserError(f"--ray {address}: no cluster answers ({reason}); start one with `ray start --head`") from None
+
+
+def _make(folder: str, texts: Texts, out: str | Path, part: int, parts: int, options: dict[str, Any]) -> str | None:
+    """Make one part on a machine of the cluster; returns a user's error instead of raising it as one of Ray's."""
+    machine = os.uname().nodename
+    try:
+        os.chdir(folder)
+    except OSError:
+        return f"{folder}: the machine {machine} of the cluster does not see this folder; it must share the disk"
+    try:
+        Preparation(texts, out, **options).part(part, parts, planned=True)
+    except UserError as error:
+        return f"{error} (on the machine {machine} of the cluster)"
+    return None

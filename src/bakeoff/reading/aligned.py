@@ -1,0 +1,128 @@
+"""Pairs of texts that are translations of each other, from files whose lines or records belong together."""
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.reading.columns import ColumnReader
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.records import read_records, text_value
+
+Readings = LineReader | ColumnReader
+
+
+class PairOptions(Config):
+    """How the two texts of a pair are found in files."""
+
+    source_field: str = "source"
+    """Field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the source."""
+    target_field: str = "target"
+    """The one that holds the target."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+
+
+class Pair(NamedTuple):
+    """A text and its translation, each NFC, with runs of white space as one space; either may be empty."""
+
+    source: str
+    target: str
+
+
+class PairReader:
+    """Reads pairs: item i of the n-th file of sources belongs to item i of the n-th file of targets.
+
+    An item is a record of a .jsonl, .csv, .tsv, .parquet or .arrow, of which a field is read, or a line of any other
+    file; all but the last two may be .gz or .zst.
+
+    Attributes:
+        files, sizes: all files, and their bytes on disk.
+    """
+
+    def __init__(self, sources: Sequence[Path], targets: Sequence[Path], options: PairOptions) -> None:
+        """Read these files.
+
+        Raises:
+            UserError: one is missing, their numbers differ, or a file would be its own translation.
+        """
+        if len(sources) != len(targets):
+            raise UserError(
+                f"{len(sources)} files of sources and {len(targets)} of targets; give as many --source as --target, in "
+                "the same order"
+            )
+        self._options = options
+        self._both = list(zip(sources, targets, strict=True))
+        for source, target in self._both:
+            same_text = kind_of(source) in (None, ".txt") or options.source_field == options.target_field
+            if same_text and source.resolve() == target.resolve():
+                raise UserError(f"{source}: given as its own translation; give another --target")
+        self.files = [file for both in self._both for file in both]
+        self.sizes = [_size(file) for file in self.files]
+        self._done = 0
+        self._current: list[Readings] = []
+
+    def bytes_read(self) -> int:
+        """Bytes on disk that have been read, of `sum(sizes)`."""
+        return self._done + sum(reading.position() for reading in self._current)
+
+    def __iter__(self) -> Iterator[Pair]:
+        """Stream the pairs.
+
+        Raises:
+            UserError: a file that cannot be read as what its name says, or two with different numbers of items.
+        """
+        self._done = 0
+        fields = self._options.source_field, self._options.target_field
+        for number, both in enumerate(self._both):
+            self._current = []
+            sides = [self._texts(file, field) for file, field in zip(both, fields, strict=True)]
+            counts = [0, 0]
+            for texts in zip_longest(*sides):
+                counts = [count + (text is not None) for count, text in zip(counts, texts, strict=True)]
+                if counts[0] == counts[1]:
+                    yield Pair(*map(clean, texts))
+            if counts[0] != counts[1]:
+                units = ["lines" if kind_of(file) in (None, ".txt") else "records" for file in both]
+                raise UserError(
+                    f"{both[0]} has {counts[0]:,} {units[0]}, but {both[1]} {counts[1]:,} {units[1]}; each must be the "
+                    "translation of the one with its number"
+                )
+            self._done += sum(self.sizes[2 * number : 2 * number + 2])
+            self._current = []
+
+    def _texts(self, file: Path, field: str) -> Iterator[str]:
+        errors = self._options.errors
+        advice = "; name those with the texts by --source-field and --target-field"
+        if kind_of(file) in COLUMNAR:
+            columns = ColumnReader(file, errors)
+            self._current.append(columns)
+            for row, value in columns.values(field, advice):
+                yield text_value(value, f"{file}, row {row}", field, errors)
+            return
+        lines = LineReader(file, errors)
+        self._current.append(lines)
+        if kind_of(file) in (None, ".txt"):
+            yield from (line.text for line in lines.whole())
+            return
+        for number, (value,) in read_records(file, lines, [field], advice):
+            yield text_value(value, f"{file}:{number}", field, errors)
+
+
+def clean(text: str) -> str:
+    """The text in NFC, with runs of white space as one space and none at its ends."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _size(file: Path) -> int:
+    if file.is_dir():
+        raise UserError(f"{file}: a folder; give a file")
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        raise UserError(f"{file}: no such file") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

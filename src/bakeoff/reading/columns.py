@@ -1,0 +1,107 @@
+"""Columns of Parquet and Arrow files, the forms in which the Hugging Face library `datasets` keeps its data."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from bakeoff.errors import UserError
+from bakeoff.reading.fields import existing
+from bakeoff.reading.files import kind_of
+
+_ROWS = 256  # rows of a Parquet file that are held at once
+
+
+class ColumnReader:
+    """Reads one column of a file."""
+
+    def __init__(self, path: Path, errors: str) -> None:
+        """Read `path`; `errors` is "strict" or "replace" for invalid UTF-8.
+
+        Raises:
+            UserError: `pyarrow` is not installed.
+        """
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError:
+            raise UserError(
+                f'{path}: {kind_of(path)} is read with pyarrow, which is not here; run pip install "bakeoff[hub]"'
+            ) from None
+        self._path = path
+        self._errors = errors
+        self._position = 0
+
+    def position(self) -> int:
+        """Bytes of the file on disk that have been read, about."""
+        return self._position
+
+    def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
+        """The number of each row, from 1, and its value of one column; text that is stored as bytes is decoded.
+
+        Args:
+            name: the column.
+            advice: what to do where it is missing.
+            skip: rows to pass over.
+
+        Raises:
+            UserError: a missing column, an unreadable or damaged file, invalid UTF-8 (with its row).
+        """
+        import pyarrow
+
+        row = 0
+        try:
+            with open(self._path, "rb") as raw:
+                batches = self._parquet if kind_of(self._path) == ".parquet" else self._arrow
+                for column in batches(raw, name, advice):
+                    passed = min(len(column), skip - row) if row < skip else 0
+                    row += passed
+                    for value in _as_bytes(column.slice(passed)).to_pylist():
+                        row += 1
+                        yield row, self._decode(value, row) if isinstance(value, bytes) else value
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{self._path}: cannot be read ({reason}); is it whole, and what its name says?") from None
+
+    def _parquet(self, raw: BinaryIO, name: str, advice: str) -> Iterator[Any]:
+        from pyarrow import parquet
+
+        size = os.fstat(raw.fileno()).st_size
+        with parquet.ParquetFile(raw, buffer_size=1 << 20) as file:
+            existing(name, file.schema_arrow.names, str(self._path), "column", advice)
+            done = 0
+            for batch in file.iter_batches(_ROWS, columns=[name], use_threads=False):
+                yield batch.column(name)
+                done += len(batch)
+                self._position = size * done // file.metadata.num_rows
+
+    def _arrow(self, raw: BinaryIO, name: str, advice: str) -> Iterator[Any]:
+        from pyarrow import ipc
+
+        # Arrow knows two forms; `datasets` writes the one that can be streamed, other programs often the other.
+        streamed = raw.read(6) != b"ARROW1"
+        raw.seek(0)
+        with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
+            existing(name, file.schema.names, str(self._path), "column", advice)
+            for batch in file if streamed else map(file.get_batch, range(file.num_record_batches)):
+                yield batch.column(name)
+                self._position = raw.tell()
+
+    def _decode(self, value: bytes, row: int) -> str:
+        try:
+            return value.decode("utf-8", self._errors)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self._path}, row {row}: not valid UTF-8 (byte 0x{value[error.start]:02x}); mend the file, or give "
+                "--errors replace to read each such byte as �"
+            ) from None
+
+
+def _as_bytes(column: Any) -> Any:
+    """Text as bytes: the library would stop at invalid UTF-8 without a row; any other column as it is."""
+    import pyarrow
+
+    kind = column.type
+    if pyarrow.types.is_dictionary(kind):
+        column, kind = column.dictionary_decode(), kind.value_type
+    text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)
+    return column.cast(pyarrow.large_binary()) if text else column

@@ -1,0 +1,271 @@
+"""Finding text files, and reading their lines within a bounded memory, whatever their size and compression."""
+
+import glob
+import gzip
+import io
+import json
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import zstandard
+
+from bakeoff.errors import UserError
+from bakeoff.reading.hub import PREFIX, HubFile, hub_files
+
+KINDS = (".txt", ".jsonl", ".csv", ".tsv")
+COLUMNAR = (".parquet", ".arrow")
+_JSON = ".json"
+_COMPRESSIONS = (".gz", ".zst")
+_SUPPORTED = f"{', '.join(KINDS)}, each plain, .gz or .zst, and {', '.join(COLUMNAR)}"
+_PIECE = 1 << 16  # bytes of a line that are held at once
+LONGEST_RECORD = 1 << 27
+"""Longest line of a .jsonl, .csv or .tsv file in bytes; a record is parsed as a whole."""
+
+
+JSON_LINES = "write one object a line (jq -c '.[]' FILE makes them of an array)"
+"""What to do with another JSON file than that."""
+
+
+def kind_of(path: Path | HubFile) -> str | None:
+    """`.txt`, `.jsonl`, `.csv` or `.tsv`, whatever the compression, `.parquet` or `.arrow`; None for other files.
+
+    A .json is a .jsonl if it has an object in its first line.
+    """
+    if isinstance(path, HubFile):
+        return None
+    suffix = _suffix(path)
+    if suffix == _JSON:
+        return ".jsonl" if _begins_with_object(path) else None
+    if suffix in COLUMNAR and path.suffix.lower() != suffix:  # columns are compressed inside of the file
+        return None
+    return suffix if suffix in (*KINDS, *COLUMNAR) else None
+
+
+def _suffix(path: Path) -> str:
+    """How the name ends, without a compression's ending."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix in _COMPRESSIONS else suffix
+
+
+def _begins_with_object(path: Path) -> bool:
+    """The first line that is not blank is a JSON object by itself: so is every line, as far as one can tell."""
+    try:
+        for _, data in LineReader(path, "replace").raw_lines(LONGEST_RECORD):
+            if data.strip():
+                return isinstance(json.loads(data), dict)
+    except (UserError, ValueError, RecursionError):  # what cannot be read is told by who reads it
+        pass
+    return False
+
+
+def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) -> list[Path | HubFile]:
+    """All text files that are meant by files, folders (searched recursively, hidden files left out), globs and `hub:`.
+
+    Args:
+        texts: what the user gave.
+        skips: counts files in folders that are of no supported kind.
+
+    Returns:
+        Files in the order given, sorted within a folder or glob; a file that is meant twice comes once.
+
+    Raises:
+        UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text.
+    """
+    if isinstance(texts, str | Path):
+        texts = [texts]
+    files: dict[object, Path | HubFile] = {}
+    for text in texts:
+        if isinstance(text, str) and text.startswith(PREFIX):
+            files.update((str(file), file) for file in hub_files(text))
+            continue
+        path = Path(text).expanduser()
+        if path.is_dir():
+            found = _in_folder(path, skips)
+        elif path.exists():
+            if kind_of(path) is None:
+                if _suffix(path) == _JSON:
+                    raise UserError(f"{path}: no object stands in its first line; {JSON_LINES}")
+                raise UserError(f"{path}: not a text file that can be read; supported are {_SUPPORTED}")
+            found = [path]
+        elif glob.has_magic(str(path)):
+            found = sorted(Path(name) for name in glob.glob(str(path), recursive=True))
+            found = [file for file in found if file.is_file() and kind_of(file)]
+            if not found:
+                raise UserError(f"{path}: no text file matches; supported are {_SUPPORTED}")
+        else:
+            raise UserError(f"{path}: no such file or folder")
+        for file in found:
+            files.setdefault(file.resolve(), file)
+    if not files:
+        raise UserError("no text was given; name files, folders or globs")
+    return list(files.values())
+
+
+def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
+    found: list[Path] = []
+    for parent, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
+            if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
+                continue
+            # Of a .json one would have to ask each whether it is text, or settings that lie beside it.
+            if _suffix(Path(name)) in (*KINDS, *COLUMNAR):
+                found.append(Path(parent, name))
+            else:
+                skips["files of another kind"] += 1
+    if not found:
+        raise UserError(f"{folder}: a folder without text; supported are {_SUPPORTED}")
+    return found
+
+
+class Line(NamedTuple):
+    """A line of a file, or one piece of a long one."""
+
+    number: int
+    """Line number, from 1."""
+    text: str
+    """Decoded text with its line end."""
+    continues: bool
+    """Whether this piece goes on with the line of the piece before it."""
+
+
+class LineReader:
+    """Decodes the lines of a file."""
+
+    def __init__(self, path: Path, errors: str, stream: BinaryIO | None = None) -> None:
+        """Read `path`, or a stream that errors call so; `errors` is "strict" or "replace" for invalid UTF-8."""
+        self._path = path
+        self._errors = errors
+        self._stream = stream
+        self._raw: BinaryIO | None = None
+
+    def position(self) -> int:
+        """Bytes of the file on disk that have been read."""
+        return self._raw.tell() if self._raw is not None and not self._raw.closed else 0
+
+    def whole(self) -> Iterator[Line]:
+        """Whole lines, for formats in which a record cannot be cut.
+
+        Raises:
+            UserError: unreadable or damaged file, invalid UTF-8, or a line longer than `LONGEST_RECORD`.
+        """
+        for number, data in self.raw_lines(LONGEST_RECORD + 1):
+            if len(data) > LONGEST_RECORD:
+                raise UserError(
+                    f"{self._path}:{number}: the line is longer than {LONGEST_RECORD >> 20} MB; store one record a line"
+                )
+            yield Line(number, self._decode(data, number), continues=False)
+
+    def pieces(self) -> Iterator[Line]:
+        """Lines, long ones in pieces of about 64 KB that are cut before whitespace where there is any.
+
+        Raises:
+            UserError: unreadable or damaged file, or invalid UTF-8.
+        """
+        rest = b""
+        continues = False
+        for number, data in self.raw_lines(_PIECE, pieces=True):
+            goes_on = len(data) == _PIECE and not data.endswith(b"\n")  # a last line may have no line end
+            data = rest + data
+            rest = b""
+            if goes_on:
+                cut = _cut(data)
+                data, rest = data[:cut], data[cut:]
+                if len(rest) > _PIECE:  # no whitespace and no end of a character: not text
+                    data, rest = data + rest, b""
+            if data:
+                yield Line(number, self._decode(data, number), continues)
+            continues = not data.endswith(b"\n")
+            last = number
+        if rest:
+            yield Line(last, self._decode(rest, last), continues)
+
+    def raw_lines(self, limit: int, pieces: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Line numbers, and lines in bytes; of longer ones than `limit` only so much, or in `pieces` of that size.
+
+        Raises:
+            UserError: unreadable or damaged file.
+        """
+        number = 0
+        ended = True
+        try:
+            with open(self._path, "rb") if self._stream is None else nullcontext(self._stream) as raw:
+                self._raw = raw
+                with _decompressed(self._path, raw) as stream:
+                    while data := stream.readline(limit):
+                        if number == 0:
+                            data = data.removeprefix(b"\xef\xbb\xbf")
+                        number += ended or not pieces
+                        ended = data.endswith(b"\n")
+                        yield number, data
+        except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+            raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None
+        except OSError as error:
+            raise UserError(f"{self._path}: cannot be read ({error.strerror or error})") from None
+
+    def _decode(self, data: bytes, number: int) -> str:
+        try:
+            return data.decode("utf-8", self._errors)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self._path}:{number}: not valid UTF-8 (byte 0x{data[error.start]:02x}); convert the file, or give "
+                "--errors replace to read each such byte as �"
+            ) from None
+
+
+def _decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1 << 18)
+    if suffix == ".zst":
+        return io.BufferedReader(_Zstandard(raw), 1 << 18)
+    return raw
+
+
+class _Zstandard(io.RawIOBase):
+    """Decompressed bytes; the library's own reader takes a file that breaks off for a complete one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(b"")
+        self._started = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._frame.unused_data if self._frame.eof else b""
+            data = data or self._raw.read(1 << 14)
+            if not data:
+                if self._started and not self._frame.eof:
+                    raise EOFError("it ends in the middle of a frame")
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = True
+            self._ready = memoryview(self._frame.decompress(data))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+
+def _cut(data: bytes) -> int:
+    """Where to cut a piece of a line: before its last space, else before the last character."""
+    cut = max(data.rfind(b" "), data.rfind(b"\t"))
+    if cut > 0:
+        return cut
+    cut = len(data)
+    # Up to three bytes back lies the first byte of the last character, which may be incomplete.
+    for back in range(1, min(4, cut) + 1):
+        if data[cut - back] & 0xC0 != 0x80:
+            return cut - back or cut
+    return cut

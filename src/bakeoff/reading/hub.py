@@ -1,0 +1,115 @@
+"""Data sets of the Hugging Face Hub, streamed: nothing is fetched before it is read, and nothing is kept."""
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import UserError
+from bakeoff.reading.fields import existing
+
+PREFIX = "hub:"
+_NAME = re.compile(r"(?P<path>[^:@]+)(?::(?P<config>[^:@]+))?(?:@(?P<split>[^:@]+))?")
+
+
+class HubFile:
+    """One of the files that a split of a data set is stored in.
+
+    Attributes:
+        bytes: its size; 0 where that is not known.
+        revision: commit of the data set on the Hub; of a folder a hash of its files' names and times.
+    """
+
+    def __init__(self, name: str, rows: Any, size: int, revision: str) -> None:
+        """Read `rows`, a part of an `IterableDataset`; `name` tells it from all others."""
+        self._name = name
+        self._rows = rows
+        self.bytes = size
+        self.revision = revision
+
+    def __str__(self) -> str:
+        """What the user calls the data set, and the number of the file."""
+        return self._name
+
+    def position(self) -> int:
+        """Bytes that have been read; the library does not tell, so that a file counts when it is done."""
+        return 0
+
+    def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
+        """The number of each row, from 1, and its value of one column.
+
+        Args:
+            name: the column.
+            advice: what to do where it is missing.
+            skip: rows to pass over.
+
+        Raises:
+            UserError: a missing column, or the network does not answer.
+        """
+        try:
+            for number, row in enumerate(self._rows.skip(skip) if skip else self._rows, skip + 1):
+                yield number, row[name if name in row else existing(name, list(row), self._name, "column", advice)]
+        except (UserError, GeneratorExit):
+            raise
+        except Exception as error:  # of the library, of Arrow, of the network
+            raise _refused(self._name, error) from None
+
+
+def hub_files(text: str) -> list[HubFile]:
+    """The files of a data set; what they hold is not fetched.
+
+    Args:
+        text: `hub:OWNER/NAME`, `hub:OWNER/NAME:CONFIG`, either with `@SPLIT` (default `train`); or a folder in place of
+            OWNER/NAME.
+
+    Raises:
+        UserError: `datasets` is not installed; no such data set, config or split; the network does not answer.
+    """
+    match = _NAME.fullmatch(text.removeprefix(PREFIX))
+    if match is None:
+        raise UserError(f"{text}: expected hub:OWNER/NAME, hub:OWNER/NAME:CONFIG, or either with @SPLIT behind it")
+    try:
+        import datasets
+    except ImportError:
+        raise UserError(f'{text}: is read with datasets, which is not here; run pip install "bakeoff[hub]"') from None
+    path, config, split = match["path"], match["config"], match["split"] or "train"
+    datasets.disable_progress_bars()
+    folder = Path(path).expanduser()
+    try:
+        revision, sizes = (None, {}) if folder.is_dir() else _commit(path)
+        builder = datasets.load_dataset_builder(str(folder) if folder.is_dir() else path, config, revision=revision)
+        files = {str(name): list(paths) for name, paths in (builder.config.data_files or {}).items()}
+        if split not in files:
+            raise UserError(f"{text}: no split '{split}' (splits here: {', '.join(files) or 'none'}); give @SPLIT")
+        rows = builder.as_streaming_dataset(split=split)
+        if revision is None:
+            revision, sizes = _state(files[split])
+        paths = files[split] if len(files[split]) == rows.num_shards else [""] * rows.num_shards
+        return [
+            HubFile(f"{text}#{i + 1}", rows.shard(rows.num_shards, i), sizes.get(file.rpartition("@")[2], 0), revision)
+            for i, file in enumerate(paths)
+        ]
+    except UserError:
+        raise
+    except Exception as error:
+        raise _refused(text, error) from None
+
+
+def _commit(path: str) -> tuple[str, dict[str, int]]:
+    """The newest commit, so that all readings and all parts see the same text; and the sizes of its files."""
+    from huggingface_hub import HfApi
+
+    found = HfApi().dataset_info(path, files_metadata=True)
+    return str(found.sha), {f"{found.sha}/{file.rfilename}": file.size or 0 for file in found.siblings or []}
+
+
+def _state(files: list[str]) -> tuple[str, dict[str, int]]:
+    """A hash of the names, sizes and times of files in a folder; and their sizes."""
+    found = [(file, stat.st_size, stat.st_mtime_ns) for file in files for stat in [Path(file).stat()]]
+    return sha256(repr(found).encode()).hexdigest()[:16], {file: size for file, size, _ in found}
+
+
+def _refused(name: str, error: Exception) -> UserError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return UserError(f"{name}: cannot be read ({reason}); is the name right, and the network there?")

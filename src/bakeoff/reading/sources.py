@@ -1,0 +1,317 @@
+"""Streaming documents out of text files: .txt, .jsonl, .csv and .tsv, plain or compressed, .parquet, .arrow; `hub:`."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.reading.columns import ColumnReader
+from bakeoff.reading.files import COLUMNAR, Line, LineReader, kind_of
+from bakeoff.reading.hub import HubFile
+from bakeoff.reading.records import read_records, text_value
+
+CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
+_ADVICE = "; name the one with the text by --field"
+_LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
+
+
+class SourceOptions(Config):
+    """How documents are found in files."""
+
+    document_per_line: bool = False
+    """In .txt files each line is a document."""
+    document_separator: str | None = None
+    """In .txt files a regular expression, looked for in each line; each match ends a document and is left out."""
+    field: str = "text"
+    """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and `hub:`, that holds the text."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+
+
+class Place(NamedTuple):
+    """Where a document starts in the text, so that a reading can start there."""
+
+    file: int
+    """Number of its file."""
+    record: int
+    """Documents of the file before it, empty ones among them."""
+    document: int
+    """Documents of the text before it, without empty ones; from the start of the reading where that is not known."""
+    empty: int
+    """Empty documents before it, counted likewise."""
+
+
+BEGINNING = Place(0, 0, 0, 0)
+"""The place of the first document."""
+
+
+class Piece(NamedTuple):
+    """A paragraph, or a part of a long one."""
+
+    opens: int
+    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; CONTINUATION of the paragraph before; or STRETCH: goes
+    on behind a cut, where text is held out."""
+    text: str
+    """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
+    place: Place | None = None
+    """Where the document starts that this piece opens."""
+
+
+class TextReader:
+    """Reads the documents of files as a stream of pieces; may be read more than once.
+
+    Attributes:
+        skips: what the last reading left out, by reason.
+    """
+
+    def __init__(self, files: Sequence[Path | HubFile], options: SourceOptions, lines: bool = False) -> None:
+        """Read `files` in their order.
+
+        Args:
+            files: the files.
+            options: how documents are found in them.
+            lines: each line is a paragraph, an empty one too, and comes in one piece, however long it is.
+
+        Raises:
+            UserError: the separator is not a regular expression, or contradicts `document_per_line`; or a file is
+                .parquet or .arrow and `pyarrow` is not installed.
+        """
+        self.files = list(files)
+        self.sizes = [_size(file) for file in self.files]
+        self.skips: Counter[str] = Counter()
+        self._options = options
+        self.lines = lines
+        self._separator: re.Pattern[str] | None = None
+        self.separated = False  # whether the separator was found anywhere
+        self._done = 0
+        self._documents = 0
+        self._current: LineReader | ColumnReader | HubFile | None = None
+        for file in self.files:
+            if isinstance(file, Path) and kind_of(file) in COLUMNAR:
+                ColumnReader(file, options.errors)  # a library that is missing is told before anything is read
+                break
+        if options.document_separator is not None:
+            if options.document_per_line:
+                raise UserError("document_separator and document_per_line exclude each other; give one of them")
+            try:
+                self._separator = re.compile(options.document_separator)
+            except re.error as error:
+                pattern = options.document_separator
+                raise UserError(f"document_separator: '{pattern}' is not a regular expression ({error})") from None
+            if not options.document_separator:
+                raise UserError("document_separator: an empty one ends no document; leave it out")
+
+    def like(self, files: Sequence[Path | HubFile]) -> "TextReader":
+        """A reader that reads other files in the same way."""
+        return TextReader(files, self._options, self.lines)
+
+    @property
+    def missed_separator(self) -> str | None:
+        """The separator of documents, where what has been read does not hold it."""
+        return None if self.separated else self._options.document_separator
+
+    def bytes_read(self) -> int:
+        """Bytes on disk that have been read, of `sum(sizes)`."""
+        return self._done + (self._current.position() if self._current else 0)
+
+    def __iter__(self) -> Iterator[Piece]:
+        """Stream all pieces; see `read`."""
+        return self.read()
+
+    def read(self, start: Place = BEGINNING, stop: Place | None = None) -> Iterator[Piece]:
+        """Stream the pieces; empty documents are counted in `skips`, and empty files where all of them are read.
+
+        Args:
+            start: where to start; what stands before it is passed over without a look at it, where that can be.
+            stop: the document with which to stop, which is not read any more; left out, the end of the text.
+
+        Raises:
+            UserError: a file that cannot be read as what its name says; the message has file and line.
+        """
+        self.skips.clear()
+        if start.empty:
+            self.skips["empty documents"] = start.empty
+        self._documents = start.document
+        self._done = sum(self.sizes[: start.file])
+        self._current = None
+        last = len(self.files) if stop is None else stop.file + (stop.record > 0)
+        for number in range(start.file, last):
+            if self.is_empty(number):
+                self.skips["empty files"] += 1
+                continue
+            skip = start.record if number == start.file else 0
+            until = stop.record if stop is not None and number == stop.file else None
+            clean = self._clean_lines if self.lines else self._clean
+            yield from clean(self._raw(self.files[number], skip), number, skip, until)
+            self._done += self.sizes[number]
+            self._current = None
+
+    def is_empty(self, number: int) -> bool:
+        """Whether a file holds nothing; of some of the Hub that is not known before they are read."""
+        return self.sizes[number] == 0 and isinstance(self.files[number], Path)
+
+    def _raw(self, file: Path | HubFile, skip: int) -> Iterator[tuple[int, str]]:
+        """Levels and texts of a file behind so many of its documents."""
+        if isinstance(file, HubFile):
+            self._current = file
+            return self._rows(file, file, skip)
+        kind = kind_of(file)
+        if kind in COLUMNAR:
+            self._current = columns = ColumnReader(file, self._options.errors)
+            return self._rows(file, columns, skip)
+        self._current = lines = LineReader(file, self._options.errors)
+        if kind != ".txt":
+            return self._records(file, lines, skip)
+        return _behind(self._text_lines(lines) if self.lines else self._text(lines), skip)
+
+    def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[Piece]:
+        """Normalise, drop what is empty, cut what is long."""
+        opens = CONTINUATION
+        record -= 1  # the document that comes next opens with the level DOCUMENT
+        for level, text in raw:
+            if level == DOCUMENT:
+                if opens == DOCUMENT:
+                    self.skips["empty documents"] += 1
+                    opens = CONTINUATION
+                record += 1
+                if record == until:
+                    return
+            opens = max(opens, level)
+            words = unicodedata.normalize("NFC", text).split()
+            if not words:
+                continue
+            clean = " ".join(words)
+            place = None
+            if opens == CONTINUATION:
+                if text[0].isspace():
+                    clean = " " + clean
+            elif opens == DOCUMENT:
+                place = Place(file, record, self._documents, self.skips["empty documents"])
+                self._documents += 1
+            while len(clean) > _LONGEST:
+                cut = clean.rfind(" ", 1, _LONGEST)
+                cut = cut if cut > 0 else _LONGEST
+                yield Piece(opens, clean[:cut], place)
+                clean, opens, place = clean[cut:], CONTINUATION, None
+            yield Piece(opens, clean, place)
+            opens = CONTINUATION
+        if opens == DOCUMENT:
+            self.skips["empty documents"] += 1
+
+    def _clean_lines(
+        self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None
+    ) -> Iterator[Piece]:
+        """Normalise lines; a document of empty ones is dropped."""
+        record -= 1
+        empty: int | None = None  # lines of a document that has no word yet
+        for level, text in raw:
+            if level == DOCUMENT:
+                self.skips["empty documents"] += empty is not None
+                empty, record = 0, record + 1
+                if record == until:
+                    return
+                continue
+            clean = " ".join(unicodedata.normalize("NFC", text).split())
+            if empty is None:
+                yield Piece(PARAGRAPH, clean)
+            elif not clean:
+                empty += 1
+            else:
+                place = Place(file, record, self._documents, self.skips["empty documents"])
+                self._documents += 1
+                first, *others = [""] * empty + [clean]
+                yield Piece(DOCUMENT, first, place)
+                yield from (Piece(PARAGRAPH, other) for other in others)
+                empty = None
+        self.skips["empty documents"] += empty is not None
+
+    def _text(self, lines: LineReader) -> Iterator[tuple[int, str]]:
+        if self._options.document_per_line:
+            for line in lines.pieces():
+                yield CONTINUATION if line.continues else DOCUMENT, line.text
+            return
+        yield DOCUMENT, ""
+        held: list[str] = []  # lines of the current paragraph
+        length = 0
+        for line in lines.pieces():
+            for boundary, text in ((False, line.text),) if self._separator is None else self._separated(line):
+                if boundary or not (text.strip() or line.continues):
+                    yield CONTINUATION, "".join(held)
+                    held, length = [], 0
+                    yield (DOCUMENT if boundary else PARAGRAPH), ""
+                if text:
+                    held.append(text)
+                    length += len(text)
+                if length > _LONGEST:
+                    # Hold back the last line end, so that the rest is known to follow a space.
+                    yield CONTINUATION, "".join(held).rstrip()
+                    held, length = [" "] if held[-1][-1].isspace() else [], 0
+        yield CONTINUATION, "".join(held)
+
+    def _text_lines(self, lines: LineReader) -> Iterator[tuple[int, str]]:
+        if not self._options.document_per_line:
+            yield DOCUMENT, ""
+        for line in lines.whole():
+            if self._options.document_per_line:
+                yield DOCUMENT, ""
+            for boundary, text in ((False, line.text),) if self._separator is None else self._separated(line):
+                if boundary:
+                    yield DOCUMENT, ""
+                if text or not boundary:
+                    yield PARAGRAPH, text
+
+    def _separated(self, line: Line) -> Iterator[tuple[bool, str]]:
+        """Parts of a line between separators, and whether a separator stands before each."""
+        assert self._separator is not None
+        body = line.text.rstrip("\r\n")
+        start = 0
+        boundary = False
+        for match in self._separator.finditer(body):
+            if match.end() == match.start() and body:
+                continue
+            if boundary or match.start() > start:
+                yield boundary, body[start : match.start()]
+            boundary, start = True, match.end()
+            self.separated = True
+        rest = line.text[start:]
+        yield boundary, rest if rest.strip() or not boundary else ""
+
+    def _records(self, file: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, str]]:
+        field, errors = self._options.field, self._options.errors
+        for number, (value,) in read_records(file, lines, [field], _ADVICE, skip):
+            yield from _paragraphs(text_value(value, f"{file}:{number}", field, errors), self.lines)
+
+    def _rows(self, file: Path | HubFile, columns: ColumnReader | HubFile, skip: int) -> Iterator[tuple[int, str]]:
+        field, errors = self._options.field, self._options.errors
+        for number, value in columns.values(field, _ADVICE, skip):
+            yield from _paragraphs(text_value(value, f"{file}, row {number}", field, errors), self.lines)
+
+
+def _paragraphs(value: str, lines: bool) -> Iterator[tuple[int, str]]:
+    """A document whose paragraphs are separated by line ends; of lines the last one may have an end, too."""
+    yield DOCUMENT, ""
+    for paragraph in (value.removesuffix("\n") if lines else value).split("\n"):
+        yield PARAGRAPH, paragraph
+
+
+def _behind(raw: Iterator[tuple[int, str]], skip: int) -> Iterator[tuple[int, str]]:
+    """What follows the first documents of a file."""
+    opened = 0
+    for level, text in raw:
+        opened += level == DOCUMENT
+        if opened > skip:
+            yield level, text
+            yield from raw
+
+
+def _size(file: Path | HubFile) -> int:
+    if isinstance(file, HubFile):
+        return file.bytes
+    try:
+        return file.stat().st_size
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read ({error.strerror})") from None

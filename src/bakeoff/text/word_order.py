@@ -1,0 +1,95 @@
+"""A control for what the order of words tells: the n-grams of each sentence shuffled (Sinha et al. 2021)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.randomness.draws import Draws
+from bakeoff.text.words import separates_words, words_before
+
+_PIECE = 16  # bits; no piece of text has more words
+
+
+class NgramShuffle(NamedTuple):
+    """How to shuffle."""
+
+    ngram: int
+    """Words of an n-gram, which stay together in their order."""
+    seed: int
+    """Key of the random numbers."""
+
+
+def shuffle_ngrams(pieces: Sequence[Sequence[str]], first: int, shuffle: NgramShuffle) -> list[list[str]]:
+    """Shuffle n-grams of words within each sentence, as Sinha et al. 2021 (arXiv:2104.06644) do.
+
+    N-grams that do not overlap are drawn at random places of the sentence until no more fit; what is between them are
+    single words. These units are then permuted by a random cycle, so that none keeps its place.
+
+    Args:
+        pieces: sentences of each piece of the text.
+        first: number of the first piece in the whole text; with the place of a word in its piece, it is the counter of
+            the word's random numbers, so that the result does not depend on how the text is cut into calls.
+        shuffle: size of the n-grams, and the seed.
+
+    Returns:
+        As many sentences of each piece, with the same words. Whitespace that opens a sentence stays there; the other
+        words keep the space before them, or get one where two would grow together.
+    """
+    sentences = [sentence for piece in pieces for sentence in piece]
+    text = "".join(sentences)
+    bounds = np.cumsum([0, *map(len, sentences)])
+    before = words_before(text, bounds[:-1])
+    starts = np.flatnonzero(np.diff(before)).tolist()
+    words = [text[a:b] for a, b in pairwise([*starts, len(text)])]
+    opens = before[bounds].tolist()  # the word with which each sentence opens
+    arrange, choose = _random(pieces, opens, first, shuffle)
+    shuffled = iter(_shuffled(words[a:b], arrange[a:b], choose[a:b], shuffle.ngram) for a, b in pairwise(opens))
+    return [[next(shuffled) for _ in piece] for piece in pieces]
+
+
+def _random(
+    pieces: Sequence[Sequence[str]], opens: list[int], first: int, shuffle: NgramShuffle
+) -> tuple[list[int], list[int]]:
+    """Two random numbers of each word: the order of units, and the order in which n-grams are tried."""
+    sentence = np.cumsum([0, *map(len, pieces)])
+    of_piece = np.array(opens, dtype=np.int64)[sentence]  # the word with which each piece opens
+    counts = np.diff(of_piece)
+    numbers = first + np.arange(len(pieces), dtype=np.int64)
+    places = np.arange(of_piece[-1]) - np.repeat(of_piece[:-1], counts)
+    words: NDArray[np.int64] = np.repeat(numbers, counts) << _PIECE | places
+    drawn = Draws(shuffle.seed, np.zeros_like(words), words).words("word order", 2)
+    return drawn[:, 0].tolist(), drawn[:, 1].tolist()
+
+
+def _shuffled(words: list[str], arrange: list[int], choose: list[int], ngram: int) -> str:
+    units = _units(len(words), ngram, choose)
+    if len(units) < 2:
+        return "".join(words)
+    body = words[0].lstrip()
+    opening = words[0][: len(words[0]) - len(body)]
+    words[0] = body
+    order = sorted(range(len(units)), key=lambda unit: arrange[units[unit][0]])
+    taken = [(0, 0)] * len(units)
+    for place, unit in zip(order, [*order[1:], order[0]], strict=True):
+        taken[place] = units[unit]
+    moved = [word for a, b in taken for word in words[a:b]]
+    parts = [opening + moved[0].lstrip()]
+    for previous, word in pairwise(moved):
+        parts.append(word if word[0].isspace() or separates_words(previous[-1], word[0]) else " " + word)
+    return "".join(parts)
+
+
+def _units(count: int, ngram: int, choose: list[int]) -> list[tuple[int, int]]:
+    """Where units begin and end: n-grams, and the words between them."""
+    if ngram == 1:
+        return [(i, i + 1) for i in range(count)]
+    free = [True] * count
+    units = []
+    for place in sorted(range(count - ngram + 1), key=choose.__getitem__):
+        if all(free[place : place + ngram]):
+            free[place : place + ngram] = [False] * ngram
+            units.append((place, place + ngram))
+    return sorted(units + [(i, i + 1) for i in range(count) if free[i]])

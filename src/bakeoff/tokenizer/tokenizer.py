@@ -1,0 +1,313 @@
+"""The tokenizer of a corpus: the `tokenizers` library with known special tokens and word starts."""
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cached_property
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import tokenizers
+from pydantic import Field, model_validator
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.tokenizer import file as tokenizer_file
+from bakeoff.tokenizer.encoding import Encoder, unpack
+from bakeoff.tokenizer.file import guarded
+from bakeoff.tokenizer.kind import kind_of, lowercases, reads_lines
+from bakeoff.tokenizer.training import train, train_whitespace
+from bakeoff.tokenizer.word_counts import WordCounts
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""Special tokens of a trained tokenizer; their ids are their positions here."""
+
+_NAMES = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
+    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
+    "start": ("[CLS]", "<cls>", "<s>", "<|startoftext|>", "<bos>"),
+    "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
+}
+
+_UNKNOWN_WORD = "<unk>"
+"""The unknown token of kind whitespace, as texts that are cut into words spell it."""
+
+_LINE_END = re.compile(" ?\n ?")
+
+_FAILS = "this tokenizer fails on a text; take another"
+
+_PROBE = (
+    "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
+    "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
+)
+"""Of many kinds of characters: what a tokenizer cannot encode comes out when it is read."""
+
+_TWO = '{"bakeoff": "two vocabularies",'
+"""How the file of `TwoVocabularies` begins."""
+
+
+class TokenizerConfig(Config):
+    """How a tokenizer is trained."""
+
+    kind: Literal["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"] = "wordpiece"
+    """wordpiece (BERT), byte_bpe (GPT-2, RoBERTa; round-trips any text), char_bpe (GPT), unigram (ALBERT, XLNet), word
+    (whole words and single marks of punctuation, the rest unknown), whitespace (what white space separates, for text
+    that is cut into words already, where the unknown token is spelt <unk>) or character."""
+    size: int = Field(default=8192, gt=0, le=tokenizer_file.MOST_IDS)
+    """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
+    lowercase: bool = False
+    """Lower-case the text and strip its accents, as uncased BERT does."""
+    end_of_line: bool = False
+    """Each line is a sentence, an empty one too, and its end a token; for whitespace and character."""
+
+    @model_validator(mode="after")
+    def _tokens_for_the_ends_of_lines(self) -> Self:
+        if self.end_of_line and self.kind not in ("whitespace", "character"):
+            raise ValueError(f"end_of_line: {self.kind} has no token for it; use kind whitespace or character")
+        return self
+
+    def __str__(self) -> str:
+        """In words: `wordpiece of 8,192, cased`."""
+        lines = ", with ends of lines" if self.end_of_line else ""
+        return f"{self.kind} of {self.size:,}, {'lower-cased' if self.lowercase else 'cased'}{lines}"
+
+
+class Tokenizer:
+    """Text to ids and back.
+
+    Attributes:
+        size: number of ids (V).
+        pad, start, separator, mask: ids of the padding token, of `[CLS]`, of `[SEP]` and of `[MASK]`.
+        unknown: id of the token for what the vocabulary lacks; None where nothing can lack (byte-level BPE of others).
+        end_of_line: id of the end of a line, where it is a token and each line of a text a sentence; else None.
+        special_ids: (n,) int64, sorted ids of all special tokens, the unknown token among them.
+        target_ids: the ids that a target of a pair of texts is made of, special tokens aside; all, where source and
+            target have one vocabulary.
+    """
+
+    pad: int
+    unknown: int | None
+    start: int
+    separator: int
+    mask: int
+    end_of_line: int | None
+
+    def __init__(self, inner: tokenizers.Tokenizer, where: str = "tokenizer") -> None:
+        """Wrap a tokenizer of the library, which is changed: missing special tokens are added at the end.
+
+        Args:
+            inner: the tokenizer.
+            where: its file, to be named in errors.
+        """
+        self._inner, self._where = inner, where
+        inner.no_padding()
+        inner.no_truncation()
+        if isinstance(inner.model, tokenizers.models.BPE):
+            inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
+        found = {role: self._find(names) for role, names in _NAMES.items()}
+        state: dict[str, Any] = json.loads(inner.to_str())
+        found["unknown"] = _unknown_token(inner, state["model"]) or found["unknown"]
+        for role, name in zip(_NAMES, SPECIAL_TOKENS, strict=True):
+            if found[role] is None and role != "unknown":
+                found[role] = name
+        # Those that a file holds as ordinary vocabulary are made special too, so that text is not taken for them.
+        present = [name for name in found.values() if name is not None]
+        inner.add_special_tokens(present)
+        inner.encode_special_tokens = True
+        for role, token in found.items():
+            setattr(self, role, None if token is None else inner.token_to_id(token))
+        special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
+        self.special_ids = np.array(sorted(special), dtype=np.int64)
+        self.size = max(inner.get_vocab(with_added_tokens=True).values()) + 1
+        forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
+        self._encoder = Encoder(inner, forbidden, self.unknown)
+        self.target_ids = range(self.size)
+        self.end_of_line = inner.token_to_id("\n") if reads_lines(state) else None
+
+    @cached_property
+    def config(self) -> TokenizerConfig:
+        """The settings that describe it: of one that was trained its kind, and the size that it has got."""
+        state, end_of_line = json.loads(self._inner.to_str()), self.end_of_line is not None
+        values = {"kind": kind_of(state, end_of_line), "size": self.size}
+        return TokenizerConfig.parse(
+            {**values, "lowercase": lowercases(state), "end_of_line": end_of_line}, "tokenizer"
+        )
+
+    def _find(self, names: Iterable[str]) -> str | None:
+        return next((name for name in names if self._inner.token_to_id(name) is not None), None)
+
+    @classmethod
+    def train(cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts) -> "Tokenizer":
+        """Train on texts; the same texts in the same order give the same tokenizer, byte for byte.
+
+        Args:
+            config: the tokenizer.
+            texts: with `end_of_line` lines, without their ends; for kind whitespace the counts of their words will do.
+
+        Raises:
+            UserError: the vocabulary is too small for its kind, or the text holds nothing to learn from.
+        """
+        if config.kind == "whitespace":
+            counts = texts if isinstance(texts, WordCounts) else WordCounts(texts)
+            specials = [_UNKNOWN_WORD if name == "[UNK]" else name for name in SPECIAL_TOKENS]
+            return cls(train_whitespace(config.size, config.lowercase, specials, counts, config.end_of_line))
+        assert not isinstance(texts, WordCounts)
+        return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts, config.end_of_line))
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Tokenizer":
+        """Read any `tokenizer.json` of the `tokenizers` library, or a folder that holds one.
+
+        Special tokens are recognised by their usual names (`[PAD]`, `<pad>`, ...); missing ones are added at the end.
+        Padding, truncation and BPE-dropout that the file asks for are switched off.
+
+        Raises:
+            UserError: no such file, or not a tokenizer; a text of many kinds of characters is encoded to see that.
+        """
+        path = Path(path)
+        file = path / "tokenizer.json" if path.is_dir() else path
+        return cls.from_string(tokenizer_file.read(file), str(file))
+
+    @classmethod
+    def from_string(cls, text: str, where: str = "tokenizer") -> "Tokenizer":
+        """Build from the text of a `tokenizer.json`, or of two (`TwoVocabularies`); `where` names it in the error."""
+        if text.startswith(_TWO):
+            with guarded(where, "not the file of two vocabularies"):
+                sides = json.loads(text)
+                source, target = sides["source"], sides["target"]
+            return TwoVocabularies(_one(source, where), _one(target, where))
+        return _one(text, where)
+
+    def to_string(self) -> str:
+        """The text of the `tokenizer.json`."""
+        return self._inner.to_str(pretty=True)
+
+    def save(self, path: str | Path) -> None:
+        """Write a `tokenizer.json` that this class and the `tokenizers` and `transformers` libraries read."""
+        Path(path).write_text(self.to_string(), encoding="utf-8")
+
+    @property
+    def opening(self) -> int:
+        """Id of the token behind which a text begins for a model that reads forwards.
+
+        `[SEP]`, as a document does; where the ends of lines are tokens, one of these, as a line does.
+        """
+        return self.separator if self.end_of_line is None else self.end_of_line
+
+    def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Encode texts without adding special tokens, on all cores.
+
+        The name of a special token in a text is text: no id of a special token but the unknown one ever comes out.
+
+        Returns:
+            For each text its ids, (T,) int64, and whether each token starts a word, (T,) bool. Words are what
+            whitespace separates; in scripts without spaces (Chinese) each character is a word.
+        """
+        with guarded(self._where, _FAILS):
+            unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
+        return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
+
+    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode texts as one sequence.
+
+        Returns:
+            Ids, (n,) uint32; whether each starts a word, (n,) bool; how many tokens each text has, (len(texts),) int64.
+        """
+        with guarded(self._where, _FAILS):
+            packed = self._encoder.encode(texts)
+        ids, starts = unpack(b"".join(packed))
+        return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
+
+    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same for the targets of pairs of texts."""
+        return self.encode_joined(texts)
+
+    def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
+        """Text of ids. Exact for byte-level BPE and, where nothing is unknown, characters; else up to whitespace.
+
+        The end of a line is a line break.
+
+        Args:
+            ids: (T,) ids.
+            skip_special: leave special tokens out; False shows them by their names.
+        """
+        with guarded(self._where, "fails on these ids"):
+            text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
+        return text if self.end_of_line is None or self._inner.decoder else _LINE_END.sub("\n", text)
+
+
+class TwoVocabularies(Tokenizer):
+    """A vocabulary for the sources of pairs of texts, and another one for their targets.
+
+    The target's ids follow the source's, so that one table of the model holds both: its rows are the two tables, one
+    above the other. Special tokens are the source's. As a file it is both tokenizers' text in one JSON object, which
+    other libraries do not read.
+    """
+
+    def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
+        """Put a tokenizer of targets behind one of sources."""
+        self.source, self.target = source, target
+        for role in _NAMES:
+            setattr(self, role, getattr(source, role))
+        self.size = source.size + target.size
+        self.end_of_line = None
+        self.special_ids = np.concatenate([source.special_ids, source.size + target.special_ids])
+        self.target_ids = range(source.size, self.size)
+
+    @cached_property
+    def config(self) -> TokenizerConfig:
+        """That of the sources, with the size of both."""
+        return self.source.config.model_copy(update={"size": self.size})
+
+    def to_string(self) -> str:
+        """The text of the file."""
+        sides = {"source": self.source.to_string(), "target": self.target.to_string()}
+        return _TWO + json.dumps(sides, indent=1, ensure_ascii=False).removeprefix("{")
+
+    def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Encode sources; see `Tokenizer.encode`."""
+        return self.source.encode(texts)
+
+    def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode sources; see `Tokenizer.encode_joined`."""
+        return self.source.encode_joined(texts)
+
+    def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Encode targets; see `Tokenizer.encode_joined`."""
+        ids, starts, lengths = self.target.encode_joined(texts)
+        return ids + np.uint32(self.source.size), starts, lengths
+
+    def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
+        """Text of ids, each vocabulary's by itself; see `Tokenizer.decode`."""
+        border = self.source.size
+        texts = []
+        for behind, run in groupby(map(int, ids), key=lambda i: i >= border):
+            tokenizer, first = (self.target, border) if behind else (self.source, 0)
+            texts.append(tokenizer.decode([i - first for i in run], skip_special))
+        return " ".join(text for text in texts if text)
+
+
+def _one(text: Any, where: str) -> Tokenizer:
+    """Build from the text of one `tokenizer.json`, and try it."""
+    if not isinstance(text, str):
+        raise UserError(f"{where}: not the file of two vocabularies (one of them is no text)")
+    tokenizer_file.bounded(text, where)
+    with tokenizer_file.quiet():
+        with guarded(where, "not a tokenizer.json of the tokenizers library"):
+            inner = tokenizers.Tokenizer.from_str(text)
+        with guarded(where, "not a tokenizer that can be used"):
+            made = Tokenizer(inner, where)
+            made.encode([_PROBE, *_PROBE.split(), ""])
+            made.decode(range(min(made.size, 256)), skip_special=False)
+    return made
+
+
+def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:
+    """The unknown token that the model itself declares."""
+    if isinstance(model.get("unk_id"), int):
+        return inner.id_to_token(model["unk_id"])
+    name = model.get("unk_token")
+    return name if name and inner.token_to_id(name) is not None else None

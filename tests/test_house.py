@@ -1,0 +1,30 @@
+"""The table of CONTRIBUTING.md names every folder and file of the package, and imports run from top to bottom of it."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "bakeoff"
+ABOVE_ALL = {"__init__.py", "__main__.py", "py.typed", "__pycache__"}
+
+
+def rooms():
+    """The names of the table's rows, from top to bottom; rows of several names have one place."""
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("| folder of `src/bakeoff` |")[2]
+    rows = [line.split("|")[1] for line in table.partition("\n\n")[0].splitlines()[2:]]
+    return {name: place for place, row in enumerate(rows) for name in re.findall(r"`([^`]+)`", row)}
+
+
+def test_every_room_is_in_the_table():
+    assert {path.name for path in PACKAGE.iterdir()} - ABOVE_ALL == set(rooms())
+
+
+def test_imports_run_from_top_to_bottom():
+    places = {name.removesuffix(".py"): place for name, place in rooms().items()}
+    back = [
+        f"{path.relative_to(PACKAGE)} imports {imported}"
+        for path in PACKAGE.rglob("*.py")
+        for imported in re.findall(r"^\s*from bakeoff\.(\w+)", path.read_text(encoding="utf-8"), re.MULTILINE)
+        if places[imported] > places.get(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), len(places))
+    ]
+    assert not back
