@@ -123,8 +123,8 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
 
 def _meaning(piece: Piece) -> str:
     """What the brackets around a piece mean."""
-    told = None if piece.objective is None else OBJECTIVES[piece.objective].told
-    return told if piece.kind == "next" and told is not None else MEANINGS[piece.kind]
+    note = None if piece.objective is None else OBJECTIVES[piece.objective].peek_note
+    return note if piece.kind == "next" and note is not None else MEANINGS[piece.kind]
 
 
 def _header(row: Row) -> str:

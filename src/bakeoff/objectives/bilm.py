@@ -34,7 +34,7 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
         **predicts_all("bilm"),
         **starts_anew("bilm"),
     }
-    told: ClassVar[str | None] = (
+    peek_note: ClassVar[str | None] = (
         "x comes next; it is predicted from all before it, as is every token behind the first; and read backwards "
         "every token is predicted from all behind it"
     )

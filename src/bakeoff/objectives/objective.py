@@ -64,30 +64,8 @@ class ObjectiveConfig(Config):
     """The objective arranges the segments of a pair and labels them."""
     row_marks: ClassVar[RowMarks] = "ends"
     """The special tokens that the objective's rows have; running text has none at a row's ends."""
-
-    @property
-    def versions(self) -> int | None:
-        """How many versions of an example there are, its arrangement and all; None: another one in every epoch."""
-        return None
-
-    @property
-    def about_source(self) -> str | None:
-        """What was done to a source that cannot be seen from its marks, in words; None: nothing."""
-        return None
-
     rewrites: ClassVar[bool] = False
     """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""
-
-    @property
-    def rows_left(self) -> float:
-        """Share of the rows that an objective which `reads_rows` leaves to `clm`."""
-        return 0.0
-
-    @property
-    def extra_tokens(self) -> int:
-        """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
-        return 0
-
     classes: ClassVar[Sequence[str] | None] = None
     """What each label means, where labels are classes; None: they are tokens."""
     bounded_by_frequencies: ClassVar[bool] = False
@@ -96,26 +74,14 @@ class ObjectiveConfig(Config):
     whole_text: ClassVar[bool] = False
     """Each token of the text is predicted once, from those before it, so that losses can be compared whatever the
     settings, and in bits per byte whatever the tokenizer."""
-
-    @property
-    def token_targets(self) -> bool:
-        """The objective predicts tokens, so that its loss can be read as bits per byte."""
-        return self.classes is None
-
-    told: ClassVar[str | None] = None
-    """What `x` is, where `peek` shows that x comes next; None: what all others of this kind say."""
+    peek_note: ClassVar[str | None] = None
+    """What `peek` says of a next token x that the objective predicts; None: that all before x predict it."""
     targets_together: ClassVar[int] = 1
     """So many targets, one behind the other, are tokens that are read in another order."""
     writes: ClassVar[bool] = False
     """A model that has learnt the objective can go on with a text, or write one for a source."""
     continues_source: ClassVar[bool] = False
     """What is written for a source goes on with it."""
-
-    @property
-    def gap_marks(self) -> int:
-        """How many tokens there are that stand for gaps of a source, each for one, beside the tokenizer's; 0: none."""
-        return 0
-
     scoring: ClassVar[Scoring | None] = None
     """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
     reads_prefix: ClassVar[bool] = False
@@ -128,6 +94,36 @@ class ObjectiveConfig(Config):
     """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None
     """The objective whose head this one scores with, where both are trained."""
+
+    @property
+    def versions(self) -> int | None:
+        """How many versions of an example there are, its arrangement and all; None: another one in every epoch."""
+        return None
+
+    @property
+    def about_source(self) -> str | None:
+        """What was done to a source that cannot be seen from its marks, in words; None: nothing."""
+        return None
+
+    @property
+    def rows_left(self) -> float:
+        """Share of the rows that an objective which `reads_rows` leaves to `clm`."""
+        return 0.0
+
+    @property
+    def extra_tokens(self) -> int:
+        """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
+        return 0
+
+    @property
+    def token_targets(self) -> bool:
+        """The objective predicts tokens, so that its loss can be read as bits per byte."""
+        return self.classes is None
+
+    @property
+    def gap_marks(self) -> int:
+        """How many tokens there are that stand for gaps of a source, each for one, beside the tokenizer's; 0: none."""
+        return 0
 
 
 class TokenObjectiveConfig(ObjectiveConfig):

@@ -39,7 +39,9 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
         **starts_anew("prefix_clm"),
     }
     bounded_by_frequencies: ClassVar[bool] = True
-    told: ClassVar[str | None] = "x comes next; it is predicted from all before it, as is every token behind the prefix"
+    peek_note: ClassVar[str | None] = (
+        "x comes next; it is predicted from all before it, as is every token behind the prefix"
+    )
     writes: ClassVar[bool] = True
     reads_prefix: ClassVar[bool] = True
 
