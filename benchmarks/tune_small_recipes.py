@@ -1,21 +1,24 @@
-"""Gives every small recipe of a paper a training that was searched, by one protocol with equal trials for each.
+"""Gives every small recipe of a paper a training that was searched, by one protocol for all.
 
-    python benchmarks/tune_small_recipes.py CORPUS OUT [RECIPE ...] [--pairs CORPUS] [--flops 1e13] [--seed 0]
+    python benchmarks/tune_small_recipes.py CORPUS OUT [RECIPE ...] [--pairs CORPUS] [--flops 1e13] [--plot curves.svg]
 
 Without names, it is all recipes that end in -tiny or -mini but the laptop ones. Each keeps its architecture, objective,
 initial weights and dropout, takes its training from trainings/laptop (batches of 8 rows, Muon, a short warm-up and a
 linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations. The rate
-with the lowest loss, or of those that are within the noise of it the one nearest to the laptop recipes' own, is, with
-the steps of its trial, what the recipe's rate follows from. Recipes that translate learn from the corpus of --pairs.
+with the lowest loss is taken, or of those that are within the noise of it the one nearest to the laptop recipes' own.
+While that is the lowest or the highest that was tried, half or twice of it is tried as well. What is taken, with the
+steps of its trial, is what the recipe's rate follows from. Recipes that translate learn from the corpus of --pairs.
 What has finished is not run again, and several of these commands with other recipes may share OUT. Prints the table as
-Markdown, that rate in bold, in brackets what was stopped early.
+Markdown, the rate that is taken in bold, in brackets what was stopped early.
 """
 
 import argparse
 import math
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import altair
 import torch
 import yaml
 
@@ -24,12 +27,23 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import FollowingRate
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import Trial, TuningResults
+from bakeoff.tuning.results import Trial
 
-RATES = [5e-3, 1e-2, 2e-2]
+FIRST_RATES = [5e-3, 1e-2, 2e-2]
+BEYOND = [2.5e-3, 4e-2]
+"""What is tried beside these where the best is an edge."""
+RATES = sorted([*FIRST_RATES, *BEYOND])
 NOISE = 0.03
 """A difference of held-out losses, in nats, that another seed may turn round (docs/learning.md)."""
+
+
+class Tried(NamedTuple):
+    """A trial and its run."""
+
+    trial: Trial
+    run: Path
 
 
 def small_recipes() -> list[str]:
@@ -47,28 +61,73 @@ def with_laptop_training(name: str, out: Path) -> Recipe:
     return load_recipe(out / f"{name}.yaml")
 
 
-def chosen(found: TuningResults, own: FollowingRate) -> Trial:
-    """The trial whose rate the recipe gets.
+def tried(recipe: Recipe, corpus: str, out: Path, rates: list[float], budget: Budget, seed: int) -> dict[float, Tried]:
+    """A search over some rates."""
+    found = bakeoff.tune(recipe, corpus, out, over={RATE: rates}, trials=len(rates), budget=budget, seed=seed, jobs=1)
+    return {trial.values[RATE]: Tried(trial, out / "trials" / trial.name) for trial in found.trials}
+
+
+def chosen(found: dict[float, Tried], own: FollowingRate) -> float:
+    """The rate that the recipe gets.
 
     Where a model has learnt no more yet than how frequent tokens are, all rates are as good, and the lowest one would
     be chosen by chance.
     """
-    noise = found.winner.losses[-1] + NOISE
-    best = [trial for trial in found.trials if trial.state == "finished" and trial.losses[-1] <= noise]
-    return min(best, key=lambda trial: abs(math.log(trial.values[RATE] / own.at(trial.steps, "muon"))))
+    losses = {rate: trial.losses[-1] for rate, (trial, _) in found.items() if trial.state == "finished"}
+    best = [rate for rate, loss in losses.items() if loss <= min(losses.values()) + NOISE]
+    return min(best, key=lambda rate: abs(math.log(rate / own.at(found[rate].trial.steps, "muon"))))
 
 
-def row(found: TuningResults, taken: Trial) -> str:
+def search(recipe: Recipe, corpus: str, out: Path, budget: Budget, seed: int) -> tuple[float, dict[float, Tried]]:
+    """The chosen rate, and all that were tried."""
+    own = recipe.training.optimizer.lr
+    assert isinstance(own, FollowingRate)
+    found = tried(recipe, corpus, out / recipe.name, FIRST_RATES, budget, seed)
+    for edge, beyond in zip((min, max), BEYOND, strict=True):
+        if chosen(found, own) == edge(FIRST_RATES):
+            found |= tried(recipe, corpus, out / f"{recipe.name}-{beyond:g}", [beyond], budget, seed)
+    return chosen(found, own), found
+
+
+def row(name: str, rate: float, found: dict[float, Tried]) -> str:
     """A line of the table: the last loss at each rate."""
-    by_rate = {trial.values[RATE]: trial for trial in found.trials}
     cells = []
-    for rate in RATES:
-        trial = by_rate[rate]
+    for each in RATES:
+        if each not in found:
+            cells.append("")
+            continue
+        trial, _ = found[each]
         text = "diverged" if trial.loss is None else f"{trial.loss:.3f}"
-        cells.append(
-            f"**{text}**" if trial.number == taken.number else text if trial.state == "finished" else f"({text})"
+        cells.append(f"**{text}**" if each == rate else text if trial.state == "finished" else f"({text})")
+    trial, _ = found[rate]
+    return f"| {name} | {trial.tokens / 1e6:.2f} | {trial.steps:,} | {' | '.join(cells)} |"
+
+
+def plot(runs: list[Path], path: Path) -> None:
+    """The loss of each run's first objective against tokens, a panel for each objective that several runs have."""
+    rows = []
+    several = Counter(run.recipe.objective[0].kind for run in map(Run, runs))
+    for run in map(Run, runs):
+        for point in run.metrics():
+            if point["kind"] == "validation" and point["step"] and several[run.recipe.objective[0].kind] > 1:
+                objective, loss = next(iter(point["losses"].items()))
+                tokens = point["tokens"] / 1e6
+                rows.append({"recipe": run.recipe.name, "objective": objective, "tokens": tokens, "loss": loss})
+    chart = (
+        altair.Chart(altair.Data(values=rows))
+        .mark_line()
+        .encode(
+            x=altair.X("tokens:Q", title="tokens, millions"),
+            y=altair.Y("loss:Q", title="held-out loss", scale=altair.Scale(zero=False)),
+            color=altair.Color(
+                "recipe:N", legend=altair.Legend(columns=1, symbolLimit=100), scale=altair.Scale(scheme="category20")
+            ),
         )
-    return f"| {found.recipe} | {taken.tokens / 1e6:.2f} | {taken.steps:,} | {' | '.join(cells)} |"
+        .properties(width=420, height=300)
+        .facet(altair.Facet("objective:N", title=None), columns=2)
+        .resolve_scale(x="independent", y="independent", color="independent")
+    )
+    chart.save(path)
 
 
 def main() -> None:
@@ -80,28 +139,22 @@ def main() -> None:
     parser.add_argument("--pairs")
     parser.add_argument("--flops", type=float, default=1e13)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--plot", type=Path, help="a picture of the chosen trials' curves, .svg or .png")
     options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     print(f"| recipe | tokens, M | steps | {' | '.join(f'{rate:g}' for rate in RATES)} |")
     print(f"|---|---|---|{'---|' * len(RATES)}")
+    budget, best = Budget(flops=options.flops), []
     for name in options.recipes or small_recipes():
         recipe = with_laptop_training(name, options.out / "recipes")
         corpus = options.pairs if recipe.input.format == "parallel" else options.corpus
         if corpus is None:
             continue
-        found = bakeoff.tune(
-            recipe,
-            corpus,
-            options.out / "searches" / name,
-            over={RATE: RATES},
-            trials=len(RATES),
-            budget=Budget(flops=options.flops),
-            seed=options.seed,
-            jobs=1,
-        )
-        own = recipe.training.optimizer.lr
-        assert isinstance(own, FollowingRate)
-        print(row(found, chosen(found, own)), flush=True)
+        rate, found = search(recipe, corpus, options.out / "searches", budget, options.seed)
+        best.append(found[rate].run)
+        print(row(name, rate, found), flush=True)
+    if options.plot:
+        plot(best, options.plot)
 
 
 if __name__ == "__main__":

@@ -133,6 +133,10 @@ SIZES = {"width": 32, "heads": 2, "layers": 2, "window": 8, "units": 40}
 """What `shrink` makes of a recipe's numbers, wherever they stand in the model; smaller ones stay."""
 
 
+PLAIN = {"training.optimizer": {"kind": "adamw", "lr": 1e-3}}
+"""An optimizer whose rate another length leaves as it is, and which keeps two numbers for each weight."""
+
+
 def shrink(name, **changes):
     """A registered recipe with its own shape of parts, but 32 wide, two layers, and quick to train."""
     values = load_recipe(name).model_dump(mode="json")

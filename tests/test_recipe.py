@@ -266,7 +266,7 @@ def test_the_schedule_is_fitted_to_the_budget():
     fitted = load_recipe("bert-base").fitted(500)  # warm-up 10,000 of 1,000,000 steps: 1 %
     assert fitted.training.budget.steps == 500
     assert fitted.training.schedule.warmup == 5
-    assert load_recipe("bert-tiny").fitted(500).training.schedule.warmup == 50
+    assert load_recipe("bert-tiny").fitted(500).training.schedule.warmup == 25  # a share
     assert isinstance(Recipe.parse(fitted.model_dump(mode="json"), "again"), Recipe)
 
 

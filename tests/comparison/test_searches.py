@@ -8,7 +8,7 @@ from html import escape
 import pytest
 import yaml
 from tests.comparison.test_execution import FakeEngine, folder, plan
-from tests.conftest import shrink
+from tests.conftest import PLAIN, shrink
 from tests.tuning.conftest import Planted
 
 from bakeoff import checksums
@@ -20,6 +20,7 @@ from bakeoff.comparison.search_findings import NOT_SEARCHED, carried, rows
 from bakeoff.comparison.terminal import print_results
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization import carrying
+from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Journal
@@ -46,7 +47,7 @@ class Searching(FakeEngine):
         self.keep_steps, self.parts, self.trained = keep_steps, 0, {}
 
     def recipe(self, name, overrides, device):
-        return shrink("bert-tiny").model_copy(update={"name": name}).changed(overrides)
+        return shrink("bert-tiny", **PLAIN).model_copy(update={"name": name}).changed(overrides)
 
     def search_steps(self, recipe, corpus, *, search, budget, device):
         self.calls.append(("search_steps", recipe.name))
@@ -385,7 +386,7 @@ def test_the_carried_length_is_told(folder, capsys):
 
 
 def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, shrink("bert-tiny").training.optimizer.kind, 0.5)
+    monkeypatch.setitem(carrying.EXPONENTS, "adamw", 0.5)
     engine = Searching()
     results = go(folder, engine, search={**SEARCH, "budget": "25 %"}, seeds=1)
     for entry in results.recipes:
@@ -396,7 +397,7 @@ def test_rates_are_carried_to_the_whole_budget_by_the_rule(folder, monkeypatch):
 
 
 def test_a_rate_that_was_not_searched_is_not_carried(folder, monkeypatch):
-    monkeypatch.setitem(carrying.EXPONENTS, shrink("bert-tiny").training.optimizer.kind, 0.5)
+    monkeypatch.setitem(carrying.EXPONENTS, "adamw", 0.5)
     engine = Searching()
     over = {RATE: [2e-3], "model.dropout": [0.0, 0.1]}
     results = go(folder, engine, search={**SEARCH, "over": over, "budget": "25 %"}, seeds=1)
@@ -450,7 +451,8 @@ def test_a_small_real_comparison(corpus, tmp_path):
         trained.weights_file().read_bytes()
         == Run.open_finished(search / "trials" / best.name).weights_file().read_bytes()
     )
-    assert Run.open_finished(tmp_path / "out/runs/kept/seed-0/pretrain").recipe.training.optimizer.lr == 1e-3
+    kept = load_recipe("gpt-tiny").fitted(50).training.optimizer.lr
+    assert Run.open_finished(tmp_path / "out/runs/kept/seed-0/pretrain").recipe.training.optimizer.lr == kept
     assert results.recipes[0].search.winner.values == best.values
     made["search"]["over"] = {"training.optimizer.rl": [1e-3, 1e-2]}
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))

@@ -121,7 +121,7 @@ def test_the_same_command_goes_on_behind_a_kill(files, tmp_path, monkeypatch, ki
                 raise worker.WorkerDied("killed")
 
     for module in ("parts", "given_parts"):
-        monkeypatch.setattr(f"bakeoff.corpus.{module}.encode_jobs", dies)
+        monkeypatch.setattr(f"bakeoff.preparation.{module}.encode_jobs", dies)
     with pytest.raises(worker.WorkerDied):
         prepare(files["train"], tmp_path / "again", **options)
     assert len(calls) == killed_at + 1

@@ -36,10 +36,11 @@ class Table(NamedTuple):
         """The values of one entry with all that it extends, later ones in place of earlier ones."""
         entry = dict(self.entries[name])
         extends, without = entry.pop("extends", []), entry.pop("without", [])
+        entry.pop("replaces", None)  # of what others take over besides this entry
         values: dict[str, Value] = {}
         for base in [extends] if isinstance(extends, str) else extends:
-            values |= self.expected(base)
-        values = {key: value for key, value in values.items() if not any(_within(key, prefix) for prefix in without)}
+            values = _without(values, self.entries[base].get("replaces", [])) | self.expected(base)
+        values = _without(values, without)
         own = [(key, Value(value, source)) for source, tree in entry.items() for key, value in leaves(tree)]
         twice = {key for key, _ in own if [other for other, _ in own].count(key) > 1}
         assert not twice, f"{name}: {sorted(twice)} are given twice"
@@ -111,6 +112,10 @@ def general(key: str) -> list[str]:
     if parts[0] == "objective":
         ways.append(["objective", "any", *parts[2:]])
     return [".".join(way) for way in ways]
+
+
+def _without(values: dict[str, Value], prefixes: Sequence[str]) -> dict[str, Value]:
+    return {key: value for key, value in values.items() if not any(_within(key, prefix) for prefix in prefixes)}
 
 
 def _within(key: str, prefix: str) -> bool:

@@ -2,7 +2,7 @@ import weakref
 
 import pytest
 import torch
-from tests.conftest import shrink
+from tests.conftest import PLAIN, shrink
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -73,7 +73,8 @@ def test_activations_are_what_autograd_keeps_in_a_real_pass(name, error, corpus)
 
 
 def test_weights_and_optimizer_are_float32_and_only_activations_grow_with_the_rows():
-    recipe = shrink("bert-tiny", **{"training.precision": "float32"})  # else there are copies of the weights, too
+    # In float32, or else there are copies of the weights, too.
+    recipe = shrink("bert-tiny", **PLAIN, **{"training.precision": "float32"})
     few, many = (memory_need(recipe, 160, CPU, rows) for rows in (10, 30))
     assert few.weights == few.gradients == 4 * PretrainingModel(recipe, 160).parameter_count()
     assert few.optimizer == 2 * few.weights

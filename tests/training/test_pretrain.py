@@ -128,7 +128,7 @@ def test_another_seed_gives_other_weights_and_the_same_seed_the_same(corpus, tmp
 
 
 def test_training_learns(corpus, tmp_path):
-    recipe = shrink("conv-light-encoder-tiny", **{"training.optimizer.lr": 1e-2, "training.batch": 16})
+    recipe = shrink("conv-light-encoder-tiny", **{"training.optimizer.lr": 4e-2, "training.batch": 16})
     run = train(recipe, corpus, tmp_path / "run", budget=Budget(steps=150))
     lines = [line for line in run.metrics() if line["kind"] == "validation"]
     assert lines[-1]["losses"]["mlm"] < run.summary["unigram_entropy"] < lines[0]["losses"]["mlm"]

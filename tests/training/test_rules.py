@@ -6,7 +6,7 @@ import signal
 
 import pytest
 import yaml
-from tests.conftest import shrink
+from tests.conftest import PLAIN, shrink
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.tasks.data import TaskConfig
@@ -73,7 +73,7 @@ def test_a_run_of_older_rules_says_so_when_it_is_resumed(case, corpus, tmp_path,
 
 
 def test_another_optimizer_and_the_models_own_dropout_were_not_changed(corpus, tmp_path, monkeypatch, capsys):
-    recipe = shrink("transformer-xl-tiny", **{"model.decoder.block.mixer": {**MIXER, "dropout": None}})
+    recipe = shrink("transformer-xl-tiny", **PLAIN, **{"model.decoder.block.mixer": {**MIXER, "dropout": None}})
     interrupted(recipe, corpus, tmp_path / "run", monkeypatch)
     forget(tmp_path / "run", "model.decoder.block.mixer.key_width", "training.optimizer.bias_correction")
     pretrain(recipe, corpus.path, tmp_path / "run", device="cpu", resume=True)

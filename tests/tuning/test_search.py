@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.conftest import shrink
+from tests.conftest import PLAIN, shrink
 
 from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
@@ -18,7 +18,7 @@ from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Journal, TuningResults
 from bakeoff.tuning.search import tune
 
-RECIPE = shrink("bert-tiny", **{"training.budget": {"steps": 1000}})
+RECIPE = shrink("bert-tiny", **PLAIN, **{"training.budget": {"steps": 1000}})
 
 
 def search(out, engine, **options):
