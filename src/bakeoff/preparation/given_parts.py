@@ -7,6 +7,7 @@ from pathlib import Path
 
 from bakeoff.errors import UserError
 from bakeoff.preparation.jobs import Ends, jobs_of
+from bakeoff.preparation.options import Texts
 from bakeoff.preparation.progress import Progress
 from bakeoff.preparation.sampling import Mark
 from bakeoff.preparation.split_writer import SplitWriter
@@ -16,8 +17,6 @@ from bakeoff.reading.hub import HubFile
 from bakeoff.reading.sources import BEGINNING, Place, TextReader
 from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
-
-Texts = str | Path | Sequence[str | Path]
 
 _FIRST_PIECES = {"validation": 1 << 44, "test": 1 << 45}
 """Numbers of the first pieces, beyond those of any text, for the random numbers of words that are shuffled."""

@@ -10,33 +10,39 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import held, own_folder, remove
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull, full_disk
+from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.parts import encode_part, encode_whole, merge
 from bakeoff.preparation.plan import Plan, part_folder
-from bakeoff.preparation.planning import Planner, Texts
-from bakeoff.preparation.progress import Progress
+from bakeoff.preparation.planning import Planner
+from bakeoff.preparation.progress import Progress, ShowProgress
 from bakeoff.preparation.worker import WorkerDied, workers_for
 from bakeoff.preparation.writer import check_target, work_folder
 
 
 class Preparation:
-    """A text and options, of which a corpus is made; the arguments are those of `prepare`."""
+    """A text and options, of which a corpus is made; nothing is read before.
+
+    Args:
+        texts: files, folders and globs.
+        out: folder of the corpus.
+        options: what is made of the texts.
+        overwrite: as for `prepare`, like the others.
+
+    Raises:
+        UserError: a file that is not there, or a link where the corpus would grow.
+    """
 
     def __init__(
         self,
         texts: Texts,
         out: str | Path,
+        options: PrepareOptions,
         *,
         overwrite: bool = False,
         workers: int | None = None,
-        progress: bool | Callable[[str, int, int], None] = False,
-        **options: Any,
+        progress: ShowProgress = False,
     ) -> None:
-        """Check the options and find the files; nothing is read.
-
-        Raises:
-            UserError: bad options, a file that is not there, or a link where the corpus would grow.
-        """
-        self._planner = Planner(texts, **options)
+        self._planner = Planner(texts, options)
         self._reader = self._planner.reader
         self._out, self._overwrite, self._work = Path(out), overwrite, own_folder(work_folder(out))
         self._given = self._planner.given
@@ -188,7 +194,7 @@ class Preparation:
         if self._overwrite or not (self._out / "corpus.json").is_file():
             return None
         corpus = Corpus.open(self._out)
-        same = corpus.manifest.options == self._planner.options and corpus.manifest.sources == self._planner.sources()
+        same = corpus.manifest.options == self._planner.recorded and corpus.manifest.sources == self._planner.sources()
         return corpus if same else None
 
     def _check(self, plan: Plan, parts: int) -> None:

@@ -4,12 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bakeoff.corpus.store import Source
 from bakeoff.errors import UserError
-from bakeoff.preparation.given_parts import Texts, read_given, require_text
+from bakeoff.preparation.given_parts import read_given, require_text
 from bakeoff.preparation.held_out import FEWEST_DOCUMENTS
+from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.plan import Plan
 from bakeoff.preparation.progress import Progress
 from bakeoff.preparation.sampling import Cuts, Mark, survey
@@ -25,73 +26,43 @@ _FILES = 8  # files a part from which on parts are whole files, unless the text 
 
 
 class Planner:
-    """A text, and the options that decide on the bytes of its corpus; the arguments are those of `prepare`.
+    """A text, and the options that decide on the bytes of its corpus.
+
+    Args:
+        texts: files, folders and globs.
+        options: the options.
 
     Attributes:
         reader: of the text.
         given: readers of the files that parts of the corpus are given in, by the names of these.
-        options: as the manifest of the corpus records them.
+        recorded: the options as the manifest of the corpus records them.
+
+    Raises:
+        UserError: a file that is not there, or that is no tokenizer.
     """
 
-    def __init__(
-        self,
-        texts: Texts,
-        *,
-        tokenizer: TokenizerConfig | str | Path | None = None,
-        tokenizer_sample: int = 50_000_000,
-        validation: float | Texts = 0.01,
-        test: Texts | None = None,
-        document_per_line: bool = False,
-        document_separator: str | None = None,
-        field: str = "text",
-        deduplicate: bool = False,
-        minimum_characters: int = 0,
-        shuffle_ngrams: int | None = None,
-        errors: Literal["strict", "replace"] = "strict",
-        seed: int = 0,
-    ) -> None:
-        """Check the options and find the files; nothing is read.
-
-        Raises:
-            UserError: bad options, or a file that is not there.
-        """
-        share = validation if isinstance(validation, int | float) else None
-        if share is not None and not 0 < share < 1:
-            raise UserError(f"validation: {validation} is not a share between 0 and 1, such as 0.01")
-        if tokenizer_sample < 1:
-            raise UserError(f"tokenizer_sample: {tokenizer_sample} is not a number of bytes above 0")
-        if shuffle_ngrams is not None and shuffle_ngrams < 1:
-            raise UserError(f"shuffle_ngrams: {shuffle_ngrams} is not a number of words above 0")
-        options = SourceOptions.parse(
-            {
-                "document_per_line": document_per_line,
-                "document_separator": document_separator,
-                "field": field,
-                "errors": errors,
-            },
-            "prepare",
-        )
-        self._select = SelectionOptions.parse(
-            {"deduplicate": deduplicate, "minimum_characters": minimum_characters}, "prepare"
-        )
-        self._given = None if tokenizer is None or isinstance(tokenizer, TokenizerConfig) else Tokenizer.load(tokenizer)
-        self._config = tokenizer if isinstance(tokenizer, TokenizerConfig) else TokenizerConfig()
-        self._sample = tokenizer_sample
+    def __init__(self, texts: Texts, options: PrepareOptions) -> None:
+        self._options = options
+        chosen = options.tokenizer
+        self._given = None if isinstance(chosen, TokenizerConfig) else Tokenizer.load(chosen)
+        self._config = chosen if isinstance(chosen, TokenizerConfig) else TokenizerConfig()
+        self._select = SelectionOptions(**options.part_of(SelectionOptions))
         self._skips: Counter[str] = Counter()
         lines = self._config.end_of_line if self._given is None else self._given.end_of_line is not None
         self._rule = LINES if lines else RULE
         self.reader = TextReader(find_files(texts, self._skips), options, lines)
-        given = {"validation": None if isinstance(validation, int | float) else validation, "test": test}
-        official: dict[str, list[str]] = {name: _listed(files) for name, files in given.items() if files is not None}
+        share = options.validation if isinstance(options.validation, float) else None
+        given = {"validation": None if isinstance(options.validation, float) else options.validation}
+        official = {name: files for name, files in (given | {"test": options.test}).items() if files is not None}
         self.given = read_given(self.reader, official, self._skips)
-        self.options: dict[str, Any] = {
-            **options.model_dump(),
-            **self._select.model_dump(),
-            "shuffle_ngrams": shuffle_ngrams,
+        self.recorded: dict[str, Any] = {
+            **options.part_of(SourceOptions),
+            **options.part_of(SelectionOptions),
+            "shuffle_ngrams": options.shuffle_ngrams,
             "validation": share,
             **official,
-            "seed": seed,
-            "tokenizer": str(tokenizer) if self._given is not None else self._config.model_dump(),
+            "seed": options.seed,
+            "tokenizer": str(chosen) if self._given is not None else self._config.model_dump(),
         }
 
     def plan(self, work: Path, parts: int, shown: Progress) -> Plan:
@@ -105,18 +76,18 @@ class Planner:
         Raises:
             UserError: unreadable text, none at all, or too few documents for parts.
         """
-        seed, reader = self.options["seed"], self.reader
+        options, reader = self._options, self.reader
+        seed = options.seed
         arguments = self.arguments()
         require_text(self.given)
-        share = self.options["validation"]
-        share = share if isinstance(share, float) else None
+        share = options.validation if isinstance(options.validation, float) else None
         selection = None
         if self._select != SelectionOptions():
             selection = select(shown.phase("selecting", reader), self._select)
             self._skips.update(selection.skips)
-        sample = sample_for(self._config, self._sample, seed) if self._given is None else None
+        sample = sample_for(self._config, options.tokenizer_sample, seed) if self._given is None else None
         # Cuts within files need a reading of all of the text, and so do the numbers that pieces have in it.
-        files = parts > 1 and sample is None and selection is None and self.options["shuffle_ngrams"] is None
+        files = parts > 1 and sample is None and selection is None and options.shuffle_ngrams is None
         files = files and len(reader.files) >= _FILES * parts
         cuts = Cuts() if parts > 1 and not files else None
         pieces: Iterator[Piece] = shown.phase("reading", reader)
@@ -143,11 +114,11 @@ class Planner:
         tokenizer = self._given
         record: dict[str, Any] = {}
         if sample is not None:
-            tokenizer, record = train_tokenizer(sample, self._config, seed, self._sample, shown)
+            tokenizer, record = train_tokenizer(sample, self._config, seed, options.tokenizer_sample, shown)
         assert tokenizer is not None
         plan = Plan(
             arguments=arguments,
-            options=self.options,
+            options=self.recorded,
             sources=self.sources(),
             survey=found,
             starts=(cuts or Cuts()).divide(parts, total),
@@ -189,13 +160,9 @@ class Planner:
                 for file, size in zip(reader.files, reader.sizes, strict=True)
             ],
             "held-out files": {name: list(map(str, reader.files)) for name, reader in self.given.items()},
-            **self.options,
-            "tokenizer_sample": self._sample,
+            **self.recorded,
+            "tokenizer_sample": self._options.tokenizer_sample,
             "content of the tokenizer": None if given is None else sha256(given.to_string().encode()).hexdigest(),
             "sentence_rule": self._rule,
             "versions": versions(),
         }
-
-
-def _listed(texts: Texts) -> list[str]:
-    return [str(text) for text in ([texts] if isinstance(texts, str | Path) else texts)]

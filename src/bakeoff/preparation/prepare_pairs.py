@@ -1,7 +1,7 @@
 """Pairs of texts to corpus, for translation: a first reading trains the tokenizer, a second one encodes."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.given_parts import require_apart
 from bakeoff.preparation.held_out import TRAIN, VALIDATION
 from bakeoff.preparation.pair_encoding import LengthFilter, encode_pairs
-from bakeoff.preparation.progress import Progress
+from bakeoff.preparation.progress import Progress, ShowProgress
 from bakeoff.preparation.sampling import Sample
 from bakeoff.preparation.split_writer import SplitWriter
 from bakeoff.preparation.tokenizer_sample import sample_for, train_tokenizer
@@ -52,7 +52,7 @@ def prepare_pairs(
     seed: int = 0,
     overwrite: bool = False,
     workers: int | None = None,
-    progress: bool | Callable[[str, int, int], None] = False,
+    progress: ShowProgress = False,
 ) -> Corpus:
     """Make a corpus of texts and their translations.
 

@@ -34,14 +34,16 @@ class Reader(Protocol[T]):
     def __iter__(self) -> Iterator[T]: ...
 
 
+ShowProgress = bool | Callable[[str, int, int], None]
+"""True: on standard error. Or what is called with phase, bytes read and bytes in total."""
+
 _EVERY = 256  # pieces between two updates
 
 
 class Progress:
     """Follows a reader through its phases."""
 
-    def __init__(self, show: bool | Callable[[str, int, int], None], reader: Reader[object]) -> None:
-        """Show progress on standard error if `show` is True, or call it with phase, bytes read, bytes in total."""
+    def __init__(self, show: ShowProgress, reader: Reader[object]) -> None:
         self._call = show if callable(show) else None
         self._console = Console(stderr=True) if show is True else None
         self._reader = reader

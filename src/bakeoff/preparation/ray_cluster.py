@@ -8,15 +8,23 @@ from typing import Any
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.preparation.making import Preparation
-from bakeoff.preparation.planning import Texts
-from bakeoff.preparation.progress import Tally
+from bakeoff.preparation.options import PrepareOptions, Texts
+from bakeoff.preparation.progress import ShowProgress, Tally
 
 _PARTS_A_CORE = 4  # so that cores which are done early have more to do
 _PATIENCE = 10  # seconds
 _SMALLEST = 1 << 20  # bytes on disk of a part; below, starting it takes longer than its work
 
 
-def prepare_on_ray(texts: Texts, out: str | Path, address: str, **options: Any) -> Corpus:
+def prepare_on_ray(
+    texts: Texts,
+    out: str | Path,
+    address: str,
+    *,
+    overwrite: bool = False,
+    progress: ShowProgress = False,
+    **options: Any,
+) -> Corpus:
     """Make a corpus on a Ray cluster; it is the one that `prepare` makes, byte for byte.
 
     This process reads the text for the tokenizer and merges; the cluster encodes, one part a core at a time. Ray starts
@@ -26,7 +34,9 @@ def prepare_on_ray(texts: Texts, out: str | Path, address: str, **options: Any) 
         texts: as for `prepare`; all machines of the cluster see them, and the folder of `out`, under the same paths.
         out: as for `prepare`.
         address: `local` starts a cluster on this machine, `auto` finds the one that it belongs to, else `HOST:PORT`.
-        options: those of `prepare`.
+        overwrite: as for `prepare`.
+        progress: as for `prepare`.
+        options: fields of `PrepareOptions`.
 
     Raises:
         UserError: Ray is not installed; no cluster answers; a machine does not see the files; what `prepare` raises.
@@ -36,7 +46,8 @@ def prepare_on_ray(texts: Texts, out: str | Path, address: str, **options: Any) 
         import ray
     except ImportError:
         raise UserError('--ray: Ray is not installed; run pip install "bakeoff[ray]"') from None
-    preparation = Preparation(texts, out, **options)
+    checked = PrepareOptions.parse(options, "prepare")
+    preparation = Preparation(texts, out, checked, overwrite=overwrite, progress=progress)
     if (made := preparation.made()) is not None:
         return made
     _connect(ray, address)
@@ -44,11 +55,10 @@ def prepare_on_ray(texts: Texts, out: str | Path, address: str, **options: Any) 
         cores = int(ray.cluster_resources().get("CPU", 1))
         parts = preparation.parts or max(1, min(_PARTS_A_CORE * cores, preparation.bytes // _SMALLEST))
         preparation.planned(parts)
-        quiet = {**options, "progress": False, "overwrite": False, "workers": 0}
         task = ray.remote(num_cpus=1, max_retries=3)(_make)
         folder = os.getcwd()
-        waiting = [task.remote(folder, texts, out, part, parts, quiet) for part in range(1, parts + 1)]
-        with Tally(bool(options.get("progress")), f"encoding {parts} parts on {cores} cores", parts) as tally:
+        waiting = [task.remote(folder, texts, out, part, parts, checked) for part in range(1, parts + 1)]
+        with Tally(bool(progress), f"encoding {parts} parts on {cores} cores", parts) as tally:
             while waiting:
                 done, waiting = ray.wait(waiting)
                 for error in ray.get(done):
@@ -77,7 +87,7 @@ def _connect(ray: Any, address: str) -> None:
         raise UserError(f"--ray {address}: no cluster answers ({reason}); start one with `ray start --head`") from None
 
 
-def _make(folder: str, texts: Texts, out: str | Path, part: int, parts: int, options: dict[str, Any]) -> str | None:
+def _make(folder: str, texts: Texts, out: str | Path, part: int, parts: int, options: PrepareOptions) -> str | None:
     """Make one part on a machine of the cluster; returns a user's error instead of raising it as one of Ray's."""
     machine = os.uname().nodename
     try:
@@ -85,7 +95,7 @@ def _make(folder: str, texts: Texts, out: str | Path, part: int, parts: int, opt
     except OSError:
         return f"{folder}: the machine {machine} of the cluster does not see this folder; it must share the disk"
     try:
-        Preparation(texts, out, **options).part(part, parts, planned=True)
+        Preparation(texts, out, options, workers=0).part(part, parts, planned=True)
     except UserError as error:
         return f"{error} (on the machine {machine} of the cluster)"
     return None
