@@ -24,7 +24,7 @@ import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
 from bakeoff.models.blocks.tcn import TcnBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.optimization.schedules import ConstantConfig, LinearConfig
 from bakeoff.training.device import processor_name, resolve_device
@@ -95,7 +95,7 @@ class Task:
     def build(self) -> tuple[Stack, nn.Linear]:
         """The stack and the linear map on top of it."""
         block = TcnBlockConfig(kernel=KERNEL, width=self.width, dilation=self.dilation)
-        place = Place(width=self.inputs, causal=True, dropout=0.0)
+        place = BuildContext(width=self.inputs, causal=True, dropout=0.0)
         stack = StackConfig(width=self.inputs, layers=LEVELS, block=block).build(place)
         output = nn.Linear(self.width, self.outputs)
         nn.init.normal_(output.weight, std=0.01)  # as the code does

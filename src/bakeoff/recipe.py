@@ -12,7 +12,7 @@ from bakeoff.formats.registry import InputConfig
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.masking import MaskingConfig
-from bakeoff.objectives.registry import AnyObjectiveConfig
+from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import batch_rows, evenly
 from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
@@ -158,6 +158,7 @@ class Recipe(Config):
         if self.reads_prefix and len(self.objective) > 1:
             kind = next(part.kind for part in self.objective if part.reads_prefix)
             reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
+        reasons += self._ungenerated(kinds)
         for part in self.objective:
             if part.reads_rows and part.rows_left > 0 and "clm" not in kinds:
                 reasons.append(f"objective: {part.kind} leaves rows to clm; add that, or set causal to 0")
@@ -182,6 +183,23 @@ class Recipe(Config):
         if reasons:
             raise ValueError("; ".join(reasons))
         return self
+
+    def _ungenerated(self, kinds: Sequence[str]) -> list[str]:
+        """Why an objective with a generator cannot be trained so."""
+        reasons = []
+        for part in self.objective:
+            learns = part.generator_learns
+            if learns is None or refusal(part, self.model, self.input) is not None:
+                continue
+            if learns not in kinds:
+                reasons.append(f"objective: {part.kind} replaces what {learns} has hidden; add {learns}")
+            others = [each.kind for each in self.objective if each.kind not in (part.kind, learns)]
+            taking = [kind for kind in others if not OBJECTIVES[kind].relates_segments]
+            if taking:
+                reasons.append(
+                    f"objective: {part.kind} stands beside {learns} and one that relates segments, not {taking[0]}"
+                )
+        return reasons
 
     def _unfit_stages(self) -> list[str]:
         """Why the rows of a stage of the curriculum are too short for their format."""

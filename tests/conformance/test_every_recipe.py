@@ -314,11 +314,16 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
     loaded = PretrainingModel(recipe, VOCABULARY).eval()
     loaded.load_state_dict(load_file(tmp_path / "model.safetensors"))
     ids = random_ids(length)
-    table = loaded.model.embedding.table
-    for name, head in module.heads.items():
-        rows = module.rows(read(module, ids))
-        expected = head.scores(rows, module.model.embedding.table)
-        assert torch.equal(loaded.heads[name].scores(loaded.rows(read(loaded, ids)), table), expected)
+    for name in module.heads:
+        before, after = (scores_of(each, name, ids) for each in (module, loaded))
+        assert torch.equal(after, before)
+
+
+def scores_of(module, name, ids):
+    """What a head makes of the hidden states of the model, or of a generator that learns its objective."""
+    generated = module.generating is not None and name == module.generating.learns
+    hidden = module.hidden(name, ids).flatten(0, 1) if generated else module.rows(read(module, ids))
+    return module.heads[name].scores(hidden, module.model.embedding.table)
 
 
 def what_is_accumulated(recipe):

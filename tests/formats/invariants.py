@@ -76,6 +76,9 @@ def check_batch(whole, slots, rows, configs, tokenizer, directions):
             assert (slot == 0).all()
             continue
         assert labels.min(initial=0) >= 0
+        if config.generator_learns is not None:
+            assert np.array_equal(np.argwhere(real), np.stack([example, slot // directions], 1))
+            continue
         assert labels.max(initial=0) < size
         if "visible" in whole and config.kind == "permutation":
             slot = whole["queries"][example, slot - ids.shape[1]]

@@ -111,6 +111,10 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 continue
             targets[config.kind] += len(own)
             assert row.targets[config.kind] == len(own)
+            if config.generator_learns is not None:
+                assert len(own) == row.tokens
+                assert shown_targets(row, config.kind) == []
+                continue
             if config.from_before:
                 own = [(slot + 1, y) for slot, y in own]
                 assert row.both_sides == (int(batch.prefix[i]) > 0)

@@ -7,7 +7,7 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, marked, randomise, sized
 
 from bakeoff.batching.batch import Batch
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -264,7 +264,7 @@ def test_norms_are_those_of_qwen3():
     theirs = qwen3.Qwen3Attention(config, layer_idx=0)
     randomise(theirs)
     made = AttentionConfig(heads=heads, positions="rotary", query_key_norm=True)
-    ours = made.build(Place(width=width, causal=True, dropout=0.0, norm_epsilon=epsilon))
+    ours = made.build(BuildContext(width=width, causal=True, dropout=0.0, norm_epsilon=epsilon))
     links = Links(ours)
     links.linear(ours.query_key_value, theirs.q_proj, theirs.k_proj, theirs.v_proj)
     links.linear(ours.output, theirs.o_proj)

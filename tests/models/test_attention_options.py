@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.recipe_files import load_recipe
@@ -20,7 +20,7 @@ B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
 
 
 def place(causal):
-    return Place(width=D, causal=causal, dropout=0.0, norm_epsilon=EPSILON)
+    return BuildContext(width=D, causal=causal, dropout=0.0, norm_epsilon=EPSILON)
 
 
 def mixer(causal=False, seed=0, **settings):

@@ -9,7 +9,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.cnn import CnnBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 WIDTH, WINDOW = 4, 6
@@ -31,7 +31,7 @@ def parts(request):
 
 def build(**fields):
     torch.manual_seed(0)
-    place = Place(width=WIDTH, causal=True, dropout=0.3)
+    place = BuildContext(width=WIDTH, causal=True, dropout=0.3)
     built = CnnBlockConfig(window=WINDOW, window_dropout=0.0, **fields).build(place)
     for part in built.values():
         part.double().eval().dropout = 0.0
@@ -237,4 +237,4 @@ def test_impossible_sizes_are_refused(fields, reason):
 
 def test_the_window_is_no_encoder():
     with pytest.raises(UserError, match="cnn predicts the next token from a window alone"):
-        CnnBlockConfig().build(Place(width=8, causal=False, dropout=0.0))
+        CnnBlockConfig().build(BuildContext(width=8, causal=False, dropout=0.0))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.average import AverageConfig
 from bakeoff.models.mixers.conv import ConvConfig
 from bakeoff.models.mixers.depthwise_conv import DepthwiseConvConfig
@@ -28,7 +28,7 @@ CONFIGS = {
 
 def built(config, causal):
     torch.manual_seed(0)
-    mixer = config.build(Place(width=WIDTH, causal=causal, dropout=0.0)).double()
+    mixer = config.build(BuildContext(width=WIDTH, causal=causal, dropout=0.0)).double()
     for parameter in mixer.parameters():
         torch.nn.init.normal_(parameter)
     return mixer
@@ -109,7 +109,9 @@ def test_gradients_are_those_of_the_function(name, packing):
 
 
 def test_weight_dropout_takes_taps_behind_the_softmax():
-    mixer = LightConvConfig(kernel=3, heads=2, weight_dropout=0.5).build(Place(width=4, causal=True, dropout=0.0))
+    mixer = LightConvConfig(kernel=3, heads=2, weight_dropout=0.5).build(
+        BuildContext(width=4, causal=True, dropout=0.0)
+    )
     torch.manual_seed(1)
     drawn = torch.stack([mixer.weight(torch.zeros(1)) for _ in range(200)]).detach()
     kept = mixer.taps.softmax(-1).detach() / 0.5
@@ -138,4 +140,4 @@ def test_the_average_is_over_what_attention_would_see(causal):
 
 def test_a_kernel_must_be_positive():
     with pytest.raises(UserError, match=r"mixer.kernel: 0 is not a positive number"):
-        LightConvConfig(kernel=0, heads=2).build(Place(width=4, causal=True, dropout=0.0))
+        LightConvConfig(kernel=0, heads=2).build(BuildContext(width=4, causal=True, dropout=0.0))

@@ -19,7 +19,7 @@ from bakeoff.models.blocks.highway import Highway
 from bakeoff.models.blocks.plain import PlainBlockConfig
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.inputs import Queries
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
@@ -40,7 +40,7 @@ def seed():
 
 
 def place(dropout=HALF, **others):
-    return Place(width=WIDTH, causal=False, dropout=dropout, **others)
+    return BuildContext(width=WIDTH, causal=False, dropout=dropout, **others)
 
 
 def assert_masked(y, plain, times=1, rest=0.0):
@@ -248,7 +248,7 @@ def test_windows_drop_what_each_convolution_reads_and_what_is_reduced(monkeypatc
     config = CnnBlockConfig(
         kind="cnn", window=4, kernels=[3, 1], convolutions=convolutions, mlp=mlp, reduce=reduce, window_dropout=0.1
     )
-    part = config.build(Place(width=6, causal=True, dropout=0.3))["mixer"]
+    part = config.build(BuildContext(width=6, causal=True, dropout=0.3))["mixer"]
     x = torch.randn(2, 5, 6)
     part(x, Context())
     windows, flat = ((4, 10, 6), 0.1), ((10, 24), 0.3)
@@ -263,7 +263,7 @@ def test_windows_drop_what_each_convolution_reads_and_what_is_reduced(monkeypatc
 def test_gen_cnn_drops_its_outputs():
     sizes = {"window": 6, "time_flow": [3]}
     config = GenCnnBlockConfig(kind="gen_cnn", width=WIDTH, alpha=sizes, beta=sizes)
-    part = config.build(Place(width=WIDTH, causal=True, dropout=HALF))["mixer"]
+    part = config.build(BuildContext(width=WIDTH, causal=True, dropout=HALF))["mixer"]
     for parameter in part.parameters():
         nn.init.zeros_(parameter)
     assert_masked(part(ONES, Context())[0], 0.5)  # sigmoid(0)

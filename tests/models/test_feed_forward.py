@@ -8,7 +8,7 @@ from tests.models.test_attention_options import convolved
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.recipe_files import load_recipe
 
 ACTIVATIONS = {
@@ -23,7 +23,7 @@ ACTIVATIONS = {
 def test_it_is_two_maps_with_the_activation_between_them(activation, gate):
     """W_2 (f(W_1 x + b_1) * (V x + c)) + b_2, number by number."""
     torch.manual_seed(0)
-    place = Place(width=5, causal=False, dropout=0.0)
+    place = BuildContext(width=5, causal=False, dropout=0.0)
     network = FeedForwardConfig(width=7, activation=activation, gate=gate).build(place).double()
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter)
@@ -41,7 +41,7 @@ def test_it_is_two_maps_with_the_activation_between_them(activation, gate):
 @torch.no_grad()
 def test_with_a_convolution_it_reads_neighbours_of_the_same_document(taps, causal):
     torch.manual_seed(0)
-    place = Place(width=5, causal=causal, dropout=0.0)
+    place = BuildContext(width=5, causal=causal, dropout=0.0)
     settings = {"width": 7, "activation": "relu"}
     network = FeedForwardConfig(**settings, convolution=taps).build(place).double()
     for parameter in network.parameters():

@@ -10,13 +10,13 @@ from torch.nn.utils.parametrizations import weight_norm
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.convolution import Convolution
 from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.costs import costs_of
 
 
 def place(width, causal=True, **others):
-    return Place(width=width, causal=causal, dropout=0.0, **others)
+    return BuildContext(width=width, causal=causal, dropout=0.0, **others)
 
 
 def block(convolutions, width, **options):

@@ -7,7 +7,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.gen_cnn import GenCnnBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.training.pretraining_model import build_on_meta
 
 WIDTH, LENGTH = 3, 13
@@ -27,7 +27,9 @@ def part(request):
         window, flow, arrow = sizes[network]
         sizes[network] = {"window": window, "time_flow": flow, "time_arrow": arrow}
     torch.manual_seed(0)
-    built = GenCnnBlockConfig(width=5, gate=gate, **sizes).build(Place(width=WIDTH, causal=True, dropout=0.0))["mixer"]
+    built = GenCnnBlockConfig(width=5, gate=gate, **sizes).build(BuildContext(width=WIDTH, causal=True, dropout=0.0))[
+        "mixer"
+    ]
     for parameter in built.parameters():
         parameter.data.normal_(std=0.7)
     return built.double()
@@ -99,7 +101,7 @@ def test_outputs_and_gradients_equal_the_equations(part):
 def test_gates_are_shared_by_the_pairs_of_a_layer_or_not(gate, counts):
     sizes = {"window": 9, "time_flow": [4, 4]}
     block = GenCnnBlockConfig(width=5, gate=gate, alpha=sizes, beta=sizes)
-    layers = block.build(Place(width=3, causal=True, dropout=0.0))["mixer"].alpha.layers
+    layers = block.build(BuildContext(width=3, causal=True, dropout=0.0))["mixer"].alpha.layers
     assert [len(layer.gate) for layer in layers] == counts  # 10 slots: 8 positions, 4 pairs, then 2 positions, 1 pair
 
 
@@ -159,4 +161,4 @@ def test_both_kinds_of_maps_are_given_for_every_convolution():
 def test_the_window_is_no_encoder():
     sizes = {"window": 9, "time_flow": [4]}
     with pytest.raises(UserError, match="gen_cnn predicts the next token"):
-        GenCnnBlockConfig(width=5, alpha=sizes, beta=sizes).build(Place(width=8, causal=False, dropout=0.0))
+        GenCnnBlockConfig(width=5, alpha=sizes, beta=sizes).build(BuildContext(width=8, causal=False, dropout=0.0))

@@ -217,6 +217,14 @@ RULES = [
         lambda shape: fan_in(shape) ** -0.5,
         "LeCun et al. 1998, section 4.6, cut at two deviations (ours); what recipes let begin at zero is not so here",
     ),
+    # ELECTRA
+    Rule(
+        "electra-*",
+        "embedding.projection.weight|heads.rtd.output.weight",
+        "uniform",
+        lambda shape: math.sqrt(6 / sum(shape)),
+        "google-research/electra, model/modeling.py and run_pretraining.py: TensorFlow's default (Glorot)",
+    ),
     # All others
     Rule("*", "norm.weight", "ones", None, "layer, root-mean-square and batch norms"),
     Rule("*", "norm.bias", "zeros", None, "layer and batch norms"),

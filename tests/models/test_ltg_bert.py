@@ -9,7 +9,7 @@ from tests.conftest import shrink, without_dropout
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import disentangled_attention
 from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionConfig
 from bakeoff.models.model import ModelConfig
@@ -111,7 +111,7 @@ def test_no_norm_has_a_scale_but_those_behind_attention_and_of_the_distances():
 
 
 def place(width=48, causal=False, dropout=0.0):
-    return Place(width=width, causal=causal, dropout=dropout, norm_epsilon=EPSILON)
+    return BuildContext(width=width, causal=causal, dropout=dropout, norm_epsilon=EPSILON)
 
 
 def built(width=48, heads=3, **options):

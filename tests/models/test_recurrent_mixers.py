@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.lstm import LstmConfig
 
@@ -21,7 +21,7 @@ KINDS = {
 
 def built(kind, causal):
     torch.manual_seed(0)
-    return KINDS[kind][0].build(Place(width=WIDTH, causal=causal, dropout=0.0)).double()
+    return KINDS[kind][0].build(BuildContext(width=WIDTH, causal=causal, dropout=0.0)).double()
 
 
 def stepped(kind, mixer, tokens, suffix):
@@ -96,18 +96,18 @@ def test_operations_are_those_of_the_matrix_products(kind):
 
 def test_two_directions_need_an_even_width():
     with pytest.raises(UserError, match="odd width 5"):
-        LstmConfig().build(Place(width=5, causal=False, dropout=0.0))
+        LstmConfig().build(BuildContext(width=5, causal=False, dropout=0.0))
 
 
 def test_a_projection_leads_to_fewer_outputs_than_there_are_units():
-    cells = LstmConfig(units=8).build(Place(width=6, causal=False, dropout=0.0)).cells
+    cells = LstmConfig(units=8).build(BuildContext(width=6, causal=False, dropout=0.0)).cells
     assert (cells.hidden_size, cells.proj_size) == (8, 3)  # of each direction
     with pytest.raises(UserError, match=r"mixer.units: 6 units cannot be projected down to 6 outputs"):
-        LstmConfig(units=6).build(Place(width=6, causal=True, dropout=0.0))
+        LstmConfig(units=6).build(BuildContext(width=6, causal=True, dropout=0.0))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("bias", [True, False])
 def test_biases_are_there_unless_the_model_has_none(kind, bias):
-    mixer = KINDS[kind][0].build(Place(width=WIDTH, causal=True, dropout=0.0, bias=bias))
+    mixer = KINDS[kind][0].build(BuildContext(width=WIDTH, causal=True, dropout=0.0, bias=bias))
     assert any("bias" in name for name, _ in mixer.named_parameters()) == bias

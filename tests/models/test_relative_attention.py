@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 
 WIDTH, CHUNKS = 8, [5, 4, 3]
@@ -12,7 +12,11 @@ WIDTH, CHUNKS = 8, [5, 4, 3]
 @pytest.mark.parametrize(("memory", "kept"), [(None, 12), (12, 12), (4, 4), (0, 0)])
 def test_the_last_inputs_are_remembered_as_many_as_the_memory_holds(memory, kept):
     torch.manual_seed(0)
-    mixer = RelativeAttentionConfig(heads=2, memory=memory).build(Place(width=WIDTH, causal=True, dropout=0.0)).double()
+    mixer = (
+        RelativeAttentionConfig(heads=2, memory=memory)
+        .build(BuildContext(width=WIDTH, causal=True, dropout=0.0))
+        .double()
+    )
     x = torch.randn(2, sum(CHUNKS), WIDTH, dtype=torch.float64)
     state, found = mixer.start(2, x), []
     for chunk in x.split(CHUNKS, dim=1):

@@ -7,7 +7,7 @@ from torch import nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.tcn import TcnBlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.costs import costs_of
 from bakeoff.training.pretraining_model import build_on_meta
@@ -16,7 +16,7 @@ from bakeoff.training.pretraining_model import build_on_meta
 def block(inputs, layer=0, causal=True, dropout=0.0, **options):
     """A block with weights, biases and magnitudes that are all random."""
     torch.manual_seed(0)
-    place = Place(width=inputs, causal=causal, dropout=dropout, layer=layer)
+    place = BuildContext(width=inputs, causal=causal, dropout=dropout, layer=layer)
     part = TcnBlockConfig(**options).build(place)["mixer"].double()
     for parameter in part.parameters():
         nn.init.normal_(parameter)

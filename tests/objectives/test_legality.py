@@ -79,11 +79,13 @@ def values_of(family, block, kind):
     rows = {"format": "segment_pair"} if pairs else {"format": "blocks", "isolate": False}
     if kind == "translation":
         rows = {"format": "parallel"}
+    learnt = OBJECTIVES[kind].generator_learns
+    others = [{"kind": learnt}] if learnt is not None and legal(family, block, kind) else []
     return {
         "name": "crossed",
         "model": model,
         "input": {**rows, "length": 24},
-        "objective": [{"kind": kind}],
+        "objective": [{"kind": kind}, *others],
         "training": {
             "batch": 4,
             "optimizer": {"kind": "adamw", "lr": 1e-3},

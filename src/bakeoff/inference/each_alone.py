@@ -11,6 +11,7 @@ from torch import Tensor
 from bakeoff.inference.token_scores import Predictions, Row, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_around
 from bakeoff.models.inputs import Queries
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -42,10 +43,9 @@ class EachAlone:
     Args:
         module: the model with its heads, in evaluation mode.
         predictions: its head's.
+        objective: the objective that predicts.
         recipe: its recipe.
         special: ids of [CLS], [SEP] and [MASK].
-        queries: the second stream asks.
-        from_before: what is hidden is predicted at the place before it, by a model that is causal otherwise.
         whole_words: hide what follows a token in its word; rows without word starts are as without.
     """
 
@@ -53,22 +53,22 @@ class EachAlone:
         self,
         module: PretrainingModel,
         predictions: Predictions,
+        objective: ObjectiveConfig,
         recipe: Recipe,
         special: tuple[int, int, int],
-        queries: bool,
-        from_before: bool = False,
         whole_words: bool = False,
     ) -> None:
-        self.model, self.predictions, self.queries = module.model, predictions, queries
-        self.from_before, self.whole_words = from_before, whole_words
+        self.module, self.predictions, self.objective = module, predictions, objective.kind
+        self.queries, self.from_before = objective.scoring == "query", objective.from_before
+        self.whole_words = whole_words
         start, separator, self.mask = special
-        self.start_last = recipe.input.start_last and not from_before
+        self.start_last = recipe.input.start_last and not self.from_before
         self.before = [] if self.start_last else [start]
         self.behind = [separator, start] if self.start_last else [separator]
-        if from_before:
+        if self.from_before:
             self.before, self.behind = [separator], []
         self.room = recipe.input.length - len(self.before) - len(self.behind)
-        self.device = self.model.embedding.table.device
+        self.device = module.model.embedding.table.device
 
     @torch.inference_mode()
     def score(self, rows: Sequence[Row]) -> list[TokenScores]:
@@ -106,9 +106,10 @@ class EachAlone:
         if self.from_before:
             # Padding stands behind the prefix, where nothing of it sees it.
             prefix = torch.tensor([len(copy) for copy in copies], device=self.device)
-            states = self.model(ids, prefix=prefix)[own, firsts - 1]
+            states = self.module.hidden(self.objective, ids, prefix=prefix)[own, firsts - 1]
         else:
-            hidden = self.model(ids, self._segments(copies, length), real, queries=queries)
+            segments = self._segments(copies, length)
+            hidden = self.module.hidden(self.objective, ids, segments, real, queries=queries)
             states = hidden[:, length] if self.queries else hidden[own, firsts]
         self.predictions.write(states, labels, [(found[target.place], target.token, 1) for target in chosen])
 

@@ -158,8 +158,7 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
     if objective.scoring == "target":
         return OfTargets(module, predictions, tokenizer.start)
     special = tokenizer.start, tokenizer.separator, tokenizer.mask
-    queries, from_before = objective.scoring == "query", objective.from_before
-    return EachAlone(module, predictions, recipe, special, queries, from_before, whole_words)
+    return EachAlone(module, predictions, objective, recipe, special, whole_words)
 
 
 def _last_start(starts: NDArray[np.bool_]) -> int:

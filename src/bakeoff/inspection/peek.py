@@ -10,6 +10,7 @@ from bakeoff.config import Config
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.inspection.rows import Row, RowReader
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.packing import Packing, packing_of
@@ -31,6 +32,8 @@ class Drawn(Config):
     """The same as a share of the rows' tokens, padding and sources not counted; in two directions of twice as many."""
     counts: dict[str, int]
     """How many of them are masked, replaced, kept; or how many rows have which relation between their segments."""
+    generator_learns: str | None = None
+    """The objective whose hidden tokens a generator fills before this one's targets are known; None: they are known."""
 
 
 class Peek(Config):
@@ -104,7 +107,7 @@ def peek(
         source=next((config.about_source for config in loaded.objective if config.about_source is not None), None),
         rows=rows,
         packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out, idle),
-        drawn=[_drawn(each.name, rows, loaded.model.directions) for each in module.objectives],
+        drawn=[_drawn(each, rows, loaded.model.directions) for each in loaded.objective],
     )
 
 
@@ -114,7 +117,8 @@ def _steps(batches: AnyBatches) -> Iterator[Batch]:
         yield from batches.step(step)
 
 
-def _drawn(objective: str, rows: Sequence[Row], directions: int) -> Drawn:
+def _drawn(config: ObjectiveConfig, rows: Sequence[Row], directions: int) -> Drawn:
+    objective = config.kind
     targets = sum(row.targets.get(objective, 0) for row in rows)
     pieces = (piece for row in rows for line in row.lines for piece in line.pieces)
     kinds = Counter(each.kind for each in pieces if each.objective == objective)
@@ -125,4 +129,5 @@ def _drawn(objective: str, rows: Sequence[Row], directions: int) -> Drawn:
         targets=targets,
         share=targets / (directions * sum(row.tokens for row in rows)),
         counts={**counts, **dict(sorted(relations.items()))},
+        generator_learns=config.generator_learns,
     )

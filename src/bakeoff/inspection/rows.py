@@ -85,10 +85,12 @@ class RowReader:
         targets, relations = {}, {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
             slots, labels = self._predicted(batch, index, objective.name)
-            if config.classes is not None:
+            if config.classes is not None and config.generator_learns is None:
                 relations[objective.name] = config.classes[labels[0]]
                 continue
             targets[objective.name] = len(labels)
+            if config.generator_learns is not None:
+                continue  # what is read and the labels are made in the step
             if config.from_before:
                 slots = slots + 1
             elif config.row_marks != "ends":

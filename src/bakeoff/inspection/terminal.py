@@ -185,4 +185,8 @@ def _drawn(drawn: Drawn, whose: str) -> str:
     counts = ", ".join(f"{count:,} {COUNTS.get(name, name)}" for name, count in drawn.counts.items())
     if not drawn.targets:
         return counts or "nothing is predicted"
+    if drawn.generator_learns is not None:
+        learns = drawn.generator_learns
+        asked = f"is each the original, once a generator has filled what {learns} hides?"
+        return f"{percent(drawn.share)} % of {whose} tokens: {asked}"
     return f"{percent(drawn.share)} % of {whose} tokens predicted" + (f": {counts}" if counts else "")

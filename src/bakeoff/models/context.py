@@ -1,4 +1,4 @@
-"""What a layer is told: when it is built (its place) and when it runs (its context)."""
+"""What a layer is told: when it is built (the build context) and when it runs (the context)."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -9,8 +9,8 @@ NormKind = Literal["layer", "rms"]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a part stands in the model; a config builds its part from it."""
+class BuildContext:
+    """Where a layer or module stands in the model; a config builds its module from it."""
 
     width: int
     """D, the width of the hidden states that come in."""
@@ -33,8 +33,8 @@ class Place:
     layer: int = 0
     """Index of the layer, for settings that differ by layer."""
 
-    def at(self, layer: int, width: int) -> "Place":
-        """The same place in another layer, into which states of that width come."""
+    def at(self, layer: int, width: int) -> "BuildContext":
+        """The same in another layer, into which states of that width come."""
         return replace(self, layer=layer, width=width)
 
     def norm(self, width: int | None = None, affine: bool | None = None) -> nn.Module:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionConfig
 
 
@@ -16,10 +16,10 @@ class DistanceTable(nn.Module):
     It begins with a truncated normal distribution of deviation sqrt(2 / (5 D)), as all of LTG-BERT does.
     """
 
-    def __init__(self, config: DisentangledAttentionConfig, place: Place) -> None:
+    def __init__(self, config: DisentangledAttentionConfig, context: BuildContext) -> None:
         super().__init__()
-        self.table = nn.Embedding(2 * config.buckets - 1, place.width)
-        self.norm = place.norm(affine=True)
+        self.table = nn.Embedding(2 * config.buckets - 1, context.width)
+        self.norm = context.norm(affine=True)
 
     def initialise(self) -> None:
         """As the class says."""
@@ -32,20 +32,20 @@ class DistanceTable(nn.Module):
         return vectors
 
 
-def distance_table(mixers: Sequence[object], places: Sequence[Place]) -> DistanceTable | None:
+def distance_table(mixers: Sequence[object], contexts: Sequence[BuildContext]) -> DistanceTable | None:
     """The table of a stack with those mixers at those places, None where none of them is disentangled attention.
 
     Raises:
         UserError: they do not agree on its shape.
     """
     found = [
-        (mixer, place)
-        for mixer, place in zip(mixers, places, strict=True)
+        (mixer, context)
+        for mixer, context in zip(mixers, contexts, strict=True)
         if isinstance(mixer, DisentangledAttentionConfig)
     ]
     if not found:
         return None
-    if len({(mixer.buckets, mixer.distance, place.width) for mixer, place in found}) > 1:
+    if len({(mixer.buckets, mixer.distance, context.width) for mixer, context in found}) > 1:
         raise UserError(
             "mixer: layers with disentangled_attention share one table; give them the same buckets, distance and width"
         )

@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.initialisation import InitialConfig, initialise
 from bakeoff.ops.dropout import dropout
 
@@ -33,27 +33,32 @@ class EmbeddingConfig(Config):
     """How the table of tokens begins. Absent: as all tables do, by a truncated normal distribution of deviation 0.02;
     with sinusoidal positions by a normal one of deviation 1 / sqrt(E), which the scaling by sqrt(E) makes 1."""
 
-    def build(self, vocabulary: int | None, place: Place) -> "Embedding":
+    projection_initial: Literal["linear", "glorot"] = "linear"
+    """How the factorisation's map begins: as linear maps do, or uniformly within sqrt(6 / (E + D)) of zero (Glorot and
+    Bengio 2010; ELECTRA's code, by TensorFlow's default)."""
+
+    def build(self, vocabulary: int | None, context: BuildContext) -> "Embedding":
         """The embedding for a vocabulary of that size; None where the token table of another embedding is used."""
-        return Embedding(self, vocabulary, place)
+        return Embedding(self, vocabulary, context)
 
 
 class Embedding(nn.Module):
     """projection(dropout(norm(token + position + segment))); B batch, T length, E table width, D model width."""
 
-    def __init__(self, config: EmbeddingConfig, vocabulary: int | None, place: Place) -> None:
+    def __init__(self, config: EmbeddingConfig, vocabulary: int | None, context: BuildContext) -> None:
         super().__init__()
-        width = config.width or place.width
+        width = config.width or context.width
         self.tokens = None if vocabulary is None else nn.Embedding(vocabulary, width)
         self.positions = nn.Embedding(config.length, width) if config.positions == "learned" else None
         self.segments = nn.Embedding(config.segments, width) if config.segments else None
-        self.norm = place.norm(width) if config.norm else nn.Identity()
-        self.projection = nn.Linear(width, place.width) if width != place.width else nn.Identity()
+        self.norm = context.norm(width) if config.norm else nn.Identity()
+        self.projection = nn.Linear(width, context.width) if width != context.width else nn.Identity()
         self.sinusoidal = config.positions == "sinusoidal"
         self.initial = config.initial
         if self.sinusoidal and self.initial is None:
             self.initial = InitialConfig(kind="normal", scale=width**-0.5)
-        self.dropout = place.dropout if config.dropout is None else config.dropout
+        self.glorot = config.projection_initial == "glorot"
+        self.dropout = context.dropout if config.dropout is None else config.dropout
 
     def initialise(self) -> None:
         """As everywhere in the model, but for a table of tokens that has an initial distribution of its own."""
@@ -61,6 +66,8 @@ class Embedding(nn.Module):
             initialise(child)
         if self.initial is not None and self.tokens is not None:
             self.initial.fill(self.tokens.weight)
+        if self.glorot and isinstance(self.projection, nn.Linear):
+            nn.init.xavier_uniform_(self.projection.weight)
 
     @property
     def table(self) -> Tensor:
@@ -71,7 +78,13 @@ class Embedding(nn.Module):
     def forward(
         self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
     ) -> Tensor:
-        """Hidden states before the first layer.
+        """(B, T, D) hidden states before the first layer: the `vectors`, brought to the model's width."""
+        return self.projection(self.vectors(ids, segments, start, table))
+
+    def vectors(
+        self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
+    ) -> Tensor:
+        """What the tables hold for the tokens: the sum, its norm and dropout.
 
         Args:
             ids: (B, T) token ids.
@@ -80,7 +93,7 @@ class Embedding(nn.Module):
             table: (V, E) the vectors of the tokens; the embedding's own where absent.
 
         Returns:
-            (B, T, D).
+            (B, T, E).
         """
         length = ids.shape[1]
         x = F.embedding(ids, self.table if table is None else table)
@@ -91,7 +104,7 @@ class Embedding(nn.Module):
             x = x * math.sqrt(x.shape[-1]) + sinusoids(start, length, x.shape[-1], x.device)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
-        return self.projection(dropout(self.norm(x), self.dropout, self.training))
+        return dropout(self.norm(x), self.dropout, self.training)
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass: the factorisation's linear map."""
@@ -102,6 +115,6 @@ class Embedding(nn.Module):
 def sinusoids(start: int, length: int, width: int, device: torch.device) -> Tensor:
     """(T, E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
     rates = 10_000.0 ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)
-    places = torch.arange(start, start + length, device=device, dtype=torch.float32)
-    angles = places[:, None] * rates
+    positions = torch.arange(start, start + length, device=device, dtype=torch.float32)
+    angles = positions[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]

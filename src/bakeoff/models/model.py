@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from bakeoff.config import Config
-from bakeoff.models.context import Context, NormKind, Place
+from bakeoff.models.context import BuildContext, Context, NormKind
 from bakeoff.models.embedding import Embedding, EmbeddingConfig
 from bakeoff.models.initialisation import (
     InitialWeightsConfig,
@@ -126,8 +126,11 @@ class ModelConfig(Config):
         """How many positions the model can tell apart; None where there is no table of them."""
         return self.embedding.length if self.embedding.positions == "learned" else None
 
-    def build(self, vocabulary: int) -> "Model":
-        """The model for a vocabulary of that size, with fresh weights from torch's global generator."""
+    def build(self, vocabulary: int | None) -> "Model":
+        """The model for a vocabulary of that size, with fresh weights from torch's global generator.
+
+        None: it has no table of tokens, and is given the vectors of another model's.
+        """
         return Model(self, vocabulary)
 
 
@@ -147,11 +150,11 @@ class ModelState(NamedTuple):
 class Model(nn.Module):
     """Embedding and stacks; B batch, T length, U length of the source, D width."""
 
-    def __init__(self, config: ModelConfig, vocabulary: int) -> None:
+    def __init__(self, config: ModelConfig, vocabulary: int | None) -> None:
         super().__init__()
         self.config = config
         first = config.encoder or config.stack
-        place = Place(
+        context = BuildContext(
             width=first.width,
             causal=config.encoder is None,
             dropout=config.dropout,
@@ -161,16 +164,16 @@ class Model(nn.Module):
             norm_affine=config.norm_affine,
             bias=config.bias,
         )
-        self.embedding = config.embedding.build(vocabulary, place)
-        self.encoder = None if config.encoder is None else config.encoder.build(place)
+        self.embedding = config.embedding.build(vocabulary, context)
+        self.encoder = None if config.encoder is None else config.encoder.build(context)
         self.decoder: Stack | None = None
         self.target_embedding: Embedding | None = None
         if config.decoder is not None:
             if config.encoder is not None:
-                place = replace(place, width=config.decoder.width, causal=True, source=config.encoder.output_width)
-                self.target_embedding = config.embedding.build(None, place)
-            self.decoder = config.decoder.build(place)
-        self.backward_decoder = self.config.stack.build(place) if config.directions == 2 else None
+                context = replace(context, width=config.decoder.width, causal=True, source=config.encoder.output_width)
+                self.target_embedding = config.embedding.build(None, context)
+            self.decoder = config.decoder.build(context)
+        self.backward_decoder = self.config.stack.build(context) if config.directions == 2 else None
         mixers = [block.mixer_config for stack in config.stacks().values() for block in stack.layer_blocks()]
         self._attends = any(mixer.attends for mixer in mixers)
         self.query: nn.Parameter | None = None
@@ -214,6 +217,7 @@ class Model(nn.Module):
         queries: Queries | None = None,
         backwards: Tensor | None = None,
         prefix: Tensor | None = None,
+        vectors: Tensor | None = None,
     ) -> Tensor:
         """Hidden states of the last layer.
 
@@ -229,13 +233,14 @@ class Model(nn.Module):
                 `relative_attention`, whose distances are those of the text.
             prefix: (B,) how many tokens at the beginning of each row are seen by all tokens of it, as far as those of
                 its document; None: none. For causal models whose mixers attend.
+            vectors: (B, T, E) what the tables of another model's embedding hold for the tokens, for models without.
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
             meaningless.
         """
-        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards, prefix)
+        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards, prefix, vectors)
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
@@ -252,10 +257,11 @@ class Model(nn.Module):
         queries: Queries | None = None,
         backwards: Tensor | None = None,
         prefix: Tensor | None = None,
+        vectors: Tensor | None = None,
     ) -> tuple[Tensor, Context]:
         """What comes into the last stack, from the arguments of `forward`."""
         encoded, source_mask = (None, None) if source is None else self.encode(source)
-        x = self._embed(ids, segments, 0)
+        x = self._embed(ids, segments, 0) if vectors is None else self.embedding.projection(vectors)
         context = self._context(segments, real, documents, None if prefix is None else _inside(ids, prefix))
         context = context._replace(source=encoded, source_mask=source_mask, backwards=backwards)
         return (x, context) if queries is None else self._with_queries(x, context, queries)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distance_table import DistanceTable, distance_table
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.part import Part, State
@@ -90,7 +90,7 @@ class StackConfig(Config):
         """The group that a layer belongs to."""
         return layer * self.groups // self.layers
 
-    def build(self, place: Place) -> "Stack":
+    def build(self, context: BuildContext) -> "Stack":
         """The stack.
 
         Raises:
@@ -98,13 +98,13 @@ class StackConfig(Config):
         """
         if self.groups > self.layers:
             raise UserError(f"groups: {self.groups} groups are more than the {self.layers} layers")
-        return Stack(self, place)
+        return Stack(self, context)
 
 
 class Stack(nn.Module):
     """Owns distinct parts and an index map over them: layer l applies `parts[name][index]` for `index_map[l]`."""
 
-    def __init__(self, config: StackConfig, place: Place) -> None:
+    def __init__(self, config: StackConfig, context: BuildContext) -> None:
         super().__init__()
         self.config = config
         self.compiled = False
@@ -112,11 +112,11 @@ class Stack(nn.Module):
         owned: dict[str, list[Part]] = {}
         shared: dict[tuple[str, int], tuple[int, int]] = {}  # (name, group) -> index of the part, first layer with it
         self.index_map: list[list[tuple[str, int]]] = []
-        width, places = config.width, []
+        width, contexts = config.width, []
         for layer, block in enumerate(blocks):
             applied = []
-            places.append(place.at(layer, width))
-            for name, part in block.build(places[-1]).items():
+            contexts.append(context.at(layer, width))
+            for name, part in block.build(contexts[-1]).items():
                 distinct = owned.setdefault(name, [])
                 key = (name, config.group_of(layer))
                 if config.shares(name) and key in shared:
@@ -136,11 +136,11 @@ class Stack(nn.Module):
                 )
         self.parts = nn.ModuleDict({name: nn.ModuleList(distinct) for name, distinct in owned.items()})
         self.layers = tuple(tuple(owned[name][index] for name, index in applied) for applied in self.index_map)
-        self.norm = place.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
-        self.dropout = place.output_dropout
+        self.norm = context.norm(width) if blocks[-1].needs_final_norm else nn.Identity()
+        self.dropout = context.output_dropout
         mixers = [block.mixer_config for block in blocks]
-        self.bias: RelativeBias | None = relative_bias(mixers, place.causal)
-        self.distances: DistanceTable | None = distance_table(mixers, places)
+        self.bias: RelativeBias | None = relative_bias(mixers, context.causal)
+        self.distances: DistanceTable | None = distance_table(mixers, contexts)
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:

@@ -7,11 +7,13 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from torch import Tensor
 
 from bakeoff.config import Config
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
+from bakeoff.models.model import Model, ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -29,7 +31,8 @@ class Targets:
     """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order; rows of a second
     stream count to T for the objective that adds them, and not for others."""
     labels: NDArray[np.int64]
-    """(n,) what is to be predicted at each."""
+    """(n,) what is to be predicted at each; of an objective with a generator 32 random bits, from which that follows in
+    the step."""
     directions: int = 1
     """Hidden states of each position: 2 where the model reads in two directions."""
     length: int | None = None
@@ -94,6 +97,14 @@ class ObjectiveConfig(Config):
     """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
     head_of: ClassVar[str | None] = None
     """The objective whose head this one scores with, where both are trained."""
+
+    generator_learns: ClassVar[str | None] = None
+    """The objective that a smaller model, this one's generator, learns in the model's place. In each step the generator
+    fills what that objective has hidden; the labels of this one are made then."""
+
+    def generator_model(self, model: ModelConfig) -> ModelConfig | None:
+        """The config of the generator beside a model that the objective can train; None: there is none."""
+        return None
 
     @property
     def versions(self) -> int | None:
@@ -196,4 +207,20 @@ class TwoStream(Protocol):
     @property
     def queries_per_token(self) -> float:
         """Expected number of these rows for each token of a row, for counting FLOPs."""
+        ...
+
+
+@runtime_checkable
+class Generating(Protocol):
+    """An objective with a model of its own, which learns another objective and fills what that one has hidden."""
+
+    generator: Model
+    """It has no tables and reads those of the model that it is trained with."""
+    learns: str
+    """The name of the objective that it learns."""
+
+    def replace(
+        self, ids: Tensor, hidden: tuple[Tensor, Tensor], log_probabilities: Tensor, drawn: tuple[Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor]:
+        """The filled rows, and the labels of this objective's targets."""
         ...

@@ -15,6 +15,7 @@ from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.objectives.prefix_clm import PrefixCausalLanguageModelConfig
 from bakeoff.objectives.prefix_lm import PrefixLanguageModelConfig
+from bakeoff.objectives.rtd import ReplacedTokenDetectionConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.objectives.translation import TranslationConfig
@@ -23,6 +24,7 @@ from bakeoff.objectives.word_structure import WordStructureConfig
 AnyObjectiveConfig = Annotated[
     MaskedLanguageModelConfig
     | WordStructureConfig
+    | ReplacedTokenDetectionConfig
     | PermutationConfig
     | NextSentenceConfig
     | SentenceOrderConfig

@@ -112,7 +112,7 @@ class Cell:
         before = peak_memory(self.device)
         module = PretrainingModel(recipe, self.vocabulary).to(self.device)
         if recipe.training.compile is True:
-            module.model.compile_layers()
+            module.compile_layers()
         self.parameters = module.parameter_count()
         whole, single = (self._batch(recipe, module, rows) for rows in (self.rows, 1))
         self.tokens = whole.tokens

@@ -27,7 +27,7 @@ class Costs(Config):
     parameters: int
     """Number of parameters with the pre-training heads, tied and shared ones once."""
     parts: dict[str, int]
-    """Parameters of the embedding, the encoder, the decoder and each objective's head."""
+    """Parameters of the embedding, the encoder, the decoder, a generator and each objective's head."""
     stacks: dict[str, StackSize]
     """Layers and parts of encoder and decoder."""
     flops_per_token: int
@@ -43,6 +43,8 @@ def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
     parts = {"embedding": module.model.embedding, **module.model.stacks()}
     if module.model.target_embedding is not None:
         parts["target embedding"] = module.model.target_embedding
+    if module.generator is not None:
+        parts["generator"] = module.generator
     parts |= {f"{name} head": head for name, head in module.heads.items()}
     counts = {name: sum(p.numel() for p in part.parameters()) for name, part in parts.items()}
     if module.model.query is not None:

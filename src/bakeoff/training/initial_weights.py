@@ -104,7 +104,7 @@ class Start(Config):
         return {"tensors": len(tensors), "of": len(own), "fresh": fresh}
 
     def _whole(self, run: Run, module: PretrainingModel) -> "Source":
-        """All of the model, and the heads of the objectives that the run had, too."""
+        """All of the model, the heads of the objectives that the run had, and its generator, where it does not grow."""
         old = build_on_meta(run.recipe, run.tokenizer.size)
         by = None if self.grow is None else self.grow_by
         if all(len(stack.layers) == self.grow for stack in old.model.stacks().values()):
@@ -116,6 +116,8 @@ class Start(Config):
         names = {f"model.{name}": f"model.{source}" for name, source in found.items()}
         own = module.state_dict()
         names |= {name: name for name in own if name.startswith("heads.") and name.split(".")[1] in old.heads}
+        if by is None and old.generator is not None:
+            names |= {name: name for name in own if name.startswith("generator.")}
         return Source(run, names, [name for name in own if name.startswith("model.")])
 
 
@@ -187,4 +189,8 @@ def _stack_names(run: Run, module: PretrainingModel, side: str) -> dict[str, str
 def _part_of(name: str) -> str:
     """What a tensor belongs to: `model.decoder.parts.cross`, `model.embedding.norm`, `heads.mlm`."""
     pieces = name.split(".")
-    return ".".join(pieces[:2] if pieces[0] == "heads" else pieces[: 4 if pieces[2] == "parts" else 3])
+    return ".".join(
+        pieces[: 2 if pieces[0] == "heads" else 1]
+        if pieces[0] in ("heads", "generator")
+        else pieces[: 4 if pieces[2] == "parts" else 3]
+    )

@@ -173,7 +173,7 @@ def pretrain(
     torch.manual_seed(seed)
     module = PretrainingModel(settled, opened.tokenizer.size).to(on)
     if settled.training.compile is True:
-        module.model.compile_layers()
+        module.compile_layers()
     batches = Stages(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, split="validation")
     batches.first_rows()  # what is wrong with the corpus comes out before there is a directory

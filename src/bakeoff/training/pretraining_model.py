@@ -1,7 +1,8 @@
 """The model and the heads of its objectives: what a pre-training trains."""
 
 from collections.abc import Collection
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -10,7 +11,16 @@ from torch.overrides import TorchFunctionMode
 from bakeoff.batching.batch import Batch
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelState
-from bakeoff.objectives.objective import Objective, Prefixed, Sharing, TokenObjectiveConfig, TwoStream, row_lengths
+from bakeoff.objectives.heads import Head
+from bakeoff.objectives.objective import (
+    Generating,
+    Objective,
+    Prefixed,
+    Sharing,
+    TokenObjectiveConfig,
+    TwoStream,
+    row_lengths,
+)
 from bakeoff.recipe import Recipe
 
 
@@ -24,8 +34,9 @@ class PretrainingModel(nn.Module):
         super().__init__()
         vocabulary += recipe.extra_tokens
         self.model = recipe.model.build(vocabulary)
+        generators = {part.generator_learns: part.generator_model(recipe.model) for part in recipe.objective}
         self.objectives: tuple[Objective, ...] = tuple(
-            part.build(recipe.model, vocabulary) for part in recipe.objective
+            part.build(generators.get(part.kind) or recipe.model, vocabulary) for part in recipe.objective
         )
         by_name = {objective.name: objective for objective in self.objectives}
         self.heads = nn.ModuleDict()
@@ -36,6 +47,9 @@ class PretrainingModel(nn.Module):
                 self.heads[objective.name] = objective.head
                 if isinstance(part, TokenObjectiveConfig):
                     objective.head.z_loss = part.z_loss
+        self.generating = next((each for each in self.objectives if isinstance(each, Generating)), None)
+        """The objective that has a generator, if any."""
+        self.generator = None if self.generating is None else self.generating.generator
         self.weights: dict[str, float] = {part.kind: part.weight for part in recipe.objective}
         self.predicts_tokens: dict[str, bool] = {part.kind: part.token_targets for part in recipe.objective}
         self.writing = next((part.kind for part in recipe.objective if part.writes), None)
@@ -46,10 +60,48 @@ class PretrainingModel(nn.Module):
         """Tokens of a full row's source, 0 where there is none, and of the row itself."""
         self._row_width = recipe.model.stack.output_width
 
+    def compile_layers(self) -> None:
+        """Compile the layers of the model, and those of a generator."""
+        for each in (self.model, self.generator):
+            if each is not None:
+                each.compile_layers()
+
+    def hidden(self, name: str, ids: Tensor, segments: Tensor | None = None, *others: Any, **named: Any) -> Tensor:
+        """(B, T, D) hidden states that the objective of that name predicts from; arguments of a model's `forward`."""
+        if self.generating is None or name != self.generating.learns:
+            hidden: Tensor = self.model(ids, segments, *others, **named)
+        else:
+            vectors = self.model.embedding.vectors(ids, segments)
+            hidden = self.generating.generator(ids, segments, *others, **named, vectors=vectors)
+        return hidden
+
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
         """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
+        generated: dict[str, tuple[Tensor, Tensor]] = {}
+        if self.generating is not None:
+            batch, generated = self._generate(self.generating, batch)
         hidden = self.model(*batch.inputs)
-        return self._gathered(hidden, batch)
+        return generated | self._gathered(hidden, batch)
+
+    def _generate(self, own: Generating, batch: Batch) -> tuple[Batch, dict[str, tuple[Tensor, Tensor]]]:
+        """The batch with what the generator fills in, and the rows and targets of the objective that it learns."""
+        name = cast(Objective, own).name
+        places, labels = batch.targets[own.learns]
+        rows = self.hidden(own.learns, *batch.inputs).flatten(0, 1).index_select(0, places)
+        learnt = {own.learns: (rows, labels)}
+        others = {key: value for key, value in batch.targets.items() if key != own.learns}
+        drawn = others[name]
+        ids = batch.ids
+        if len(drawn[0]):  # it is trained now
+            head = self._head(own.learns)
+            with torch.no_grad():
+                predicted = head.log_probabilities(rows, self.model.embedding.table)
+            ids, made = own.replace(ids, (places, labels), predicted, drawn)
+            others[name] = drawn[0], made
+        return replace(batch, ids=ids, targets=others), learnt
+
+    def _head(self, name: str) -> Head:
+        return next(each.head for each in self.objectives if each.name == name)
 
     def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
         """The same for rows that go on from a state, and the state from which the next ones do."""
@@ -107,6 +159,8 @@ class PretrainingModel(nn.Module):
         queries = sum(each.queries_per_token for each in trained if isinstance(each, TwoStream))
         ahead = sum(each.pairs_ahead(length) for each in trained if isinstance(each, Prefixed))
         row = self.model.row_flops(length, source_length, queries * length, ahead) + length * heads
+        if self.generator is not None:
+            row += self.generator.row_flops(length)
         return round(3 * row / (source_length + length))
 
 

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part
 
@@ -39,14 +39,14 @@ class BlockBaseConfig(Config):
         """The width of what leaves the block, where states of that width come into that layer."""
         return width
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The parts of one layer in the order in which they are applied."""
         raise NotImplementedError
 
 
-def refuse_source(kind: str, place: Place) -> None:
+def refuse_source(kind: str, context: BuildContext) -> None:
     """Raises UserError where there is an encoder that the layers would have to attend to."""
-    if place.source is not None:
+    if context.source is not None:
         raise UserError(
             f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"
         )

@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks.batch_norm import BatchNorm
 from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.highway import CARRY_BIAS, Highway
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
@@ -49,7 +49,7 @@ class CnnBlockConfig(BlockBaseConfig):
         """The reduced widths of all convolutions, one behind the other."""
         return len(self.kernels) * self.keep * width
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The convolutions, and the highway layer.
 
         Raises:
@@ -60,9 +60,9 @@ class CnnBlockConfig(BlockBaseConfig):
             raise UserError(f"block.kernels: {even[0]} is not an odd number; the kernels are centred, such as 3 or 5")
         if self.reduce == "max_pool" and self.keep > self.window:
             raise UserError(f"block.keep: {self.keep} values are more than the {self.window} slots of the window")
-        if not place.causal or place.source is not None:
+        if not context.causal or context.source is not None:
             raise UserError("block: cnn predicts the next token from a window alone; use 'decoder' without 'encoder'")
-        return {"mixer": WindowConvolution(self, place), "ffn": Highway(self.output_width(place.width, 0), place)}
+        return {"mixer": WindowConvolution(self, context), "ffn": Highway(self.output_width(context.width, 0), context)}
 
 
 class WindowConvolution(Part):
@@ -78,11 +78,11 @@ class WindowConvolution(Part):
 
     independent_rows = False
 
-    def __init__(self, config: CnnBlockConfig, place: Place) -> None:
+    def __init__(self, config: CnnBlockConfig, context: BuildContext) -> None:
         super().__init__()
         self.window = config.window
-        self.places = nn.Embedding(config.window, place.width)
-        self.columns = nn.ModuleList(Column(config, kernel, place) for kernel in config.kernels)
+        self.places = nn.Embedding(config.window, context.width)
+        self.columns = nn.ModuleList(Column(config, kernel, context) for kernel in config.kernels)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the last inputs, one fewer than the window has slots."""
@@ -128,11 +128,11 @@ class Column(nn.Module):
     of h over the slots.
     """
 
-    def __init__(self, config: CnnBlockConfig, kernel: int, place: Place) -> None:
+    def __init__(self, config: CnnBlockConfig, kernel: int, context: BuildContext) -> None:
         super().__init__()
-        width, kernels = place.width, [kernel, 1] if config.mlp else [kernel]
+        width, kernels = context.width, [kernel, 1] if config.mlp else [kernel]
         self.window, self.keep = config.window, config.keep
-        self.window_dropout, self.dropout = config.window_dropout, place.dropout
+        self.window_dropout, self.dropout = config.window_dropout, context.dropout
         self.convolutions = nn.ModuleList(SlotConvolution(size, width) for size in kernels * config.convolutions)
         self.norm = BatchNorm(config.window, width)
         dense = config.reduce == "dense"

@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.config import Config
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
@@ -33,9 +33,9 @@ class FeedForwardConfig(Config):
     dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout behind the activation and the gate, as Transformer-XL, XLNet and T5 have it; BERT and GPT have none."""
 
-    def build(self, place: Place) -> "FeedForward":
+    def build(self, context: BuildContext) -> "FeedForward":
         """The network for one layer."""
-        return FeedForward(self, place)
+        return FeedForward(self, context)
 
 
 class FeedForward(Part):
@@ -44,15 +44,15 @@ class FeedForward(Part):
     With `convolution`, x is what comes in convolved over time.
     """
 
-    def __init__(self, config: FeedForwardConfig, place: Place) -> None:
+    def __init__(self, config: FeedForwardConfig, context: BuildContext) -> None:
         super().__init__()
-        bias = place.bias if config.bias is None else config.bias
+        bias = context.bias if config.bias is None else config.bias
         taps = config.convolution
-        self.convolution = None if taps is None else NeighbourConvolution(place.width, taps, place.causal)
-        self.input = nn.Linear(place.width, config.width, bias=bias)
-        self.gate = nn.Linear(place.width, config.width, bias=bias) if config.gate else None
-        self.norm = place.norm(config.width) if config.inner_norm else nn.Identity()
-        self.output = nn.Linear(config.width, place.width, bias=bias)
+        self.convolution = None if taps is None else NeighbourConvolution(context.width, taps, context.causal)
+        self.input = nn.Linear(context.width, config.width, bias=bias)
+        self.gate = nn.Linear(context.width, config.width, bias=bias) if config.gate else None
+        self.norm = context.norm(config.width) if config.inner_norm else nn.Identity()
+        self.output = nn.Linear(config.width, context.width, bias=bias)
         self.activation = config.activation
         self.dropout = config.dropout
 

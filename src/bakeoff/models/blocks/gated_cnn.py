@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from bakeoff.config import Config
 from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
 from bakeoff.models.blocks.convolution import Convolution, Convolutions
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
@@ -48,14 +48,14 @@ class GatedCnnBlockConfig(BlockBaseConfig):
         """The width of the last convolution."""
         return self.convolutions[-1].width
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The one part of a layer.
 
         Raises:
             UserError: there is an encoder to attend to.
         """
-        refuse_source(self.kind, place)
-        return {"mixer": GatedConvolutions(self, place)}
+        refuse_source(self.kind, context)
+        return {"mixer": GatedConvolutions(self, context)}
 
 
 class GatedConvolutions(Convolutions):
@@ -65,30 +65,30 @@ class GatedConvolutions(Convolutions):
     convolutions of either branch (He et al. 2015, arXiv:1502.01852).
     """
 
-    def __init__(self, config: GatedCnnBlockConfig, place: Place) -> None:
-        width, convolutions = place.width, []
+    def __init__(self, config: GatedCnnBlockConfig, context: BuildContext) -> None:
+        width, convolutions = context.width, []
         branches = 2 if config.gate in GATED else 1
         for each in config.convolutions:
             convolution = Convolution(
                 width,
                 branches * each.width,
                 each.kernel,
-                causal=place.causal,
+                causal=context.causal,
                 initial=nn.init.kaiming_normal_,
                 weight_norm=config.weight_norm,
             )
             convolutions.append(convolution)
             width = each.width
         projection = None
-        if config.residual != "none" and width != place.width:
+        if config.residual != "none" and width != context.width:
             linear = partial(nn.init.kaiming_normal_, nonlinearity="linear")
             projection = Convolution(
-                place.width, width, 1, causal=place.causal, initial=linear, weight_norm=config.weight_norm
+                context.width, width, 1, causal=context.causal, initial=linear, weight_norm=config.weight_norm
             )
         super().__init__(convolutions, projection)
         self.residual = config.residual
         self.gate: Gate = config.gate
-        self.dropout = place.dropout
+        self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state has one entry a convolution."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.gated_convolution import Gate, WindowConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 from bakeoff.ops.windows import document_ages, last_tokens
@@ -37,13 +37,13 @@ class GenCnnBlockConfig(BlockBaseConfig):
         """The width of alpha's fully connected layer."""
         return self.width
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The two networks as one part.
 
         Raises:
             UserError: a window is too short for its convolutions, or the model is not causal.
         """
-        if not place.causal or place.source is not None:
+        if not context.causal or context.source is not None:
             raise UserError("block: gen_cnn predicts the next token from those before; use 'decoder' without 'encoder'")
         for name, config in (("alpha", self.alpha), ("beta", self.beta)):
             slots = config.window + 1
@@ -54,7 +54,7 @@ class GenCnnBlockConfig(BlockBaseConfig):
                     f"block.{name}.window: {config.window} words are too few for {len(config.time_flow)} convolutions "
                     f"of kernel size {self.kernel}; make it longer"
                 )
-        return {"mixer": GenCnn(self, place)}
+        return {"mixer": GenCnn(self, context)}
 
 
 class GenCnn(Part):
@@ -68,12 +68,12 @@ class GenCnn(Part):
     Shapes: B batch (in shapes alone), T length, D width, M positions that are summed up.
     """
 
-    def __init__(self, config: GenCnnBlockConfig, place: Place) -> None:
+    def __init__(self, config: GenCnnBlockConfig, context: BuildContext) -> None:
         super().__init__()
-        self.alpha = config.alpha.build(place.width, config.kernel, config.gate, config.width)
-        self.beta = config.beta.build(place.width, config.kernel, config.gate, place.width)
-        self.width = place.width
-        self.dropout = place.dropout
+        self.alpha = config.alpha.build(context.width, config.kernel, config.gate, config.width)
+        self.beta = config.beta.build(context.width, config.kernel, config.gate, context.width)
+        self.width = context.width
+        self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the words of both windows and the last summaries, as many as B."""

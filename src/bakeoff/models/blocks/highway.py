@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import dropout
 
@@ -18,11 +18,11 @@ class Highway(Part):
     Dropout stands before and behind it.
     """
 
-    def __init__(self, width: int, place: Place) -> None:
+    def __init__(self, width: int, context: BuildContext) -> None:
         super().__init__()
         self.transform = nn.Linear(width, width)
         self.gate = nn.Linear(width, width)
-        self.dropout = place.dropout
+        self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D)."""

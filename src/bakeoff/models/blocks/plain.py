@@ -5,7 +5,7 @@ from typing import Literal
 from torch import Tensor
 
 from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.part import Part, State, Wrapper
 from bakeoff.ops.dropout import dropout
@@ -17,10 +17,10 @@ class Plain(Wrapper):
     With a residual connection x + dropout(f(x)), between the layers of ELMo (Peters et al. 2018, section 3.4).
     """
 
-    def __init__(self, function: Part, residual: bool, place: Place) -> None:
+    def __init__(self, function: Part, residual: bool, context: BuildContext) -> None:
         super().__init__(function)
         self.residual = residual
-        self.dropout = place.dropout
+        self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
@@ -44,11 +44,11 @@ class PlainBlockConfig(BlockBaseConfig):
         """What mixes tokens."""
         return self.mixer
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The parts of one layer in the order in which they are applied.
 
         Raises:
             UserError: there is an encoder, to which nothing in the block attends.
         """
-        refuse_source(self.kind, place)
-        return {"mixer": Plain(self.mixer.build(place), self.residual, place)}
+        refuse_source(self.kind, context)
+        return {"mixer": Plain(self.mixer.build(context), self.residual, context)}

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
 from bakeoff.models.blocks.convolution import Convolution, Convolutions
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.short_convolution import of_layer
 from bakeoff.models.part import Part, State
 from bakeoff.ops.dropout import channel_dropout, dropout
@@ -36,14 +36,14 @@ class TcnBlockConfig(BlockBaseConfig):
         """The block's own width, or that of what comes in."""
         return self.width or width
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The one part of a layer.
 
         Raises:
             UserError: a list of sizes is too short for the layer, or there is an encoder to attend to.
         """
-        refuse_source(self.kind, place)
-        return {"mixer": TemporalConvolutions(self, place)}
+        refuse_source(self.kind, context)
+        return {"mixer": TemporalConvolutions(self, context)}
 
 
 class TemporalConvolutions(Convolutions):
@@ -54,36 +54,36 @@ class TemporalConvolutions(Convolutions):
     distribution, and that for the 1x1 convolution; biases are torch's.
     """
 
-    def __init__(self, config: TcnBlockConfig, place: Place) -> None:
-        kernel = of_layer(config.kernel, place.layer, "block.kernel")
-        dilation = 2**place.layer
+    def __init__(self, config: TcnBlockConfig, context: BuildContext) -> None:
+        kernel = of_layer(config.kernel, context.layer, "block.kernel")
+        dilation = 2**context.layer
         if config.dilation is not None:
-            dilation = of_layer(config.dilation, place.layer, "block.dilation")
-        output_width = config.output_width(place.width, place.layer)
+            dilation = of_layer(config.dilation, context.layer, "block.dilation")
+        output_width = config.output_width(context.width, context.layer)
         torchs = partial(nn.init.kaiming_uniform_, a=math.sqrt(5))
         convolutions = [
             Convolution(
                 width,
                 2 * output_width if config.gate else output_width,
                 kernel,
-                causal=place.causal,
+                causal=context.causal,
                 initial=torchs,
                 dilation=dilation,
             )
-            for width in (place.width, output_width)
+            for width in (context.width, output_width)
         ]
         projection = None
-        if output_width != place.width:
+        if output_width != context.width:
             normal = partial(nn.init.normal_, std=0.01)
             projection = Convolution(
-                place.width, output_width, 1, causal=place.causal, initial=normal, weight_norm=False
+                context.width, output_width, 1, causal=context.causal, initial=normal, weight_norm=False
             )
         super().__init__(convolutions, projection)
         for convolution in convolutions if projection is None else [*convolutions, projection]:
             bound = convolution.direction[0].numel() ** -0.5
             nn.init.uniform_(convolution.bias, -bound, bound)
         self.activate = F.glu if config.gate else F.relu
-        self.dropout = place.dropout
+        self.dropout = context.dropout
         self.drop = channel_dropout if config.dropout_of == "channels" else dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:

@@ -8,7 +8,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.block import BlockBaseConfig
 from bakeoff.models.blocks.feed_forward import FeedForwardConfig
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
@@ -25,11 +25,11 @@ class Sublayer(Wrapper):
     Tay et al. 2021 (arXiv:2105.03322).
     """
 
-    def __init__(self, function: Part, norm: Norm, place: Place) -> None:
+    def __init__(self, function: Part, norm: Norm, context: BuildContext) -> None:
         super().__init__(function)
-        self.norm = place.norm()
+        self.norm = context.norm()
         self.placement = norm
-        self.dropout = place.dropout
+        self.dropout = context.dropout
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
@@ -80,20 +80,20 @@ class TransformerBlockConfig(BlockBaseConfig):
         """What mixes tokens."""
         return self.mixer
 
-    def build(self, place: Place) -> dict[str, Part]:
+    def build(self, context: BuildContext) -> dict[str, Part]:
         """The parts of one layer in the order in which they are applied.
 
         Raises:
             UserError: attention to a source that does not exist, or none to one that does.
         """
-        parts: dict[str, Part] = {"mixer": Sublayer(self.mixer.build(place), self.norm, place)}
-        if (place.source is None) != (self.cross is None):
+        parts: dict[str, Part] = {"mixer": Sublayer(self.mixer.build(context), self.norm, context)}
+        if (context.source is None) != (self.cross is None):
             raise UserError(
                 "decoder.block.cross: a decoder behind an encoder needs it, such as {heads: 8}"
-                if place.source is not None
+                if context.source is not None
                 else "block.cross: there is no encoder to attend to; give both encoder and decoder, or drop the key"
             )
         if self.cross is not None:
-            parts["cross"] = Sublayer(self.cross.build(place), self.norm, place)
-        parts["ffn"] = Sublayer(self.ffn.build(place), self.norm, place)
+            parts["cross"] = Sublayer(self.cross.build(context), self.norm, context)
+        parts["ffn"] = Sublayer(self.ffn.build(context), self.norm, context)
         return parts

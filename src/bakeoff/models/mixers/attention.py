@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
@@ -43,23 +43,23 @@ class HeadsConfig(MixerBaseConfig):
     stands_at: ClassVar[str] = "mixer"
     """The block's key for it."""
 
-    def widths(self, place: Place) -> HeadWidths:
-        """Those of one head at that place.
+    def widths(self, context: BuildContext) -> HeadWidths:
+        """Those of one head in that build context.
 
         Raises:
             UserError: the heads do not divide the width, and the widths of a head are not both given.
         """
-        if (self.key_width is None or self.value_width is None) and place.width % self.heads:
+        if (self.key_width is None or self.value_width is None) and context.width % self.heads:
             raise UserError(
-                f"{self.stands_at}.heads: {self.heads} heads do not divide the width {place.width}; give another "
+                f"{self.stands_at}.heads: {self.heads} heads do not divide the width {context.width}; give another "
                 "number, or key_width and value_width"
             )
-        share = place.width // self.heads
+        share = context.width // self.heads
         return HeadWidths(self.key_width or share, self.value_width or share)
 
-    def rate(self, place: Place) -> float:
-        """The dropout of the weights at that place."""
-        return place.dropout if self.dropout is None else self.dropout
+    def rate(self, context: BuildContext) -> float:
+        """The dropout of the weights in that build context."""
+        return context.dropout if self.dropout is None else self.dropout
 
 
 Gate = Literal["none", "gelu"]
@@ -109,12 +109,12 @@ class AttentionConfig(HeadsConfig):
             raise ValueError(f"two_sided: it is about T5's table, and positions is {self.positions}; leave it out")
         return self
 
-    def build(self, place: Place) -> "Attention":
+    def build(self, context: BuildContext) -> "Attention":
         """The mixer for one layer."""
-        width = self.widths(place).key
+        width = self.widths(context).key
         if self.positions == "rotary" and width % 2:
             raise UserError(f"mixer.positions: rotary needs heads of an even width, not {width}")
-        return Attention(self, place)
+        return Attention(self, context)
 
 
 class Attention(Part):
@@ -127,24 +127,24 @@ class Attention(Part):
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
 
-    def __init__(self, config: AttentionConfig, place: Place) -> None:
+    def __init__(self, config: AttentionConfig, context: BuildContext) -> None:
         super().__init__()
         self.heads = config.heads
-        self.widths = config.widths(place)
-        self.causal = place.causal
-        self.dropout = config.rate(place)
+        self.widths = config.widths(context)
+        self.causal = context.causal
+        self.dropout = config.rate(context)
         self.scale = None if config.scaled else 1.0
         self.positions = config.positions
         self.query_key_value = nn.Linear(
-            place.width, self.heads * (2 * self.widths.key + self.widths.value), bias=place.bias
+            context.width, self.heads * (2 * self.widths.key + self.widths.value), bias=context.bias
         )
-        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.output = nn.Linear(self.heads * self.widths.value, context.width, bias=context.bias)
         inner = self.output.in_features
-        self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
+        self.gate = None if config.gate == "none" else nn.Linear(context.width, inner, bias=context.bias)
         channels, taps = self.query_key_value.out_features, config.convolution
-        self.convolution = None if taps is None else NeighbourConvolution(channels, taps, place.causal)
-        self.query_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
-        self.key_norm = HeadNorm(self.widths.key, place.norm_epsilon) if config.query_key_norm else None
+        self.convolution = None if taps is None else NeighbourConvolution(channels, taps, context.causal)
+        self.query_norm = HeadNorm(self.widths.key, context.norm_epsilon) if config.query_key_norm else None
+        self.key_norm = HeadNorm(self.widths.key, context.norm_epsilon) if config.query_key_norm else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D).

@@ -5,7 +5,7 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 
@@ -21,19 +21,19 @@ class AverageConfig(MixerBaseConfig):
         """Every token seen counts for ever."""
         return False
 
-    def build(self, place: Place) -> "Average":
+    def build(self, context: BuildContext) -> "Average":
         """The mixer for one layer."""
-        return Average(place)
+        return Average(context)
 
 
 class Average(Part):
     """W_O mean(W_V x), over all tokens of the document, or over those up to the present one; D width."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, context: BuildContext) -> None:
         super().__init__()
-        self.causal = place.causal
-        self.value = nn.Linear(place.width, place.width, bias=place.bias)
-        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+        self.causal = context.causal
+        self.value = nn.Linear(context.width, context.width, bias=context.bias)
+        self.output = nn.Linear(context.width, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the sum of the values so far and their number."""

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.short_convolution import ConvolutionConfig, GatedConvolution
 from bakeoff.ops.convolution import convolution
 
@@ -16,18 +16,18 @@ class ConvConfig(ConvolutionConfig):
     kind: Literal["conv"] = "conv"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "Conv":
+    def build(self, context: BuildContext) -> "Conv":
         """The mixer for one layer."""
-        return Conv(self, place)
+        return Conv(self, context)
 
 
 class Conv(GatedConvolution):
     """y[t] = sum_j W_j x[t + offset_j]."""
 
-    def __init__(self, config: ConvConfig, place: Place) -> None:
-        super().__init__(config, place)
-        self.taps = nn.Parameter(torch.empty(place.width, self.kernel, place.width))  # (D, K, D)
-        nn.init.normal_(self.taps, std=(self.kernel * place.width) ** -0.5)
+    def __init__(self, config: ConvConfig, context: BuildContext) -> None:
+        super().__init__(config, context)
+        self.taps = nn.Parameter(torch.empty(context.width, self.kernel, context.width))  # (D, K, D)
+        nn.init.normal_(self.taps, std=(self.kernel * context.width) ** -0.5)
 
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
         """(B, T, D) to (B, T, D)."""

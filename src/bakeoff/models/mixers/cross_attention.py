@@ -4,7 +4,7 @@ from typing import ClassVar, cast
 
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import HeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
@@ -15,23 +15,23 @@ class CrossAttentionConfig(HeadsConfig):
 
     stands_at: ClassVar[str] = "cross"
 
-    def build(self, place: Place) -> "CrossAttention":
+    def build(self, context: BuildContext) -> "CrossAttention":
         """The part for one layer."""
-        return CrossAttention(self, place)
+        return CrossAttention(self, context)
 
 
 class CrossAttention(Part):
     """Queries come from the text, keys and values from the source; U tokens of the source."""
 
-    def __init__(self, config: CrossAttentionConfig, place: Place) -> None:
+    def __init__(self, config: CrossAttentionConfig, context: BuildContext) -> None:
         super().__init__()
         self.heads = config.heads
-        self.widths = config.widths(place)
-        self.dropout = config.rate(place)
+        self.widths = config.widths(context)
+        self.dropout = config.rate(context)
         self.scale = None if config.scaled else 1.0
-        self.query = nn.Linear(place.width, self.heads * self.widths.key, bias=place.bias)
-        self.key_value = nn.Linear(place.source or place.width, self.heads * sum(self.widths), bias=place.bias)
-        self.output = nn.Linear(self.heads * self.widths.value, place.width, bias=place.bias)
+        self.query = nn.Linear(context.width, self.heads * self.widths.key, bias=context.bias)
+        self.key_value = nn.Linear(context.source or context.width, self.heads * sum(self.widths), bias=context.bias)
+        self.output = nn.Linear(self.heads * self.widths.value, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of the source, empty before the first token."""

@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import ConvolutionConfig, ShortConvolution
 
 
@@ -15,17 +15,17 @@ class DepthwiseConvConfig(ConvolutionConfig):
     kind: Literal["depthwise_conv"] = "depthwise_conv"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "DepthwiseConv":
+    def build(self, context: BuildContext) -> "DepthwiseConv":
         """The mixer for one layer."""
-        return DepthwiseConv(self, place)
+        return DepthwiseConv(self, context)
 
 
 class DepthwiseConv(ShortConvolution):
     """One kernel a channel, as a parameter."""
 
-    def __init__(self, config: DepthwiseConvConfig, place: Place) -> None:
-        super().__init__(config, place)
-        self.taps = nn.Parameter(torch.empty(place.width, self.kernel))  # (D, K)
+    def __init__(self, config: DepthwiseConvConfig, context: BuildContext) -> None:
+        super().__init__(config, context)
+        self.taps = nn.Parameter(torch.empty(context.width, self.kernel))  # (D, K)
         nn.init.normal_(self.taps, std=self.kernel**-0.5)
 
     def weight(self, x: Tensor) -> Tensor:

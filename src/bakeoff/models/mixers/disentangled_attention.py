@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import Gate, HeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
@@ -40,9 +40,9 @@ class DisentangledAttentionConfig(HeadsConfig):
         """Every token seen counts for ever."""
         return False
 
-    def build(self, place: Place) -> "DisentangledAttention":
+    def build(self, context: BuildContext) -> "DisentangledAttention":
         """The mixer for one layer."""
-        return DisentangledAttention(self, place)
+        return DisentangledAttention(self, context)
 
 
 class DisentangledAttention(Part):
@@ -55,20 +55,20 @@ class DisentangledAttention(Part):
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
 
-    def __init__(self, config: DisentangledAttentionConfig, place: Place) -> None:
+    def __init__(self, config: DisentangledAttentionConfig, context: BuildContext) -> None:
         super().__init__()
-        self.heads, self.causal = config.heads, place.causal
-        self.widths = config.widths(place)
+        self.heads, self.causal = config.heads, context.causal
+        self.widths = config.widths(context)
         self.buckets, self.farthest = config.buckets, config.distance
-        self.rate = config.rate(place)
+        self.rate = config.rate(context)
         self.scale = (3 * self.widths.key) ** -0.5 if config.scaled else 1.0
-        self.query_key = nn.Linear(place.width, 2 * self.heads * self.widths.key, bias=place.bias)
-        self.value = nn.Linear(place.width, self.heads * self.widths.value, bias=place.bias)
+        self.query_key = nn.Linear(context.width, 2 * self.heads * self.widths.key, bias=context.bias)
+        self.value = nn.Linear(context.width, self.heads * self.widths.value, bias=context.bias)
         inner = self.heads * self.widths.value
-        self.gate = None if config.gate == "none" else nn.Linear(place.width, inner, bias=place.bias)
-        self.inner_norm = place.norm(inner) if config.inner_norm else nn.Identity()
-        self.output = nn.Linear(inner, place.width, bias=place.bias)
-        self.norm = place.norm(affine=True) if config.output_norm else nn.Identity()
+        self.gate = None if config.gate == "none" else nn.Linear(context.width, inner, bias=context.bias)
+        self.inner_norm = context.norm(inner) if config.inner_norm else nn.Identity()
+        self.output = nn.Linear(inner, context.width, bias=context.bias)
+        self.norm = context.norm(affine=True) if config.output_norm else nn.Identity()
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the keys and values of all tokens so far."""
@@ -99,8 +99,8 @@ class DisentangledAttention(Part):
         vectors = dropout(context.distances, self.rate, self.training)[None]  # (1, N, D)
         far_query, far_key = split_heads(self.query_key(vectors), self.heads, (self.widths.key, self.widths.key))
         length, keys = query.shape[2], key.shape[2]
-        places = torch.arange(keys, device=query.device)
-        index = self.bucket(places[keys - length :, None] - places) + self.buckets - 1  # (T, S)
+        positions = torch.arange(keys, device=query.device)
+        index = self.bucket(positions[keys - length :, None] - positions) + self.buckets - 1  # (T, S)
         to_key = (query @ far_key.transpose(-2, -1)).gather(-1, index.expand(*query.shape[:2], -1, -1))
         to_query = (key @ far_query.transpose(-2, -1)).gather(-1, index.T.expand(*key.shape[:2], -1, -1))
         return to_key + to_query.transpose(-2, -1)

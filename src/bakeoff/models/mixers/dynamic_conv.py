@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
 from bakeoff.ops.dropout import dropout
 
@@ -15,20 +15,20 @@ class DynamicConvConfig(HeadsConfig):
     kind: Literal["dynamic_conv"] = "dynamic_conv"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "DynamicConv":
+    def build(self, context: BuildContext) -> "DynamicConv":
         """The mixer for one layer."""
-        self.require_heads_that_divide(place.width)
-        return DynamicConv(self, place)
+        self.require_heads_that_divide(context.width)
+        return DynamicConv(self, context)
 
 
 class DynamicConv(ShortConvolution):
     """Kernels softmax(W_h x[t]), from the current token alone, behind the gate."""
 
-    def __init__(self, config: DynamicConvConfig, place: Place) -> None:
-        super().__init__(config, place)
+    def __init__(self, config: DynamicConvConfig, context: BuildContext) -> None:
+        super().__init__(config, context)
         self.heads = config.heads
         self.weight_dropout = config.weight_dropout
-        self.prediction = nn.Linear(place.width, config.heads * self.kernel, bias=False)
+        self.prediction = nn.Linear(context.width, config.heads * self.kernel, bias=False)
 
     def weight(self, x: Tensor) -> Tensor:
         """(B, T, H, K)."""

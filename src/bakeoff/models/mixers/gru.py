@@ -4,7 +4,7 @@ from typing import Literal, cast
 
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
@@ -16,9 +16,9 @@ class GruConfig(MixerBaseConfig):
     kind: Literal["gru"] = "gru"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "Gru":
+    def build(self, context: BuildContext) -> "Gru":
         """The mixer for one layer."""
-        return Gru(place)
+        return Gru(context)
 
 
 class Gru(Recurrent):

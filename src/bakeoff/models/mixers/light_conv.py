@@ -5,7 +5,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
 from bakeoff.ops.dropout import dropout
 
@@ -16,17 +16,17 @@ class LightConvConfig(HeadsConfig):
     kind: Literal["light_conv"] = "light_conv"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "LightConv":
+    def build(self, context: BuildContext) -> "LightConv":
         """The mixer for one layer."""
-        self.require_heads_that_divide(place.width)
-        return LightConv(self, place)
+        self.require_heads_that_divide(context.width)
+        return LightConv(self, context)
 
 
 class LightConv(ShortConvolution):
     """Kernels softmax(W_h) that are parameters."""
 
-    def __init__(self, config: LightConvConfig, place: Place) -> None:
-        super().__init__(config, place)
+    def __init__(self, config: LightConvConfig, context: BuildContext) -> None:
+        super().__init__(config, context)
         self.weight_dropout = config.weight_dropout
         self.taps = nn.Parameter(torch.empty(config.heads, self.kernel))  # (H, K) before the softmax
         nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.models.context import Place
+from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
@@ -21,13 +21,13 @@ class LstmConfig(MixerBaseConfig):
     units: int | None = Field(default=None, gt=0)
     """Units of each direction's cells, more than its outputs, to which they are projected; absent: as many."""
 
-    def build(self, place: Place) -> "Lstm":
+    def build(self, context: BuildContext) -> "Lstm":
         """The mixer for one layer.
 
         Raises:
             UserError: the width is odd where two directions share it, or the units are too few to be projected.
         """
-        return Lstm(place) if self.units is None else ProjectedLstm(place, self.units)
+        return Lstm(context) if self.units is None else ProjectedLstm(context, self.units)
 
 
 class Lstm(Recurrent):

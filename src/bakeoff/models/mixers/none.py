@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 
@@ -15,18 +15,18 @@ class NoMixingConfig(MixerBaseConfig):
     kind: Literal["none"] = "none"
     """The mixer's name."""
 
-    def build(self, place: Place) -> "NoMixing":
+    def build(self, context: BuildContext) -> "NoMixing":
         """The mixer for one layer."""
-        return NoMixing(place)
+        return NoMixing(context)
 
 
 class NoMixing(Part):
     """W_O W_V x; B batch, T length, D width."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, context: BuildContext) -> None:
         super().__init__()
-        self.value = nn.Linear(place.width, place.width, bias=place.bias)
-        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+        self.value = nn.Linear(context.width, context.width, bias=context.bias)
+        self.output = nn.Linear(context.width, context.width, bias=context.bias)
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); there is nothing to remember."""

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
 
 
@@ -22,28 +22,28 @@ class Recurrent(Part):
     gates: ClassVar[int]
     """Linear maps of input and state in each step."""
 
-    def __init__(self, place: Place, units: int | None = None) -> None:
+    def __init__(self, context: BuildContext, units: int | None = None) -> None:
         """One layer, whose cells have so many units if they are not as many as its outputs.
 
         Raises:
             UserError: the width is odd where two directions share it, or the units are too few to be projected.
         """
         super().__init__()
-        if not place.causal and place.width % 2:
-            raise UserError(f"mixer: two directions cannot share the odd width {place.width}; make the width even")
-        self.causal = place.causal
-        outputs = place.width if place.causal else place.width // 2
+        if not context.causal and context.width % 2:
+            raise UserError(f"mixer: two directions cannot share the odd width {context.width}; make the width even")
+        self.causal = context.causal
+        outputs = context.width if context.causal else context.width // 2
         if units is not None and units <= outputs:
             raise UserError(
                 f"mixer.units: {units} units cannot be projected down to {outputs} outputs; give more, or leave it out"
             )
         projection = {} if units is None else {"proj_size": outputs}  # torch's GRU refuses the argument
         self.cells = self.network(
-            place.width,
+            context.width,
             units or outputs,
             batch_first=True,
-            bidirectional=not place.causal,
-            bias=place.bias,
+            bidirectional=not context.causal,
+            bias=context.bias,
             **projection,
         )
 

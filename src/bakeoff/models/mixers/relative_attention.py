@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import HeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
@@ -40,9 +40,9 @@ class RelativeAttentionConfig(HeadsConfig):
         """As `segments` says."""
         return self.segments
 
-    def build(self, place: Place) -> "RelativeAttention":
+    def build(self, context: BuildContext) -> "RelativeAttention":
         """The mixer for one layer."""
-        return RelativeAttention(self, place)
+        return RelativeAttention(self, context)
 
 
 class RelativeAttention(Part):
@@ -55,15 +55,15 @@ class RelativeAttention(Part):
     alone, so the rows differ in their queries, positions and what they see, and in nothing else.
     """
 
-    def __init__(self, config: RelativeAttentionConfig, place: Place) -> None:
+    def __init__(self, config: RelativeAttentionConfig, context: BuildContext) -> None:
         super().__init__()
-        width, heads = place.width, config.heads
+        width, heads = context.width, config.heads
         self.heads = heads
-        self.widths = config.widths(place)
-        self.causal = place.causal
+        self.widths = config.widths(context)
+        self.causal = context.causal
         self.memory = config.memory
-        self.rate = config.rate(place)
-        self.position_rate = place.dropout
+        self.rate = config.rate(context)
+        self.position_rate = context.dropout
         self.query = nn.Linear(width, heads * self.widths.key, bias=False)
         self.key_value = nn.Linear(width, heads * sum(self.widths), bias=False)
         self.distance = nn.Linear(width, heads * self.widths.key, bias=False)
@@ -166,10 +166,10 @@ class RelativeAttention(Part):
         return float("inf"), 0 if self.causal else float("inf")
 
 
-def sine_then_cosine(places: Tensor, width: int) -> Tensor:
+def sine_then_cosine(positions: Tensor, width: int) -> Tensor:
     """(n, D) first all sines, then all cosines, of place / 10000^(2 i / D), as Transformer-XL lays them out."""
-    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=places.device, dtype=torch.float32) / width)
-    angles = places.float()[:, None] * rates
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float32) / width)
+    angles = positions.float()[:, None] * rates
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :width]
 
 

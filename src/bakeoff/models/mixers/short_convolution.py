@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context, Place
+from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State, last_inputs
 from bakeoff.ops.dropout import dropout
@@ -26,13 +26,13 @@ class ConvolutionConfig(MixerBaseConfig):
     input_dropout: float = Field(default=0.0, ge=0, lt=1)
     """Dropout of what the input projection reads; the published code of Wu et al. 2019 has 0.1 for its large models."""
 
-    def taps(self, place: Place) -> int:
+    def taps(self, context: BuildContext) -> int:
         """The kernel size of a layer."""
-        return of_layer(self.kernel, place.layer, "mixer.kernel")
+        return of_layer(self.kernel, context.layer, "mixer.kernel")
 
-    def holes(self, place: Place) -> int:
+    def holes(self, context: BuildContext) -> int:
         """The dilation of a layer."""
-        return of_layer(self.dilation, place.layer, "mixer.dilation")
+        return of_layer(self.dilation, context.layer, "mixer.dilation")
 
 
 class HeadsConfig(ConvolutionConfig):
@@ -73,15 +73,15 @@ class GatedConvolution(Part):
     gives the convolution.
     """
 
-    def __init__(self, config: ConvolutionConfig, place: Place) -> None:
+    def __init__(self, config: ConvolutionConfig, context: BuildContext) -> None:
         super().__init__()
-        self.causal = place.causal
+        self.causal = context.causal
         self.gate = config.gate
         self.input_dropout = config.input_dropout
-        self.kernel = config.taps(place)
-        self.dilation = config.holes(place)
-        self.input = nn.Linear(place.width, 2 * place.width if config.gate else place.width, bias=place.bias)
-        self.output = nn.Linear(place.width, place.width, bias=place.bias)
+        self.kernel = config.taps(context)
+        self.dilation = config.holes(context)
+        self.input = nn.Linear(context.width, 2 * context.width if config.gate else context.width, bias=context.bias)
+        self.output = nn.Linear(context.width, context.width, bias=context.bias)
 
     def convolve(self, x: Tensor, documents: Tensor | None, left: Tensor | None) -> Tensor:
         """(B, T, D) to (B, T, D), behind `left`, the (B, (K - 1) * dilation, D) inputs before the first."""
