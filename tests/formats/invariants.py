@@ -134,6 +134,9 @@ def check_originals(made, step, whole, slots, kinds, directions):
             assert np.array_equal(labels, text[example, place + 1 - 2 * backwards])
         elif kind in ("nsp", "sop", "sentence_structure"):
             assert np.array_equal(labels, examples.relation)
+        elif kind == "rtd":  # what the generator's tokens are drawn with
+            assert labels.max() < 2**32
+            assert len(np.unique(labels)) > len(labels) // 2
         else:
             for i in range(8):
                 text = expected[i][examples.documents[i] > 0].tolist()

@@ -58,7 +58,7 @@ RATES = {
     "elmo": {"embedding": [0.1], "layer": [0.1]},
 }
 PLACES = {
-    ("Embedding", "forward"): "embedding",
+    ("Embedding", "vectors"): "embedding",
     ("Sublayer", "forward"): "sublayer",
     ("Attention", "forward"): "weights",
     ("RelativeAttention", "forward"): "weights",
