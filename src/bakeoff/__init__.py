@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.optimization.budget import Budget
+    from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
     from bakeoff.preparation.prepare_pairs import prepare_pairs
     from bakeoff.preparation.ray_cluster import prepare_on_ray
@@ -39,6 +40,7 @@ _HOMES = {
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
+    "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.preparation.prepare",
     "peek": "bakeoff.inspection.peek",
@@ -65,6 +67,7 @@ __all__ = [
     "finetune",
     "generate",
     "inspect",
+    "load_plugin",
     "load_recipe",
     "merge_parts",
     "peek",

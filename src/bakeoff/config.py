@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from types import UnionType
 from typing import Annotated, Any, ClassVar, Literal, Self, Union, get_args, get_origin
@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from bakeoff.errors import UserError, nearest, similar
+from bakeoff.registry import Registry
 
 _DEEPEST = 12
 """Levels of a config below each other, at most."""
@@ -84,6 +85,13 @@ class Config(BaseModel):
         except ValidationError as error:
             problems = "; ".join(_describe(item, values, cls) for item in _relevant(error))
             raise UserError(f"{where}: {problems}") from None
+
+
+class PartConfig(Config):
+    """The config of a part that is chosen by its name."""
+
+    examples: ClassVar[Sequence[Mapping[str, Any]]] = ({},)
+    """Settings with which the part is tested where it belongs to a plugin; what has no default stands in each."""
 
 
 class Record(BaseModel):
@@ -181,7 +189,7 @@ def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Ite
         here = (*path, name)
         yield here
         value = values.get(name) if isinstance(values, Mapping) else None
-        parts = _configs(field.annotation)
+        parts = _configs(field.annotation, field.metadata)
         absent = value is None and field.default is None
         if not parts or absent or len(here) > _DEEPEST:
             continue
@@ -192,8 +200,13 @@ def _places(model: type[Config], values: Any, path: tuple[str, ...] = ()) -> Ite
                     yield from _places(part, each, below)
 
 
-def _configs(annotation: Any) -> list[type[Config]]:
+def _configs(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]]:
     """The configs that a field may hold, alone or in a list."""
+    if get_origin(annotation) is Annotated:
+        annotation, *metadata = get_args(annotation)
+    for registry in metadata:
+        if isinstance(registry, Registry):
+            return list(registry.values())
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
     return [found for argument in get_args(annotation) for found in _configs(argument)]

@@ -19,6 +19,7 @@ from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, st
 from bakeoff.optimization.optimizers import OptimizerConfig
 from bakeoff.optimization.schedules import ScheduleConfig
 from bakeoff.overrides import TAGS, set_keys
+from bakeoff.plugins import load_plugins
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
 
@@ -341,3 +342,7 @@ def _kind_first(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     return {key: _kind_first(node[key]) for key in sorted(node, key=lambda key: key not in TAGS)}
+
+
+# Here, so that a process which is given a recipe knows its parts, whether it reads it or unpickles it.
+load_plugins()

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from tests.conformance import test_every_recipe as contracts
 from tests.models.parity import replace_everywhere
 
+from bakeoff.conformance import test_contracts as contracts
 from bakeoff.models import neighbour_convolution, part
 from bakeoff.models.blocks import convolution, transformer
 from bakeoff.models.mixers import attention, light_conv, short_convolution

@@ -6,7 +6,6 @@ What a batch promises is checked on batches as a training makes them, and what a
 import json
 import re
 from tempfile import TemporaryDirectory
-from typing import get_args
 from unittest.mock import patch
 
 import numpy as np
@@ -19,13 +18,12 @@ from tests.formats.invariants import check_batch, check_epoch, check_originals, 
 
 from bakeoff.batching import batches
 from bakeoff.errors import UserError
-from bakeoff.formats.registry import InputConfig
+from bakeoff.formats.registry import FORMATS
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
-FORMATS = {config.model_fields["format"].default: config for config in get_args(get_args(InputConfig)[0])}
 # Pairs of texts are another kind of corpus, with tests of their own.
 FORMATS = {name: config for name, config in FORMATS.items() if not config.parallel}
 OBJECTIVES = {kind: config for kind, config in OBJECTIVES.items() if kind != "translation"}

@@ -7,7 +7,8 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.formats.blocks import BlocksConfig
-from bakeoff.formats.pairs import Pairs, SegmentPairConfig
+from bakeoff.formats.pairs import SegmentPairConfig
+from bakeoff.formats.relation import Pairs
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.preparation.prepare import prepare

@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.models.test_gated_cnn import reference as gated_reference
 from tests.models.test_tcn import reference as temporal_reference
-from tests.narrow import narrow
 
+from bakeoff.conformance.narrow import narrow
 from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY, LENGTH = 110, 7

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import pytest
 import torch
-from tests.narrow import ALIKE, narrow
 
+from bakeoff.conformance.narrow import ALIKE, narrow
 from bakeoff.models.blocks.convolution import Convolution
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 

@@ -25,6 +25,7 @@ from tests.mutants.mutations import Mutant
 ROOT = Path(__file__).parents[2]
 TESTS = [f"tests/{name}" for name in ("ops", "models", "formats", "objectives", "batching", "optimization", "tasks")]
 TESTS += [f"tests/{name}" for name in ("training", "inference", "inspection", "published", "conformance")]
+TESTS += ["src/bakeoff/conformance"]
 TESTS += ["tests/test_recipe.py", "tests/comparison/test_statistics.py"]
 NOT_PRELOADED = ("bakeoff", "tests", "pytest", "_pytest", "hypothesis", "_hypothesis", "anyio", "coverage", "conftest")
 """What is mutated, and plugins of pytest, which it imports in its own way."""

@@ -18,8 +18,9 @@ from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format
 from bakeoff.formats.input_config import RowMarks
-from bakeoff.formats.pairs import AsTheyAre, Relation, SentencePairConfig
+from bakeoff.formats.pairs import SentencePairConfig
 from bakeoff.formats.registry import InputConfig
+from bakeoff.formats.relation import AsTheyAre, Relation
 from bakeoff.formats.uneven import Uneven
 from bakeoff.models.inputs import Queries, Source
 from bakeoff.objectives.objective import Objective, ObjectiveConfig, no_targets, row_lengths

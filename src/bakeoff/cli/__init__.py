@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -44,7 +45,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     command = typer.main.get_command(app)
     try:
-        status = command.main(list(sys.argv[1:] if arguments is None else arguments), "bakeoff", standalone_mode=False)
+        given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
+        status = command.main(given, "bakeoff", standalone_mode=False)
     except UserError as error:
         return _fail(str(error), 2)
     except _UsageProblem as error:
@@ -71,6 +73,22 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if status == 128 + signal.SIGINT:  # typer turns Ctrl-C into this status and is silent about it
         return _fail("interrupted", status)
     return status if isinstance(status, int) else 0
+
+
+def _plugins_first(arguments: Sequence[str]) -> list[str]:
+    """The arguments with every `--plugin FILE` in front of the verb, wherever it was given."""
+    first: list[str] = []
+    others: list[str] = []
+    rest = iter(arguments)
+    for argument in rest:
+        if argument == "--":
+            others.append(argument)
+            break
+        if argument == "--plugin":
+            first += [argument, *islice(rest, 1)]
+        else:
+            (first if argument.startswith("--plugin=") else others).append(argument)
+    return [*first, *others, *rest]
 
 
 def _flushed(status: int) -> int:

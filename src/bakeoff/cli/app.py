@@ -1,6 +1,7 @@
 """The application: its verbs in the order in which `bakeoff --help` lists them."""
 
 from importlib import metadata
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -29,8 +30,16 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    plugin: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="A Python file with parts of your own (docs/plugins.md); may be repeated."),
+    ] = None,
 ) -> None:
-    pass
+    if plugin:
+        from bakeoff.plugins import load_plugin
+
+        for path in plugin:
+            load_plugin(path)
 
 
 app.command()(demo.demo)

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
-from bakeoff.formats.pairs import Relation
+from bakeoff.formats.relation import Relation
 from bakeoff.formats.stream import Stream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer

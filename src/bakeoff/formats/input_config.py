@@ -4,19 +4,19 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from bakeoff.config import Config
+from bakeoff.config import PartConfig
+from bakeoff.corpus.store import Split
+from bakeoff.formats.example import Format
+from bakeoff.formats.relation import Relation
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 RowMarks = Literal["ends", "documents", "none"]
 """Special tokens in rows of text: [CLS] and [SEP] at a row's ends and a separator between documents; a separator before
 each document, each row continuing the last one; or none, documents following each other like sentences."""
 
 
-class InputBaseConfig(Config):
-    """How rows are made of a corpus, before any objective has chosen its targets.
-
-    Its `build(split, tokenizer, marks, relation)` lays the format over one part of a corpus. `marks` are the special
-    tokens that a text's rows get; `relation` arranges the segments of pairs.
-    """
+class InputBaseConfig(PartConfig):
+    """How rows are made of a corpus, before any objective has chosen its targets."""
 
     format: str
     """The format's name."""
@@ -30,6 +30,17 @@ class InputBaseConfig(Config):
     """Rows have different lengths that are known beforehand, so that batches can have a number of tokens."""
     start_last: ClassVar[bool] = False
     """[CLS] stands at the end of a row."""
+
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> Format:
+        """The format over one split of a corpus.
+
+        Args:
+            split: its tokens.
+            tokenizer: that of the corpus.
+            marks: the special tokens that rows of text get.
+            relation: arranges the segments of pairs and labels them; None: they stay as they are.
+        """
+        raise NotImplementedError
 
     @property
     def continues(self) -> bool:

@@ -11,7 +11,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.formats.chunks import mean_length, packed_sentences
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
-from bakeoff.formats.pairs import Relation
+from bakeoff.formats.relation import Relation
 from bakeoff.formats.stream import Stream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer

@@ -1,8 +1,7 @@
 """Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from bakeoff.corpus.store import Split
 from bakeoff.formats.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
+from bakeoff.formats.relation import Pairs, Relation
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -44,7 +44,7 @@ class SegmentPairConfig(PairConfig):
     short: float = Field(default=0.0, ge=0, le=1)
     """Share of the rows that are shorter, their lengths drawn evenly from 2 tokens on; BERT's code has 0.1."""
 
-    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
         find = full_chunks if relation is None else sentence_chunks
@@ -60,7 +60,7 @@ class SentencePairConfig(PairConfig):
     """The format's name."""
     single: ClassVar[bool] = True
 
-    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: "Relation | None") -> "SegmentPairs":
+    def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "SegmentPairs":
         """The format over a split; `relation` arranges the two segments and labels them."""
         longest = self.length - SPECIAL_TOKENS
         chunks = row_index(
@@ -69,48 +69,6 @@ class SentencePairConfig(PairConfig):
             lambda sentences, documents: sentence_pairs(sentences, documents, longest),
         )
         return SegmentPairs(self, chunks, split, tokenizer, relation)
-
-
-@dataclass
-class Pairs:
-    """Two runs of tokens for each of N examples."""
-
-    first: NDArray[np.int64]
-    """(N,) where the first segment starts in the split's tokens."""
-    first_length: NDArray[np.int64]
-    """(N,) its number of tokens, at least 1."""
-    second: NDArray[np.int64]
-    """(N,) where the second segment starts."""
-    second_length: NDArray[np.int64]
-    """(N,) its number of tokens, at least 1."""
-    single: bool = False
-    """Whether each segment is one sentence, else a run of them."""
-
-    def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
-        """The same with first and second segment exchanged where (N,) chosen."""
-        return Pairs(
-            np.where(chosen, self.second, self.first),
-            np.where(chosen, self.second_length, self.first_length),
-            np.where(chosen, self.first, self.second),
-            np.where(chosen, self.first_length, self.second_length),
-            self.single,
-        )
-
-
-class Relation(Protocol):
-    """How an objective arranges the two segments of a pair."""
-
-    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
-        ...
-
-
-class AsTheyAre:
-    """In place of an objective that is not trained for now: B follows A."""
-
-    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """The pairs themselves, all labelled 0."""
-        return pairs, np.zeros(len(pairs.first), np.int64)
 
 
 class SegmentPairs(Format):

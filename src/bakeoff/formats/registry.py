@@ -1,22 +1,27 @@
-"""The registry of input formats: the union of their configs, told apart by `format`."""
+"""The registry of input formats."""
 
 from typing import Annotated
 
-from pydantic import Field
-
 from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.formats.continued_pair import ContinuedPairConfig
+from bakeoff.formats.input_config import InputBaseConfig
 from bakeoff.formats.packed_sentences import DocSentencesConfig, FullSentencesConfig
 from bakeoff.formats.pairs import SegmentPairConfig, SentencePairConfig
 from bakeoff.formats.parallel import ParallelConfig
+from bakeoff.registry import Registry
 
-InputConfig = Annotated[
-    BlocksConfig
-    | FullSentencesConfig
-    | DocSentencesConfig
-    | SegmentPairConfig
-    | SentencePairConfig
-    | ContinuedPairConfig
-    | ParallelConfig,
-    Field(discriminator="format"),
-]
+FORMATS = Registry(
+    "format",
+    InputBaseConfig,
+    BlocksConfig,
+    FullSentencesConfig,
+    DocSentencesConfig,
+    SegmentPairConfig,
+    SentencePairConfig,
+    ContinuedPairConfig,
+    ParallelConfig,
+    tag="format",
+)
+"""The config of every format of rows by its name."""
+
+InputConfig = Annotated[InputBaseConfig, FORMATS]

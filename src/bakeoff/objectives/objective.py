@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
-from bakeoff.config import Config
+from bakeoff.config import PartConfig
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
@@ -52,7 +52,7 @@ def no_targets() -> Targets:
     return Targets(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-class ObjectiveConfig(Config):
+class ObjectiveConfig(PartConfig):
     """What all objectives' configs have in common."""
 
     kind: str
@@ -101,6 +101,15 @@ class ObjectiveConfig(Config):
     generator_learns: ClassVar[str | None] = None
     """The objective that a smaller model, this one's generator, learns in the model's place. In each step the generator
     fills what that objective has hidden; the labels of this one are made then."""
+
+    def build(self, model: ModelConfig, vocabulary: int) -> "Objective":
+        """The objective with a fresh head.
+
+        Args:
+            model: what it trains.
+            vocabulary: V, the number of its tokens, the objectives' own among them.
+        """
+        raise NotImplementedError
 
     def generator_model(self, model: ModelConfig) -> ModelConfig | None:
         """The config of the generator beside a model that the objective can train; None: there is none."""

@@ -1,9 +1,6 @@
-"""The registry of objectives: the union of their configs, told apart by `kind`."""
+"""The registry of objectives."""
 
-from collections.abc import Mapping
-from typing import Annotated, get_args
-
-from pydantic import Field
+from typing import Annotated
 
 from bakeoff.objectives.bilm import BidirectionalLanguageModelConfig
 from bakeoff.objectives.clm import CausalLanguageModelConfig
@@ -20,28 +17,28 @@ from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrde
 from bakeoff.objectives.span_corruption import SpanCorruptionConfig
 from bakeoff.objectives.translation import TranslationConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
+from bakeoff.registry import Registry
 
-AnyObjectiveConfig = Annotated[
-    MaskedLanguageModelConfig
-    | WordStructureConfig
-    | ReplacedTokenDetectionConfig
-    | PermutationConfig
-    | NextSentenceConfig
-    | SentenceOrderConfig
-    | SentenceStructureConfig
-    | CausalLanguageModelConfig
-    | PrefixCausalLanguageModelConfig
-    | MaskedNextTokenConfig
-    | BidirectionalLanguageModelConfig
-    | SpanCorruptionConfig
-    | DenoisingConfig
-    | DeshufflingConfig
-    | PrefixLanguageModelConfig
-    | TranslationConfig,
-    Field(discriminator="kind"),
-]
-
-OBJECTIVES: Mapping[str, type[ObjectiveConfig]] = {
-    config.model_fields["kind"].default: config for config in get_args(get_args(AnyObjectiveConfig)[0])
-}
+OBJECTIVES = Registry(
+    "objective",
+    ObjectiveConfig,
+    MaskedLanguageModelConfig,
+    WordStructureConfig,
+    ReplacedTokenDetectionConfig,
+    PermutationConfig,
+    NextSentenceConfig,
+    SentenceOrderConfig,
+    SentenceStructureConfig,
+    CausalLanguageModelConfig,
+    PrefixCausalLanguageModelConfig,
+    MaskedNextTokenConfig,
+    BidirectionalLanguageModelConfig,
+    SpanCorruptionConfig,
+    DenoisingConfig,
+    DeshufflingConfig,
+    PrefixLanguageModelConfig,
+    TranslationConfig,
+)
 """The config of every objective by its name."""
+
+AnyObjectiveConfig = Annotated[ObjectiveConfig, OBJECTIVES]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
-from bakeoff.formats.pairs import Pairs
+from bakeoff.formats.relation import Pairs
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets

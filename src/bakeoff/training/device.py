@@ -15,6 +15,7 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.memory import keep_memory, return_memory
 from bakeoff.ops.matrix_products import Float32Products
+from bakeoff.plugins import plugin_versions
 from bakeoff.training.rules import RULES
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -120,7 +121,7 @@ def environment(device: torch.device, precision: str) -> dict[str, Any]:
         "platform": platform.platform(),
         "python": platform.python_version(),
         "rules": RULES,
-        "versions": {package: metadata.version(package) for package in packages},
+        "versions": {package: metadata.version(package) for package in packages} | plugin_versions(),
     }
 
 

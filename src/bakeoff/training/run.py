@@ -17,6 +17,7 @@ from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.durable import beside, remove, sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.plugins import missing_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -206,14 +207,25 @@ class Run:
     @cached_property
     def recipe(self) -> Recipe:
         """The complete recipe, its budget in steps."""
-        return Recipe.parse(read_yaml(self.path / "recipe.yaml"), str(self.path / "recipe.yaml"))
+        return self._parsed(read_yaml(self.path / "recipe.yaml"))
 
     @property
     def written_recipe(self) -> dict[str, Any]:
         """The content of recipe.yaml, a valid one, without the keys that recipes have learnt since."""
         values = read_yaml(self.path / "recipe.yaml")
-        Recipe.parse(values, str(self.path / "recipe.yaml"))
+        self._parsed(values)
         return values
+
+    def _parsed(self, values: Any) -> Recipe:
+        try:
+            return Recipe.parse(values, str(self.path / "recipe.yaml"))
+        except UserError:
+            if missing := missing_plugins(self.environment["versions"]):
+                raise UserError(
+                    f"{self.path}: this run was trained with the {' and the '.join(missing)}; give --plugin FILE, or "
+                    "install the package"
+                ) from None
+            raise
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

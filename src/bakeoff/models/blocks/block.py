@@ -4,16 +4,18 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from bakeoff.config import Config
+from bakeoff.config import PartConfig
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part
 
 
-class BlockBaseConfig(Config):
+class BlockBaseConfig(PartConfig):
     """A block that keeps the width and needs no norm behind it, unless it says otherwise."""
 
+    kind: str
+    """The block's name."""
     repeat: int | None = Field(default=None, gt=0)
     """How many layers in a row have this block, where `block` is a list."""
     at: int | Literal["last"] | None = Field(default=None)
@@ -32,8 +34,8 @@ class BlockBaseConfig(Config):
 
     @property
     def mixer_config(self) -> MixerBaseConfig:
-        """What mixes tokens; where the block does so itself, one that says no more than that it has a window."""
-        return MixerBaseConfig()
+        """What mixes tokens; where the block does so itself, one of its name that has no more than a window."""
+        return MixerBaseConfig(kind=self.kind)
 
     def output_width(self, width: int, layer: int) -> int:
         """The width of what leaves the block, where states of that width come into that layer."""

@@ -1,8 +1,6 @@
-"""Token mixers: one file each; the registry is the union of their configs, told apart by `kind`."""
+"""The registry of token mixers, of which each has a file here."""
 
 from typing import Annotated
-
-from pydantic import Field
 
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.average import AverageConfig
@@ -13,20 +11,26 @@ from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
 from bakeoff.models.mixers.gru import GruConfig
 from bakeoff.models.mixers.light_conv import LightConvConfig
 from bakeoff.models.mixers.lstm import LstmConfig
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.none import NoMixingConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
+from bakeoff.registry import Registry
 
-MixerConfig = Annotated[
-    AttentionConfig
-    | RelativeAttentionConfig
-    | DisentangledAttentionConfig
-    | ConvConfig
-    | DepthwiseConvConfig
-    | LightConvConfig
-    | DynamicConvConfig
-    | LstmConfig
-    | GruConfig
-    | AverageConfig
-    | NoMixingConfig,
-    Field(discriminator="kind"),
-]
+MIXERS = Registry(
+    "mixer",
+    MixerBaseConfig,
+    AttentionConfig,
+    RelativeAttentionConfig,
+    DisentangledAttentionConfig,
+    ConvConfig,
+    DepthwiseConvConfig,
+    LightConvConfig,
+    DynamicConvConfig,
+    LstmConfig,
+    GruConfig,
+    AverageConfig,
+    NoMixingConfig,
+)
+"""The config of every mixer by its name."""
+
+MixerConfig = Annotated[MixerBaseConfig, MIXERS]

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
+from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.head_norm import HeadNorm
@@ -27,7 +28,7 @@ class HeadWidths(NamedTuple):
     """d_v, of one head's values."""
 
 
-class HeadsConfig(MixerBaseConfig):
+class AttentionHeadsConfig(Config):
     """What attention to itself and to a source have in common."""
 
     heads: int = Field(gt=0)
@@ -66,7 +67,7 @@ Gate = Literal["none", "gelu"]
 """What multiplies what attention has mixed: nothing, or gelu of one more linear map of the input."""
 
 
-class AttentionConfig(HeadsConfig):
+class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """Scaled dot-product attention of Vaswani et al. 2017 (arXiv:1706.03762, section 3.2)."""
 
     kind: Literal["attention"] = "attention"

@@ -5,12 +5,12 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention import HeadsConfig, split_heads
+from bakeoff.models.mixers.attention import AttentionHeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 
 
-class CrossAttentionConfig(HeadsConfig):
+class CrossAttentionConfig(AttentionHeadsConfig):
     """Attention of a decoder's layer to the output of the encoder (Vaswani et al. 2017, section 3.2.3)."""
 
     stands_at: ClassVar[str] = "cross"

@@ -9,13 +9,14 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention import Gate, HeadsConfig, split_heads
+from bakeoff.models.mixers.attention import AttentionHeadsConfig, Gate, split_heads
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
 
 
-class DisentangledAttentionConfig(HeadsConfig):
+class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """Disentangled attention (He et al. 2021, arXiv:2006.03654, section 3.1) as in LTG-BERT (arXiv:2303.09859)."""
 
     kind: Literal["disentangled_attention"] = "disentangled_attention"

@@ -2,18 +2,26 @@
 
 from typing import ClassVar
 
-from bakeoff.config import Config
+from bakeoff.config import PartConfig
+from bakeoff.models.context import BuildContext
+from bakeoff.models.part import Part
 
 
-class MixerBaseConfig(Config):
+class MixerBaseConfig(PartConfig):
     """A mixer that sees what its causal or centred window shows it, and remembers little, unless it says otherwise."""
 
+    kind: str
+    """The mixer's name."""
     attends: ClassVar[bool] = False
     """Each token can see all that it is shown, wherever that stands."""
     two_streams: ClassVar[bool] = False
     """Queries of a second stream can attend, too, which do not see the tokens at their own positions."""
     remembers_in_encoders: ClassVar[bool] = False
     """The mixer goes on from the row before in an encoder as well."""
+
+    def build(self, context: BuildContext) -> Part:
+        """The mixer for one layer."""
+        raise NotImplementedError
 
     @property
     def forgets(self) -> bool:

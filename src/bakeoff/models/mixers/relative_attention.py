@@ -8,7 +8,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention import HeadsConfig, split_heads
+from bakeoff.models.mixers.attention import AttentionHeadsConfig, split_heads
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.dropout import dropout
@@ -17,7 +18,7 @@ UNSEEN = -1e30
 """Added to the score of what may not be seen; not infinity, so that a row which sees nothing has even weights."""
 
 
-class RelativeAttentionConfig(HeadsConfig):
+class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """Relative attention of Transformer-XL (Dai et al. 2019, arXiv:1901.02860, section 3.3) and XLNet."""
 
     kind: Literal["relative_attention"] = "relative_attention"

@@ -1,6 +1,6 @@
-"""Contracts that every recipe of the registry keeps, whatever its parts; dropout off where no test turns it on.
+"""Contracts that every recipe keeps, whatever its parts; dropout off where no test turns it on.
 
-Recipes that are the same once they are narrow are run once (tests/narrow.py).
+Recipes that are the same once they are narrow are run once (`narrow.ALIKE`).
 """
 
 import json
@@ -10,9 +10,8 @@ from typing import NamedTuple
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tests.conftest import without_dropout
-from tests.narrow import ALIKE, REGISTRY, narrow
 
+from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Source
 from bakeoff.training.costs import costs_of
@@ -329,7 +328,7 @@ def scores_of(module, name, ids):
 def what_is_accumulated(recipe):
     """Input, objectives, and the kinds of mixers, or of blocks that have none."""
     blocks = [block for stack in recipe.model.stacks().values() for block in stack.distinct()]
-    kinds = {getattr(block.mixer_config, "kind", block.kind) for block in blocks}
+    kinds = {block.mixer_config.kind for block in blocks}
     return json.dumps([recipe.model_dump(mode="json")[key] for key in ("input", "objective")]), *sorted(kinds)
 
 

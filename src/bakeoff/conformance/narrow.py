@@ -1,23 +1,44 @@
-"""The recipes of the registry with all their kinds of layers, but narrow; those that then are the same, once.
+"""The recipes that are tested, with all their kinds of layers, but narrow; those that then are the same, once.
+
+They are the recipes that come with Bakeoff, or, where there are plugins, those in which a part of one stands.
 
 What tells layers apart stays: block, mixer, kernel size, dilation, window, norm, and which widths differ. Of equal
 layers two are left, since a third does what the second does.
 """
 
 import json
+from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
+from bakeoff.conformance.plugin_recipes import plugin_recipes
+from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.stack import StackConfig
+from bakeoff.plugins import loaded_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from tests.conftest import SMALL
+
+SMALL: dict[str, Any] = {
+    "input.length": 32,
+    "training.batch": 8,
+    "training.micro_batch": None,
+    "training.first_batch": 1.0,
+    "training.curriculum": [],
+    "training.budget": {"steps": 12},
+    "training.schedule": {"kind": "linear", "warmup": 0.2},
+    "training.optimizer.lr": 1e-3,
+    "training.validation_examples": 16,
+    "training.compile": False,
+}
+"""Rows and a training that are quick."""
 
 EQUAL_LAYERS, RATE = 2, 0.25
 MOST = {"heads": 2, "units": 200, "memory": 96, "context": 8, "reuse": 12}
 """What becomes of these numbers at most, wherever they stand; a memory stays longer than the tests' rows."""
 
 
-REGISTRY = {name: load_recipe(name) for name in recipe_names()}
+PLUGINS = loaded_plugins()
+REGISTRY = plugin_recipes(PLUGINS) if PLUGINS else {name: load_recipe(name) for name in recipe_names()}
 """Every recipe as it is."""
 
 OPTIONS = {
@@ -27,7 +48,7 @@ OPTIONS = {
     "mixer.gate": "gelu",
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
-VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base")}
+VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base") if name in REGISTRY}
 """Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
 recipe's name, and behind it ` with options`, to what is set in every block of it."""
 
@@ -59,7 +80,12 @@ def narrow(name: str, least: int = 32) -> Recipe:
     return Recipe.parse({**values, "name": name}, name).changed(SMALL)
 
 
-def few_equal_layers(stack: StackConfig) -> dict[str, object]:
+def without_dropout(recipe: Recipe) -> Recipe:
+    """The recipe with every dropout of its model at zero, that of weights too."""
+    return recipe.changed({"model": with_dropout(recipe.model, 0.0).model_dump(mode="json")})
+
+
+def few_equal_layers(stack: StackConfig) -> dict[str, Any]:
     """What to change in a stack so that two layers of each kind are left, in their order."""
     blocks = stack.layer_blocks()
     kinds = [json.dumps(of_layer(block.model_dump(mode="json"), layer)) for layer, block in enumerate(blocks)]
@@ -76,11 +102,11 @@ def few_equal_layers(stack: StackConfig) -> dict[str, object]:
             own["repeat"] = len(layers)
         if layers:
             made.append(own)
-    block = made if isinstance(stack.block, list) else made[0]
-    return {"layers": len(kept), "groups": min(stack.groups, len(kept)), "block": block}
+    own_blocks = made if isinstance(stack.block, list) else made[0]
+    return {"layers": len(kept), "groups": min(stack.groups, len(kept)), "block": own_blocks}
 
 
-def of_layer(block: dict, layer: int) -> dict:
+def of_layer(block: dict[str, Any], layer: int) -> dict[str, Any]:
     """A block's values with what it has in that layer in place of its lists of kernel sizes and dilations."""
     own = _listed({**block, "repeat": None, "at": None}, [layer])
     if own["kind"] == "tcn" and own["dilation"] is None:
@@ -88,9 +114,9 @@ def of_layer(block: dict, layer: int) -> dict:
     return own
 
 
-def _listed(block: dict, layers: list[int]) -> dict:
+def _listed(block: dict[str, Any], layers: list[int]) -> dict[str, Any]:
     """The block with its lists of one value a layer cut down to these layers."""
-    cut = {
+    cut: dict[str, Any] = {
         key: [value[layer] for layer in layers]
         for key, value in block.items()
         if key in ("kernel", "dilation") and isinstance(value, list)
@@ -100,7 +126,7 @@ def _listed(block: dict, layers: list[int]) -> dict:
     return block | cut
 
 
-def _widths(node):
+def _widths(node: Any) -> Iterator[int]:
     """All widths in a tree of values."""
     if isinstance(node, dict):
         if isinstance(node.get("width"), int):
@@ -111,7 +137,7 @@ def _widths(node):
             yield from _widths(each)
 
 
-def _narrowed(node, widths: dict[int, int]):
+def _narrowed(node: Any, widths: dict[int, int]) -> Any:
     if isinstance(node, list):
         return [_narrowed(each, widths) for each in node]
     if not isinstance(node, dict):

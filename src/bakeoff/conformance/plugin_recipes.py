@@ -1,0 +1,74 @@
+"""Recipes in which the parts of plugins stand in the place of others, so that what is tested of recipes is of them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from bakeoff.config import PartConfig
+from bakeoff.errors import UserError
+from bakeoff.formats.registry import FORMATS
+from bakeoff.models.blocks import BLOCKS
+from bakeoff.models.mixers import MIXERS
+from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.plugins import Plugin
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
+from bakeoff.training.pretraining_model import PretrainingModel
+
+BASES = ("bert-tiny", "roberta-tiny", "gpt2-tiny", "xlnet-tiny", "t5-tiny", "transformer-translation-tiny")
+"""Recipes of every kind of model and of rows, in one of which at least a part can stand."""
+MODELS = ("roberta-tiny", "gpt2-tiny")
+"""One that sees both sides, and a causal one: those in which mixers and blocks stand."""
+VOCABULARY = 160
+
+
+def plugin_recipes(plugins: list[Plugin]) -> dict[str, Recipe]:
+    """For each example of each part of some plugins every recipe in which it can stand, by a name that says so.
+
+    Raises:
+        UserError: a part can stand in none; the message is the first refusal.
+    """
+    found: dict[str, Recipe] = {}
+    for config in (config for plugin in plugins for config in plugin.configs):
+        assert issubclass(config, PartConfig)
+        for number, example in enumerate(config.examples):
+            refusals = []
+            legal = 0
+            for name, values in _placed(config, example):
+                name = f"{name}, example {number + 1}" if len(config.examples) > 1 else name
+                try:
+                    recipe = Recipe.parse({**values, "name": name, "published": None}, name)
+                    with torch.device("meta"):
+                        PretrainingModel(recipe, VOCABULARY)
+                except UserError as error:
+                    refusals.append(str(error))
+                    continue
+                found[name] = recipe
+                legal += 1
+            if not legal:
+                where = f"{config.__name__}: no recipe can have it"
+                raise UserError(f"{where}; give settings in its `examples`, or mend it: {refusals[0]}")
+    return found
+
+
+def _placed(config: type[PartConfig], example: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Recipes' values with a part in the place of another one, legal or not."""
+    registry = next(each for each in (MIXERS, BLOCKS, OBJECTIVES, FORMATS) if issubclass(config, each.base))
+    kind = registry.names(config)[0]
+    for base in MODELS if registry in (MIXERS, BLOCKS) else BASES:
+        values = load_recipe(base).model_dump(mode="json")
+        part = {registry.tag: kind, **example}
+        name = f"{kind} in {base}"
+        if registry is OBJECTIVES:
+            yield name, {**values, "objective": [part]}
+            yield f"{kind} beside others in {base}", {**values, "objective": [*values["objective"], part]}
+        elif registry is FORMATS:
+            yield name, {**values, "input": {"length": 32, **part}}
+        else:
+            side = "encoder" if values["model"]["encoder"] else "decoder"
+            if registry is BLOCKS:
+                values["model"][side]["block"] = part
+            else:
+                values["model"][side]["block"]["mixer"] = part
+            yield name, values

@@ -1,0 +1,161 @@
+"""Parts of others: mixers, blocks, objectives and formats of files that the user names, and of installed packages.
+
+A recipe never names a file with code: what a recipe of somebody else's can run is what the user has chosen.
+"""
+
+import hashlib
+import importlib.util
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel
+
+from bakeoff.errors import UserError
+from bakeoff.formats.registry import FORMATS
+from bakeoff.models.blocks import BLOCKS
+from bakeoff.models.mixers import MIXERS
+from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.registry import Registry
+
+GROUP = "bakeoff.parts"
+"""The group of entry points by which an installed package says where its parts are: modules, or single configs."""
+VARIABLE = "BAKEOFF_PLUGINS"
+"""The variable that names files with parts, between them what separates paths; processes that work for this one, on
+this machine, have it too."""
+REGISTRIES: tuple[Registry[Any], ...] = (MIXERS, BLOCKS, OBJECTIVES, FORMATS)
+
+
+class Plugin(NamedTuple):
+    """Where parts have come from."""
+
+    name: str
+    """Its file's name, or that of its entry point."""
+    digest: str
+    """What tells it from others of that name: the beginning of its file's SHA-256, or the package's version."""
+    configs: tuple[type[BaseModel], ...]
+    """The configs of its parts."""
+
+
+_LOADED: dict[str, Plugin] = {}
+"""Plugins by file or entry point."""
+
+
+def load_plugin(path: str | Path) -> Plugin:
+    """Register the parts of a file: every config in it that inherits from a registry's base and has a name.
+
+    The file is executed, once. Processes that are started after that load it, too.
+
+    Args:
+        path: a Python file.
+
+    Raises:
+        UserError: there is no such file, it fails, it has no parts, or the name of one is taken.
+    """
+    file = Path(path).resolve()
+    where = str(file)
+    if where not in _LOADED:
+        if not file.is_file():
+            raise UserError(f"--plugin {path}: there is no such file")
+        content = file.read_bytes()
+        name = f"bakeoff_plugin_{file.stem}_{hashlib.sha256(where.encode()).hexdigest()[:8]}"
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise UserError(f"--plugin {path}: give a Python file, NAME.py")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module  # where pickle looks for what a process is given
+        try:
+            spec.loader.exec_module(module)
+            configs = _register(module, f"--plugin {path}")
+        except BaseException as error:
+            del sys.modules[name]
+            if isinstance(error, UserError) or not isinstance(error, Exception):
+                raise
+            raise UserError(f"--plugin {path}: {_what_failed(error, where)}") from None
+        _LOADED[where] = Plugin(file.name, f"sha256 {hashlib.sha256(content).hexdigest()[:16]}", configs)
+        known = os.environ.get(VARIABLE, "").split(os.pathsep)
+        if where not in known:
+            os.environ[VARIABLE] = os.pathsep.join([*filter(None, known), where])
+    return _LOADED[where]
+
+
+@cache
+def load_plugins() -> None:
+    """Register the parts of installed packages and of the files that `BAKEOFF_PLUGINS` names.
+
+    Raises:
+        UserError: see `load_plugin`.
+    """
+    for entry in metadata.entry_points(group=GROUP):
+        where = f"plugin {entry.name} ({entry.value})"
+        try:
+            found = entry.load()
+            configs = _register(found, where)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"{where}: {_what_failed(error, '')}") from None
+        version = entry.dist.version if entry.dist is not None else "unknown"
+        _LOADED[where] = Plugin(entry.name, version, configs)
+    for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        load_plugin(path)
+
+
+def loaded_plugins() -> list[Plugin]:
+    """What has been loaded, in that order."""
+    return list(_LOADED.values())
+
+
+def plugin_versions() -> dict[str, str]:
+    """What was loaded, as it stands among the versions of a run: `plugin NAME` and what tells it from others."""
+    return {f"plugin {plugin.name}": plugin.digest for plugin in _LOADED.values()}
+
+
+def missing_plugins(versions: Mapping[str, Any]) -> list[str]:
+    """The plugins among the versions of a run that have not been loaded."""
+    return [name for name in versions if name.startswith("plugin ") and name not in plugin_versions()]
+
+
+def _register(found: ModuleType | type[BaseModel], where: str) -> tuple[type[BaseModel], ...]:
+    """Register a config, or all that a module, or a package, has of its own."""
+    configs = [found] if isinstance(found, type) else list(_configs(found))
+    for config in configs:
+        registry = next((each for each in REGISTRIES if issubclass(config, each.base)), None)
+        if registry is None:
+            raise UserError(f"{where}: {config.__name__} is no part's config; it inherits from none of {_bases()}")
+        try:
+            registry.register(config)
+        except UserError as error:
+            raise UserError(f"{where}: {error}") from None
+    if not configs:
+        raise UserError(f'{where}: there is no part: no config with a name, kind: Literal["NAME"], from {_bases()}')
+    return tuple(configs)
+
+
+def _configs(module: ModuleType) -> Iterator[type[BaseModel]]:
+    """The configs with a name that were written in a module, or below it where it is a package."""
+    for value in vars(module).values():
+        if not isinstance(value, type) or f"{value.__module__}.".find(f"{module.__name__}.") != 0:
+            continue
+        for registry in REGISTRIES:
+            if issubclass(value, registry.base) and registry.names(value):
+                yield value
+
+
+def _bases() -> str:
+    *first, last = (registry.base.__name__ for registry in REGISTRIES)
+    return f"{', '.join(first)} or {last}"
+
+
+def _what_failed(error: Exception, file: str) -> str:
+    """An error of a plugin's code in one line, with the line of its file."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    text = " ".join((error.msg if isinstance(error, SyntaxError) else str(error)).split())
+    return f"{f'line {line}: ' if line else ''}{type(error).__name__}: {text}"

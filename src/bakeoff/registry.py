@@ -1,0 +1,96 @@
+"""Registries: the configs of all parts of one sort, told apart by the name that each has for its own."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Literal, TypeVar, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import CoreSchema, PydanticKnownError, core_schema
+
+from bakeoff.errors import UserError
+
+AnyConfig = TypeVar("AnyConfig", bound=BaseModel)
+
+
+class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
+    """The configs of parts of one sort by name, in the order in which they were registered.
+
+    `Annotated[MixerBaseConfig, MIXERS]` is the type of a field that holds any of them. It is looked up when a value is
+    read, so that parts of plugins are known to fields that were declared before.
+    """
+
+    __hash__ = object.__hash__
+
+    def __init__(
+        self,
+        sort: str,
+        base: type[AnyConfig],
+        *configs: type[AnyConfig],
+        tag: str = "kind",
+        default: str | None = None,
+    ) -> None:
+        """A registry of some configs.
+
+        Args:
+            sort: what they are configs of, in the singular.
+            base: what all of them inherit from.
+            configs: the first of them.
+            tag: the field, a literal, that holds the name.
+            default: the name of what names none.
+        """
+        self.sort, self.base, self.tag = sort, base, tag
+        self._default = default
+        self._configs: dict[str, type[AnyConfig]] = {}
+        for config in configs:
+            self.register(config)
+
+    def __getitem__(self, name: str) -> type[AnyConfig]:
+        return self._configs[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._configs)
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def register(self, config: type[AnyConfig]) -> None:
+        """Add a config under the name, or names, that its tag may have.
+
+        Raises:
+            UserError: it is no config of this sort, has no name, or another one has it.
+        """
+        if not issubclass(config, self.base):
+            raise UserError(f"{config.__name__}: a {self.sort}'s config inherits from {self.base.__name__}")
+        names = self.names(config)
+        if not names:
+            raise UserError(f'{config.__name__}: give it a name: {self.tag}: Literal["NAME"] = "NAME"')
+        for name in names:
+            known = self._configs.setdefault(name, config)
+            if known is not config:
+                raise UserError(
+                    f"{config.__name__}: there is a {self.sort} '{name}' already, {known.__module__}.{known.__name__}; "
+                    "take another name"
+                )
+
+    def names(self, config: type[BaseModel]) -> tuple[str, ...]:
+        """What the tag of a config may be; nothing where it is no literal."""
+        field = config.model_fields.get(self.tag)
+        return get_args(field.annotation) if field is not None and get_origin(field.annotation) is Literal else ()
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self._read)
+
+    def _read(self, value: Any) -> AnyConfig:
+        """The part that values describe; refused as pydantic's own unions refuse."""
+        if isinstance(value, self.base):
+            return value
+        if not isinstance(value, Mapping):
+            raise PydanticKnownError("model_attributes_type")
+        name = value.get(self.tag, self._default)
+        if name is None:
+            raise PydanticKnownError("union_tag_not_found", {"discriminator": f"'{self.tag}'"})
+        config = self._configs.get(name) if isinstance(name, str) else None
+        if config is None:
+            expected = ", ".join(f"'{known}'" for known in self._configs)
+            context = {"discriminator": f"'{self.tag}'", "tag": str(name), "expected_tags": expected}
+            raise PydanticKnownError("union_tag_invalid", context)
+        return config.model_validate(value)

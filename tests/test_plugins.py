@@ -1,0 +1,212 @@
+"""Parts of others: files that the user names, and installed packages."""
+
+import json
+import os
+import pickle
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+import bakeoff
+from bakeoff import plugins
+from bakeoff.cli import run
+from bakeoff.conformance.plugin_recipes import plugin_recipes
+from bakeoff.errors import UserError
+from bakeoff.recipe_files import load_recipe
+
+DOCS = Path(__file__).parents[1] / "docs" / "plugins.md"
+
+OBJECTIVE = '''
+"""Names each token that it sees, for a model that would pass on what it reads."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bakeoff.objectives.heads import transformed_head
+from bakeoff.objectives.objective import Targets, TokenObjectiveConfig
+from bakeoff.objectives.refusals import sees_both_sides
+
+
+class CopyConfig(TokenObjectiveConfig):
+    kind: Literal["copy"] = "copy"
+    share: float
+    title: ClassVar[str] = "What stands there (copy)"
+    refused: ClassVar = sees_both_sides("copy")
+    examples: ClassVar = ({"share": 1.0}, {"share": 0.5})
+
+    def build(self, model, vocabulary):
+        return Copy(self, model, vocabulary)
+
+
+class Copy:
+    name = "copy"
+
+    def __init__(self, config, model, vocabulary):
+        self.share = self.targets_per_token = config.share
+        self.head = transformed_head(model, vocabulary, "gelu")
+
+    def targets(self, examples, split, tokenizer, draws):
+        free = (examples.documents > 0) & ~np.isin(examples.ids, tokenizer.special_ids)
+        rows = np.flatnonzero(free & (draws.uniform("copied", examples.ids.shape[1]) < self.share))
+        return Targets(rows, examples.ids.ravel()[rows])
+'''
+
+
+def blocks_of(language):
+    """What docs/plugins.md shows in a language."""
+    return re.findall(rf"```{language}\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The files of docs/plugins.md in the working directory; what a test registers is gone behind it."""
+    (tmp_path / "min_gru.py").write_text(blocks_of("python")[0], encoding="utf-8")
+    (tmp_path / "min-gru-tiny.yaml").write_text(blocks_of("yaml")[0], encoding="utf-8")
+    (tmp_path / "copying.py").write_text(OBJECTIVE, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for registry in plugins.REGISTRIES:
+        monkeypatch.setattr(registry, "_configs", dict(registry))
+    monkeypatch.setattr(plugins, "_LOADED", {})
+    monkeypatch.setenv(plugins.VARIABLE, "")
+    return tmp_path
+
+
+def commands():
+    """The commands of docs/plugins.md."""
+    lines = DOCS.read_text(encoding="utf-8").splitlines()
+    return [line.removeprefix("bakeoff ") for line in lines if line.startswith("bakeoff ")]
+
+
+def test_the_worked_example(folder, corpus, capsys):
+    """Its commands as they stand but for the corpus, with a small budget."""
+    show, pretrain, generate = (shlex.split(each.replace("corpora/mine", str(corpus.path))) for each in commands())
+    assert run(show) == 0
+    assert "min_gru" in capsys.readouterr().out
+    assert run([*pretrain, "--budget", "steps=3", "--set", "input.length=16"]) == 0
+    assert run([*generate, "--tokens", "3"]) == 0
+    versions = json.loads(Path("runs/min-gru/environment.json").read_text(encoding="utf-8"))["versions"]
+    assert versions["plugin min_gru.py"].startswith("sha256 ")
+    assert versions == bakeoff.Run("runs/min-gru").environment["versions"]
+
+
+def test_a_run_says_which_plugin_it_needs(folder, corpus, capsys):
+    bakeoff.load_plugin("min_gru.py")
+    recipe = load_recipe("min-gru-tiny.yaml", {"training.budget": {"steps": 1}, "input.length": 16})
+    bakeoff.pretrain(recipe, corpus.path, "trained")
+    without = {**os.environ, plugins.VARIABLE: ""}
+    command = [sys.executable, "-m", "bakeoff", "generate", "trained", "The"]
+    ended = subprocess.run(command, env=without, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    needed = "this run was trained with the plugin min_gru.py; give --plugin FILE, or install the package"
+    assert ended.stderr == f"bakeoff: trained: {needed}\n"
+
+
+def test_other_processes_have_the_parts(folder):
+    """Those of this one's environment, when they unpickle a recipe as well as when they read one."""
+    bakeoff.load_plugin("min_gru.py")
+    (folder / "recipe").write_bytes(pickle.dumps(load_recipe("min-gru-tiny.yaml")))
+    code = "import pickle; print(type(pickle.load(open('recipe', 'rb')).model.decoder.block.mixer).__name__)"
+    command = [sys.executable, "-W", "error", "-c", code]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "MinGruConfig\n"
+
+
+def test_an_installed_package_has_parts(folder):
+    site = folder / "site"
+    (site / "grus-1.2.dist-info").mkdir(parents=True)
+    (site / "grus").mkdir()
+    (site / "grus" / "__init__.py").write_text("from grus.min_gru import MinGruConfig\n", encoding="utf-8")
+    (folder / "min_gru.py").rename(site / "grus" / "min_gru.py")
+    (site / "grus-1.2.dist-info" / "METADATA").write_text("Name: grus\nVersion: 1.2\n", encoding="utf-8")
+    for value in ("grus", "grus.min_gru", "grus.min_gru:MinGruConfig"):
+        entry = f"[bakeoff.parts]\ngru of ours = {value}\n"
+        (site / "grus-1.2.dist-info" / "entry_points.txt").write_text(entry, encoding="utf-8")
+        code = "import bakeoff; print(bakeoff.load_recipe('min-gru-tiny.yaml').model.decoder.block.mixer.kind)"
+        code += "; from bakeoff.plugins import plugin_versions; print(plugin_versions())"
+        environment = {**os.environ, "PYTHONPATH": str(site)}
+        ended = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+        )
+        assert ended.stdout == "min_gru\n{'plugin gru of ours': '1.2'}\n"
+
+
+def test_all_parts_are_put_into_recipes(folder):
+    loaded = [bakeoff.load_plugin(name) for name in ("min_gru.py", "copying.py")]
+    made = plugin_recipes(loaded)
+    mixers = {name: recipe for name, recipe in made.items() if name.startswith("min_gru")}
+    assert {recipe.model.causal for recipe in mixers.values()} == {False, True}
+    copying = [each for recipe in made.values() for each in recipe.objective if each.kind == "copy"]
+    assert {each.share for each in copying} == {0.5, 1.0}
+    assert any(len(recipe.objective) > 1 for recipe in made.values())
+
+
+def test_the_contracts_run_on_plugins(folder):
+    """Few of them here, and one that a fault breaks."""
+    source = (folder / "min_gru.py").read_text(encoding="utf-8")
+    leaking = source.replace("keep * goes_on(owners), added)), None", "keep, added)), None")
+    assert leaking != source
+    (folder / "leaking.py").write_text(leaking, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "--pyargs", "bakeoff.conformance", "-p", "no:cacheprovider"]
+    chosen = ["-k", "(packed or finite) and not compiled"]
+    for file, status in (("min_gru.py", 0), ("leaking.py", 1)):
+        environment = {**os.environ, plugins.VARIABLE: file}
+        ended = subprocess.run([*command, *chosen], env=environment, capture_output=True, text=True, check=False)
+        assert ended.returncode == status, ended.stdout
+        assert " passed" in ended.stdout
+    failed = set(re.findall(r"FAILED .*::(\w+)\[", ended.stdout))
+    assert failed == {"test_a_packed_document_does_not_depend_on_its_neighbours"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "there is no such file"),
+        ("\n1 / 0\n", "line 2: ZeroDivisionError: division by zero"),
+        ("\n\ndef broken(:\n", "line 3: SyntaxError: invalid syntax"),
+        ("import nothing_of_that_name\n", "line 1: ModuleNotFoundError: No module named 'nothing_of_that_name'"),
+        ("x = 1\n", "there is no part: no config with a name"),
+        ("raise SystemExit\n", None),
+    ],
+)
+def test_wrong_files_are_refused(folder, capsys, content, message):
+    if content is not None:
+        (folder / "wrong.py").write_text(content, encoding="utf-8")
+    if message is None:
+        with pytest.raises(SystemExit):
+            bakeoff.load_plugin("wrong.py")
+        return
+    assert run(["show", "gpt-tiny", "--plugin", "wrong.py"]) == 2
+    assert capsys.readouterr().err.startswith(f"bakeoff: --plugin wrong.py: {message}")
+
+
+def test_a_name_that_is_taken_is_refused(folder):
+    source = (folder / "min_gru.py").read_text(encoding="utf-8")
+    (folder / "again.py").write_text(source, encoding="utf-8")
+    (folder / "ours.py").write_text(source.replace("min_gru", "gru"), encoding="utf-8")
+    first = bakeoff.load_plugin("min_gru.py")
+    assert bakeoff.load_plugin(folder / "min_gru.py") is first  # once is enough
+    with pytest.raises(UserError, match=r"again.py: MinGruConfig: there is a mixer 'min_gru' already"):
+        bakeoff.load_plugin("again.py")
+    with pytest.raises(UserError, match=r"there is a mixer 'gru' already, bakeoff.models.mixers.gru.GruConfig; take"):
+        bakeoff.load_plugin("ours.py")
+
+
+def test_keys_of_a_plugin_are_hinted_at(folder):
+    bakeoff.load_plugin("copying.py")
+    with pytest.raises(UserError, match="unknown key 'shere'; did you mean 'share'"):
+        load_recipe("roberta-tiny", {"objective": [{"kind": "copy", "shere": 1}]})
+    with pytest.raises(UserError, match="there is no 'copi'; did you mean 'copy'"):
+        load_recipe("roberta-tiny", {"objective": [{"kind": "copi"}]})
+
+
+def test_the_tokenizer_of_the_page(folder, text_folder):
+    (folder / "text.txt").write_text((text_folder / "documents.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    exec(blocks_of("python")[2], {})
+    assert Tokenizer.from_file("syllables.json").encode("the river").tokens == ["the", "ri", "ve", "r"]
+    corpus = bakeoff.prepare("text.txt", "made", tokenizer="syllables.json", workers=0)
+    assert corpus.tokenizer.config.kind == "word"
