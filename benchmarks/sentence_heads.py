@@ -28,6 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 import bakeoff
 from bakeoff.corpus.store import Corpus
+from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.heads import SentenceHead
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
@@ -61,7 +62,7 @@ def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, hel
     found: dict[str, list[torch.Tensor]] = {"[CLS]": [], **({"pooler": []} if poolers else {})}
     labels = []
     for batch in batches.fixed(pairs):
-        state = module.model(batch.ids, batch.segments, batch.real)[:, 0]  # (B, D)
+        state = module.model(Inputs(batch.ids, batch.segments, batch.real))[:, 0]  # (B, D)
         found["[CLS]"].append(state)
         for pooler in poolers:
             found["pooler"].append(pooler(state).tanh())

@@ -18,12 +18,12 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 from bakeoff.training.checkpoint import State, list_checkpoints
 from bakeoff.training.run import SEARCH, Run
-from bakeoff.tuning.results import Journal
+from bakeoff.tuning.results import SearchJournal
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
 
-class Group(Config):
+class FileGroup(Config):
     """Files that belong together."""
 
     name: str
@@ -38,14 +38,14 @@ class Group(Config):
     """What is wrong, with the file's name and what to do."""
 
 
-class Findings(Config):
+class DirectoryFindings(Config):
     """What was found of a directory."""
 
     path: str
     """The directory."""
     kind: Kind
     """What it is."""
-    groups: list[Group]
+    groups: list[FileGroup]
     """All its files."""
 
     @property
@@ -54,7 +54,7 @@ class Findings(Config):
         return [problem for group in self.groups for problem in group.problems]
 
 
-def check(path: str | Path, progress: Callable[[Group], None] | None = None) -> Findings:
+def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None) -> DirectoryFindings:
     """Read every byte of a directory and compare it with its checksum, whatever was verified before.
 
     Args:
@@ -72,7 +72,7 @@ def check(path: str | Path, progress: Callable[[Group], None] | None = None) -> 
         groups.append(group)
         if progress is not None:
             progress(group)
-    return Findings(path=str(path), kind=kind, groups=groups)
+    return DirectoryFindings(path=str(path), kind=kind, groups=groups)
 
 
 def _kind(path: Path) -> Kind:
@@ -132,7 +132,7 @@ def _listed(folder: Path) -> tuple[dict[str, str], str | None]:
     return listed, None
 
 
-def _check(name: str, files: list[Path]) -> Group:
+def _check(name: str, files: list[Path]) -> FileGroup:
     """Compare the files of a group, all in one folder, with their checksums, and see that they can be read."""
     folder = files[0].parent
     listed, problem = _listed(folder)
@@ -151,7 +151,7 @@ def _check(name: str, files: list[Path]) -> Group:
         except UserError as error:
             problems.append(str(error))
     count = sum(file.name in listed for file in files)
-    return Group(name=name, files=len(sizes), bytes=sum(sizes), listed=count, problems=problems)
+    return FileGroup(name=name, files=len(sizes), bytes=sum(sizes), listed=count, problems=problems)
 
 
 def _read(file: Path) -> None:
@@ -169,7 +169,7 @@ def _read(file: Path) -> None:
         State.check(read_json(file), str(file))
     elif (folder / SEARCH).is_file():
         if file.name == SEARCH:
-            Journal.read(file)
+            SearchJournal.read(file)
         elif file.name == "recipe.yaml":
             load_recipe(file)
     elif (folder / "recipe.yaml").is_file():

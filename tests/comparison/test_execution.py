@@ -7,7 +7,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from bakeoff.comparison.engine import Bakeoff
+from bakeoff.comparison.engine import Engine
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
@@ -142,16 +142,16 @@ def go(folder, engine, reports=None, **changes):
 
 
 def test_complete_recipes_have_the_tokenizer_of_the_corpus(folder, corpus):
-    facts = Bakeoff().corpus(corpus.path, [], "cpu")
+    facts = Engine().corpus(corpus.path, [], "cpu")
     used = corpus.tokenizer.config
     assert (facts.tokenizer, facts.tokenizer_config) == (str(used), used.model_dump())
     assert facts.tokens == len(corpus.train.tokens)
 
-    class Engine(FakeEngine):
+    class Prepared(FakeEngine):
         def corpus(self, path, recipes, device):
             return facts
 
-    for entry in go(folder, Engine()).recipes:
+    for entry in go(folder, Prepared()).recipes:
         assert entry.recipe == {**FakeRecipe(name=entry.label).model_dump(), "tokenizer": used.model_dump()}
 
 

@@ -23,7 +23,7 @@ from bakeoff.optimization import carrying
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import Journal
+from bakeoff.tuning.results import SearchJournal
 from bakeoff.tuning.search import tune
 
 __all__ = ["folder"]
@@ -441,7 +441,7 @@ def test_a_small_real_comparison(corpus, tmp_path):
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(made))
     results = compare(tmp_path / "plan.yaml", tmp_path / "out")
     search = tmp_path / "out/searches/gpt-tiny"
-    trials = Journal.read(search / "search.json").trials
+    trials = SearchJournal.read(search / "search.json").trials
     best = min(trials, key=lambda trial: trial.losses[-1])
     assert len(trials) == 3
     trained = Run.open_finished(tmp_path / "out/runs/gpt-tiny/seed-0/pretrain")

@@ -13,7 +13,7 @@ from tests.conftest import shrink, without_dropout
 from tests.training.test_pretrain import interrupt_at
 
 import bakeoff
-from bakeoff.comparison.engine import Bakeoff
+from bakeoff.comparison.engine import Engine
 from bakeoff.corpus.mixture import PERIOD, MixedOrder, Mixture, apportioned, open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.preparation.prepare import prepare
@@ -122,7 +122,7 @@ def test_a_training_ends_with_the_same_bits_behind_an_interruption(mixture, tmp_
 
 
 def test_a_comparison_knows_what_is_mixed(corpus, other, mixture):
-    facts = Bakeoff().corpus(Path(mixture), [load_recipe("bert-tiny")], "cpu")
+    facts = Engine().corpus(Path(mixture), [load_recipe("bert-tiny")], "cpu")
     assert facts.fingerprint == open_corpus(mixture).fingerprint
     assert facts.tokens == sum(len(part.train.tokens) for part in (corpus, other))
     assert facts.documents == sum(part.summary()["documents"] for part in (corpus, other))

@@ -9,6 +9,7 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.target_choice import TargetChoice
 from bakeoff.randomness.draws import Draws
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -108,7 +109,7 @@ def test_the_first_part_knows_nothing_of_the_second(corpus):
     real = batch.queries.visible[:, LENGTH:].any(-1)  # others only fill a row
     first = (batch.queries.positions < REUSE) & real
     with torch.no_grad():
-        one, two = (module.model(ids, batch.segments, queries=batch.queries) for ids in (batch.ids, others))
+        one, two = (module.model(Inputs(ids, batch.segments, queries=batch.queries)) for ids in (batch.ids, others))
     torch.testing.assert_close(one[:, :REUSE], two[:, :REUSE])
     torch.testing.assert_close(one[:, LENGTH:][first], two[:, LENGTH:][first])
     assert not torch.allclose(one[:, REUSE:LENGTH], two[:, REUSE:LENGTH])

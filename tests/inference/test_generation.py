@@ -11,7 +11,7 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator, next_token_head
 from bakeoff.inference.sampling import draw, filtered
-from bakeoff.models.inputs import Source
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -43,7 +43,7 @@ def by_whole_passes(module, prompt, source, tokens, end):
     head = next_token_head(module)
     prefix = torch.tensor([len(prompt)]) if module.reads_prefix else None
     for _ in range(tokens):
-        hidden = module.model(torch.tensor([ids]), source=read, prefix=prefix)[:, -1]
+        hidden = module.model(Inputs(torch.tensor([ids]), source=read, prefix=prefix))[:, -1]
         token = int(head.log_probabilities(hidden, module.model.embedding.table).argmax())
         if token == end:
             break
@@ -106,7 +106,7 @@ def test_a_wide_search_finds_the_best_of_all_texts(penalty):
     head, table = next_token_head(module), module.model.embedding.table
 
     def log_probability(ids):
-        hidden = module.model(torch.tensor([prompt + ids]))[0, len(prompt) - 1 : -1]
+        hidden = module.model(Inputs(torch.tensor([prompt + ids])))[0, len(prompt) - 1 : -1]
         every = head.log_probabilities(hidden, table)
         return float(every[torch.arange(len(ids)), torch.tensor(ids)].double().sum())
 

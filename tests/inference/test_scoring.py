@@ -17,7 +17,7 @@ import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference import scoring, token_scores
 from bakeoff.inference.windows import windows_behind
-from bakeoff.models.inputs import Queries, Source
+from bakeoff.models.inputs import Inputs, Queries, Source
 
 LENGTH = 12
 MEMORY = 5
@@ -92,7 +92,7 @@ def forwards(run, text):
             stride = LENGTH // 2
             until = LENGTH if place < LENGTH else min(len(ids), LENGTH + stride * ((place - LENGTH) // stride + 1))
             begin = max(0, until - LENGTH)
-            hidden = module.model(torch.tensor([read[begin : place + 1]]))
+            hidden = module.model(Inputs(torch.tensor([read[begin : place + 1]])))
         found.append(spread(hidden[0, -1, :width]))
     return ids, found
 
@@ -100,8 +100,8 @@ def forwards(run, text):
 def in_one_pass(run, module, read):
     """All that is read, in which a token sees its own row up to itself, and the memory before it."""
     if run.recipe.name != "transformer-xl-tiny":
-        return module.model(torch.tensor([read]))
-    x, context = module.model.inputs(torch.tensor([read]))
+        return module.model(Inputs(torch.tensor([read])))
+    x, context = module.model.stack_inputs(Inputs(torch.tensor([read])))
     place = torch.arange(len(read))
     seen = place >= (place // LENGTH * LENGTH - MEMORY)[:, None]
     mask = seen & (place <= place[:, None])
@@ -181,7 +181,7 @@ def test_a_prefix_is_seen_from_both_sides(last_word, runs, tmp_path):
             for place in range(scored, until):
                 read = torch.tensor([[run.tokenizer.separator, *ids][begin : place + 1]])
                 with torch.no_grad():
-                    total += float(spread(module.model(read, prefix=prefix)[0, -1])[ids[place]])
+                    total += float(spread(module.model(Inputs(read, prefix=prefix))[0, -1])[ids[place]])
         assert result["log_probability"] == pytest.approx(total, abs=2e-4)
 
 
@@ -217,14 +217,14 @@ def around(run, text):
         if scoring.scoring_objective(run).kind == "mlm":
             row = [tokenizer.start, *ids, tokenizer.separator]
             row[place + 1] = tokenizer.mask
-            state = module.model(torch.tensor([row]))[0, place + 1]
+            state = module.model(Inputs(torch.tensor([row])))[0, place + 1]
         else:
             row = [*ids, tokenizer.separator, tokenizer.start]
             visible = torch.ones(len(row) + 1, len(row), dtype=torch.bool)
             visible[:, place] = False
             segments = torch.tensor([[0] * (len(row) - 1) + [2]])
             queries = Queries(torch.tensor([[place]]), visible[None])
-            state = module.model(torch.tensor([row]), segments, queries=queries)[0, -1]
+            state = module.model(Inputs(torch.tensor([row]), segments, queries=queries))[0, -1]
         total += float(spread(state)[token])
     return len(ids), total
 
@@ -270,7 +270,7 @@ def of_target(run, source, target):
     wanted = [*tokenizer.encode_targets([target])[0].tolist(), tokenizer.separator]
     total, written = 0.0, [tokenizer.start]
     for token in wanted:
-        hidden = module.model(torch.tensor([written]), source=Source(torch.tensor([read])))
+        hidden = module.model(Inputs(torch.tensor([written]), source=Source(torch.tensor([read]))))
         total += float(spread(hidden[0, -1])[token])
         written.append(token)
     return len(wanted), total

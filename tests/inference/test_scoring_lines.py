@@ -5,6 +5,7 @@ import torch
 from tests.conftest import sentences
 from tests.inference.untrained_runs import untrained
 
+from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
@@ -22,7 +23,7 @@ def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):
     ids = [end, *corpus.tokenizer.encode(["The river"])[0][0].tolist(), end]
     module = run.load()
     with torch.no_grad():
-        hidden = module.model(torch.tensor([ids]))[0]
+        hidden = module.model(Inputs(torch.tensor([ids])))[0]
         scores = module.heads["clm"].log_probabilities(hidden, module.model.embedding.table)
     expected = sum(float(scores[place, label]) for place, label in enumerate(ids[1:]))
     assert found["tokens"] == 3

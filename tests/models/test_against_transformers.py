@@ -69,7 +69,7 @@ def next_tokens(inputs):
 def check(ours, links, batch, expected, logits):
     """Scores where a token is, loss and all gradients; `logits` are theirs for each head."""
     loss = loss_of(ours, batch)
-    hidden, table = ours.model(*batch.inputs), ours.model.embedding.table
+    hidden, table = ours.model(batch.inputs), ours.model.embedding.table
     for name, scores in logits.items():
         if scores.dim() == 3:
             found = ours.heads[name].scores(hidden, table)

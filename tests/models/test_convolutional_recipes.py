@@ -9,6 +9,7 @@ from tests.models.test_gated_cnn import reference as gated_reference
 from tests.models.test_tcn import reference as temporal_reference
 
 from bakeoff.conformance.narrow import narrow
+from bakeoff.models.inputs import Inputs
 from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY, LENGTH = 110, 7
@@ -45,7 +46,7 @@ def test_gated_convolutional_networks(name):
             x = x @ embedding.projection.weight.T + embedding.projection.bias
         for layer, part in enumerate(layers):
             x = gated_reference(part, x, scale=1.0, residual=layer > 0)
-        torch.testing.assert_close(module.model(ids)[0], x, atol=1e-11, rtol=1e-9)
+        torch.testing.assert_close(module.model(Inputs(ids))[0], x, atol=1e-11, rtol=1e-9)
 
 
 DILATIONS = {"tcn-ptb": 4, "tcn-char-ptb": 3, "tcn-wikitext103": 5}
@@ -66,7 +67,7 @@ def test_temporal_convolutional_networks(name):
         for layer, part in enumerate(layers):
             assert [each.kernel for each in part.convolutions] == [3, 3]
             x = temporal_reference(part, x, dilation=2**layer)
-        hidden = module.model(ids)
+        hidden = module.model(Inputs(ids))
         torch.testing.assert_close(hidden[0], x, atol=1e-11, rtol=1e-9)
         head = module.heads["clm"]
         torch.testing.assert_close(head.scores(hidden[0], table), x @ table.T + head.bias, atol=1e-11, rtol=1e-9)

@@ -20,7 +20,7 @@ from bakeoff.models.blocks.plain import PlainBlockConfig
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.inputs import Queries
+from bakeoff.models.inputs import Inputs, Queries
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.dynamic_conv import DynamicConvConfig
@@ -315,11 +315,11 @@ def test_the_second_stream_is_dropped_when_it_begins():
     nn.init.constant_(built.embedding.tokens.weight, 1.0)
     positions = torch.arange(LENGTH).expand(ROWS, -1)
     queries = Queries(positions, torch.ones(ROWS, 2 * LENGTH, LENGTH, dtype=torch.bool))
-    x, _ = built.inputs(IDS, queries=queries)
+    x, _ = built.stack_inputs(Inputs(IDS, queries=queries))
     assert_masked(x[:, :LENGTH], 1.0)
     assert_masked(x[:, LENGTH:], 3.0)
     assert not torch.equal(x[:, :LENGTH] == 0, x[:, LENGTH:] == 0)
-    x, _ = built.eval().inputs(IDS, queries=queries)
+    x, _ = built.eval().stack_inputs(Inputs(IDS, queries=queries))
     assert_plain(x[:, LENGTH:], 3.0)
 
 
@@ -329,10 +329,10 @@ def test_what_leaves_the_last_layer_is_dropped_if_the_model_says_so():
         zero(*built.encoder.parts["ffn"][0].norm.parameters())
         nn.init.constant_(built.encoder.parts["ffn"][0].norm.bias, 4.0)
         if rate:
-            assert_masked(built(IDS), 4.0)
+            assert_masked(built(Inputs(IDS)), 4.0)
         else:
-            assert_plain(built(IDS), 4.0)
-        assert_plain(built.eval()(IDS), 4.0)
+            assert_plain(built(Inputs(IDS)), 4.0)
+        assert_plain(built.eval()(Inputs(IDS)), 4.0)
 
 
 def test_heads_of_pre_training_drop_nothing():

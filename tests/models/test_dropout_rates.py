@@ -11,7 +11,7 @@ from tests.conftest import shrink
 from tests.models.parity import replace_everywhere
 from torch import nn
 
-from bakeoff.models.inputs import Source
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.ops.dropout import channel_dropout, dropout
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -102,7 +102,7 @@ def test_a_recipe_has_the_dropouts_of_its_paper_and_no_others(monkeypatch, name)
     model = PretrainingModel(recipe, 160).model
     ids = torch.randint(5, 160, (2, 9))
     source = Source(ids) if recipe.model.sequence_to_sequence else None
-    model.eval()(ids, source=source)
+    model.eval()(Inputs(ids, source=source))
     assert acting == {}
-    model.train()(ids, source=source)
+    model.train()(Inputs(ids, source=source))
     assert {place: sorted(rates) for place, rates in acting.items()} == RATES[name]

@@ -8,6 +8,7 @@ import torch
 from tests.conftest import shrink, without_dropout
 from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_weights
 
+from bakeoff.models.inputs import Inputs
 from bakeoff.optimization.schedules import CosineConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -81,7 +82,7 @@ def test_scores_are_those_of_the_published_equations(module):
     ids = torch.randint(VOCABULARY, (3, LENGTH), generator=torch.Generator().manual_seed(0))
     documents = torch.tensor([[1] * 15 + [2] * 25, [1] * 30 + [2] * 10, [1] * 12 + [2] * 8 + [0] * 20])
     prefix = torch.tensor([LENGTH, 0, 20])
-    hidden = module.model(ids, documents=documents, prefix=prefix)
+    hidden = module.model(Inputs(ids, documents=documents, prefix=prefix))
     found = module.heads["mntp"].scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (3, -1))
     for row in range(3):
         length = int((documents[row] > 0).sum())

@@ -5,6 +5,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.models.layer_map import grown, model_sources, source_layers, unshared
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
@@ -51,7 +52,7 @@ def test_unshared_layers_are_the_same_function_and_their_own(share, groups):
 def applied_again(model, order):
     """The hidden states where the model's layers are applied in that order."""
     model.stack.layers = tuple(model.stack.layers[layer] for layer in order)
-    return model(IDS)
+    return model(Inputs(IDS))
 
 
 @pytest.mark.parametrize("by", ["repeat", "interleave"])

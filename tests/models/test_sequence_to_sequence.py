@@ -56,7 +56,7 @@ def check(ours, theirs, links, rows, objective):
         decoder_input_ids=target,
         labels=labels.masked_fill(unknown, -100),
     )
-    hidden, table = ours.model(*batch.inputs), ours.model.embedding.table
+    hidden, table = ours.model(batch.inputs), ours.model.embedding.table
     assert_equal(ours.heads[objective].scores(hidden, table), expected.logits, "scores")
     loss = loss_of(ours, batch)
     assert_equal(loss, expected.loss, "loss")

@@ -149,7 +149,7 @@ def test_a_recipe_is_its_papers_equations(name, mode):
     source = Source(torch.randint(5, VOCABULARY, (2, SOURCE)), real)
     batch = Batch(ids, None, None, None, targets, tokens=ids.numel(), source=source)
     expected = Reference(SYSTEMS[name], module, mode == "training").scores(batch)
-    found = module.heads["translation"].scores(module.model(*batch.inputs), module.model.embedding.table)
+    found = module.heads["translation"].scores(module.model(batch.inputs), module.model.embedding.table)
     assert_equal(found, expected, "scores")
     logarithms = expected - torch.log(torch.exp(expected).sum(-1, keepdim=True))
     right = logarithms.gather(-1, labels[..., None])[..., 0]

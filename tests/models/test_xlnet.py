@@ -6,7 +6,7 @@ from tests.models.parity import VOCABULARY, Links, assert_equal, loss_of, random
 
 from bakeoff.batching.batch import Batch
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Queries
+from bakeoff.models.inputs import Inputs, Queries
 from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
@@ -81,8 +81,8 @@ def test_both_sides_with_padding_and_segments(pair, rows):
     ids, segments, real = rows
     with torch.no_grad():
         expected = theirs(input_ids=ids, attention_mask=real.double(), token_type_ids=segments).last_hidden_state
-        assert_equal(ours(ids, segments, real)[real], expected[real])
-        assert_equal(ours(ids), theirs(input_ids=ids).last_hidden_state)
+        assert_equal(ours(Inputs(ids, segments, real))[real], expected[real])
+        assert_equal(ours(Inputs(ids)), theirs(input_ids=ids).last_hidden_state)
 
 
 def test_memory_is_taken_and_returned(pair, rows):
@@ -134,7 +134,7 @@ def test_two_streams_are_a_longer_query(pair, rows, padded, mode):
     places = torch.arange(3)[:, None] * (LENGTH + TARGETS) + LENGTH + torch.arange(TARGETS)
     targets = {"permutation": (places.flatten(), labels.flatten())}
     batch = Batch(ids, segments, real if padded else None, None, targets, tokens=ids.numel(), queries=queries)
-    hidden = pair.ours(*batch.inputs)[:, LENGTH:]
+    hidden = pair.ours(batch.inputs)[:, LENGTH:]
     assert_equal(pair.module.heads["permutation"].scores(hidden, pair.ours.embedding.table), expected.logits)
     loss = loss_of(pair.module, batch)
     assert_equal(loss, expected.loss)
@@ -168,5 +168,5 @@ def test_rows_read_backwards_have_the_distances_of_the_text(pair, monkeypatch, r
 def test_a_row_read_backwards_is_the_text_turned_round(pair, rows):
     ids = rows[0]
     with torch.no_grad():
-        turned = pair.ours(ids.flip(1), backwards=torch.ones(3, dtype=torch.bool)).flip(1)
-        assert_equal(turned, pair.ours(ids))
+        turned = pair.ours(Inputs(ids.flip(1), backwards=torch.ones(3, dtype=torch.bool))).flip(1)
+        assert_equal(turned, pair.ours(Inputs(ids)))

@@ -3,6 +3,7 @@
 import torch
 from tests.conftest import shrink
 
+from bakeoff.models.inputs import Inputs
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
@@ -49,7 +50,7 @@ def test_documents_that_are_not_kept_apart_are_one_text_to_both_directions(corpu
 def test_the_loss_is_that_of_two_language_models_with_one_softmax(corpus):
     module, parts = parts_of(corpus)
     part = parts[1]
-    hidden = module.model(part.ids, documents=part.documents)
+    hidden = module.model(Inputs(part.ids, documents=part.documents))
     rows, labels = part.targets["bilm"]
     total = torch.zeros(())
     for row, label in zip(rows.tolist(), labels.tolist(), strict=True):
@@ -63,10 +64,10 @@ def test_the_loss_is_that_of_two_language_models_with_one_softmax(corpus):
 def test_no_direction_sees_what_it_predicts(corpus):
     module, parts = parts_of(corpus)
     part = parts[0]
-    expected = module.model(part.ids, documents=part.documents)
+    expected = module.model(Inputs(part.ids, documents=part.documents))
     changed = part.ids.clone()
     changed[:, 20] = (changed[:, 20] - 5 + 1) % (corpus.tokenizer.size - 5) + 5
-    found = module.model(changed, documents=part.documents)
+    found = module.model(Inputs(changed, documents=part.documents))
     differs = (found - expected).abs().unflatten(-1, (2, -1)).sum((0, 3)) > 0  # (T, 2)
     assert not differs[:20, 0].any()
     assert not differs[21:, 1].any()

@@ -87,12 +87,12 @@ def test_rows_are_read_from_both_sides_or_causally(corpus):
     """A change moves states before it, of its document, in the rows of mntp, and none in those of clm."""
     module, batch = built(half(), corpus)
     assert 0 < int((batch.prefix > 0).sum()) < 8
-    hidden, causal = module.model(*batch.inputs), batch.prefix == 0
+    hidden, causal = module.model(batch.inputs), batch.prefix == 0
     ahead = 0
     for here in range(1, 20):
         others = batch.ids.clone()
         others[:, here:] = (others[:, here:] + 1) % corpus.tokenizer.size
-        moved = (module.model(others, *batch.inputs[1:]) - hidden).abs().amax(-1) > 1e-6
+        moved = (module.model(batch.inputs._replace(ids=others)) - hidden).abs().amax(-1) > 1e-6
         assert not moved[causal, :here].any()
         ahead += int(moved[~causal, :here].sum())
         if batch.documents is not None:
@@ -125,7 +125,7 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
     assert list(module.heads) == ["mntp"]
     head = module.heads["mntp"]
     assert all(objective.head is head for objective in module.objectives)
-    scores = head.log_probabilities(module.model(*batch.inputs).flatten(0, 1), module.model.embedding.table)
+    scores = head.log_probabilities(module.model(batch.inputs).flatten(0, 1), module.model.embedding.table)
     means = {}
     for kind in ("mntp", "clm"):
         rows, labels = batch.targets[kind]

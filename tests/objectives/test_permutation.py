@@ -7,6 +7,7 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.formats.pairs import SegmentPairConfig
+from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
@@ -54,13 +55,13 @@ def test_a_target_does_not_know_itself_or_what_follows(corpus):
     batch = make_batches(recipe, module, corpus, seed=0).step(0)[0]
     length = batch.ids.shape[1]
     counts = torch.bincount(batch.targets["permutation"][0] // (length + batch.queries.positions.shape[1]))
-    expected = module.model(batch.ids, batch.segments, batch.real, queries=batch.queries)[:, length:]
+    expected = module.model(Inputs(batch.ids, batch.segments, batch.real, queries=batch.queries))[:, length:]
     step = int(counts.min()) // 2
     changed = batch.ids.clone()
     for row in range(len(changed)):
         behind = batch.queries.positions[row, step : counts[row]]
         changed[row, behind] = (changed[row, behind] + 7) % (corpus.tokenizer.size - 10) + 10
-    found = module.model(changed, batch.segments, batch.real, queries=batch.queries)[:, length:]
+    found = module.model(Inputs(changed, batch.segments, batch.real, queries=batch.queries))[:, length:]
     torch.testing.assert_close(found[:, : step + 1], expected[:, : step + 1], atol=1e-6, rtol=1e-5)
     assert not torch.allclose(found[:, step + 1], expected[:, step + 1])
 
@@ -78,14 +79,14 @@ def test_a_target_does_not_know_other_documents_or_padding(corpus):
         if part.documents is not None and (part.documents == 0).any()
     )
     documents, queries = batch.documents, batch.queries
-    expected = module.model(batch.ids, batch.segments, None, documents, queries=queries)
+    expected = module.model(Inputs(batch.ids, batch.segments, None, documents, queries=queries))
     row = int((documents == 0).any(1).nonzero()[0])
     beside = documents.gather(1, queries.positions) * queries.visible[:, documents.shape[1] :].any(-1)
     owners = torch.cat([documents, beside], dim=1)[row]  # 0 for queries that are there to fill the row, too
     for other in documents[row].unique().tolist():
         changed = batch.ids.clone()
         changed[row, documents[row] == other] = 5
-        found = module.model(changed, batch.segments, None, documents, queries=queries)
+        found = module.model(Inputs(changed, batch.segments, None, documents, queries=queries))
         apart = (owners != other) & (owners > 0)
         torch.testing.assert_close(found[row, apart], expected[row, apart], atol=1e-6, rtol=1e-5)
     assert (owners[documents.shape[1] :] > 0).any()

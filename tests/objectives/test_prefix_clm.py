@@ -66,12 +66,12 @@ def test_no_prediction_depends_on_what_is_predicted(corpus, isolate):
     (batch,) = make_batches(recipe, module, corpus, seed=0).step(0)
     rows, _ = batch.targets["prefix_clm"]
     example, place = rows // 20, rows % 20
-    hidden = module.model(*batch.inputs)
+    hidden = module.model(batch.inputs)
     seen_ahead = 0
     for here in range(20):
         others = batch.ids.clone()
         others[:, here:] = (others[:, here:] + 1) % corpus.tokenizer.size
-        moved = (module.model(others, *batch.inputs[1:]) - hidden).abs().amax(-1) > 1e-6
+        moved = (module.model(batch.inputs._replace(ids=others)) - hidden).abs().amax(-1) > 1e-6
         assert not moved[example[place < here], place[place < here]].any()
         seen_ahead += int(moved[:, :here].any(1).sum())
     assert seen_ahead > 20  # within the prefixes

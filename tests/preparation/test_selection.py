@@ -11,7 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.selection import SelectionOptions, select
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import CONTINUATION, DOCUMENT, PARAGRAPH, Piece, SourceOptions, TextReader
+from bakeoff.reading.sources import CONTINUATION, DOCUMENT, PARAGRAPH, SourceOptions, TextPiece, TextReader
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
@@ -20,7 +20,7 @@ ONCE = SelectionOptions(deduplicate=True)
 
 def pieces_of(documents):
     """Each document a list of paragraphs."""
-    return [Piece(PARAGRAPH if i else DOCUMENT, text) for document in documents for i, text in enumerate(document)]
+    return [TextPiece(PARAGRAPH if i else DOCUMENT, text) for document in documents for i, text in enumerate(document)]
 
 
 def kept(documents, options):
@@ -53,7 +53,7 @@ def test_short_documents_are_left_out(documents, deduplicate):
 
 def test_where_paragraphs_and_pieces_end(tmp_path):
     assert kept([["ab"], ["a", "b"]], ONCE)[1] == {}
-    cut = [Piece(DOCUMENT, "ab"), Piece(CONTINUATION, " cd"), Piece(DOCUMENT, "ab cd")]
+    cut = [TextPiece(DOCUMENT, "ab"), TextPiece(CONTINUATION, " cd"), TextPiece(DOCUMENT, "ab cd")]
     assert select(cut, ONCE).left_out.tolist() == [False, True]
     # The same long text out of a file in which a piece ends elsewhere.
     text = "word and another one " * 5_000

@@ -6,6 +6,7 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.batches import InputBatch, collate
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
@@ -164,7 +165,7 @@ def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
     apart = Classifier(recipe, 60, "cls", 2, 0.0).eval()
     assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
     ids = torch.randint(60, (2, 7))
-    assert torch.equal(apart.model(ids), pretrained.model(ids))
+    assert torch.equal(apart.model(Inputs(ids)), pretrained.model(Inputs(ids)))
 
 
 @pytest.mark.parametrize("name", ["bart-tiny", "t5-tiny"])

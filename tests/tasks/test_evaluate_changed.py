@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 import bakeoff
 from bakeoff.cli.app import app
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.stages import make_batches
@@ -42,7 +43,7 @@ def in_one_pass(run, text, length, memory):
     labels = torch.cat([part.targets["clm"][1].view(len(part.ids), -1) for part in parts], dim=1)
     place = torch.arange(ids.shape[1])
     seen = (place >= (place // length * length - memory)[:, None]) & (place <= place[:, None])
-    x, context = module.model.inputs(ids)
+    x, context = module.model.stack_inputs(Inputs(ids))
     hidden = module.model.stack(x, context._replace(attention_mask=seen[None, None]))[0]
     scores = module.heads["clm"].scores(hidden.flatten(0, 1), module.model.embedding.table)
     return float(torch.nn.functional.cross_entropy(scores, labels.flatten()))

@@ -9,6 +9,7 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
@@ -44,7 +45,7 @@ def test_the_perplexity_per_word_is_that_of_every_token_of_the_part(name, offici
             if run.recipe.input.continues:
                 hidden, state = module.model.extend(rows, state, banded=False)
             else:
-                hidden = module.model(rows)
+                hidden = module.model(Inputs(rows))
             scores = module.heads["clm"].log_probabilities(hidden[0], module.model.embedding.table)
             total -= float(scores[torch.arange(len(labels)), labels].sum())
     words = 33 * 8  # of a line: six words, the full stop, and its end

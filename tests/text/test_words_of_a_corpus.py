@@ -9,8 +9,8 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.preparation.worker import Job, encode_job
-from bakeoff.reading.sources import DOCUMENT, Piece
+from bakeoff.preparation.worker import EncodingJob, encode_job
+from bakeoff.reading.sources import DOCUMENT, TextPiece
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 
@@ -61,7 +61,7 @@ def _upper(text, folder):
 @settings(max_examples=100, deadline=None)
 def test_lines_count_their_words_and_their_ends(lines):
     tokenizer = Tokenizer.train(TokenizerConfig(kind="whitespace", size=30, end_of_line=True), ["a b. 房 ¼ ab"])
-    job = Job(0, [(0, Piece(DOCUMENT, line)) for line in lines])
+    job = EncodingJob(0, [(0, TextPiece(DOCUMENT, line)) for line in lines])
     encoded, nothing = encode_job(tokenizer, job)
     assert encoded.words == len(encoded.ids) == sum(len(line.split()) + 1 for line in lines)
     assert nothing.words == 0

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff.cli.app import app
-from bakeoff.comparison.engine import Bakeoff
+from bakeoff.comparison.engine import Engine
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
@@ -206,7 +206,7 @@ def test_the_command_says_where_the_average_is(corpus, tmp_path):
 def test_a_comparison_writes_no_averages(corpus, tmp_path):
     recipe = shrink("gpt-tiny", **{"training.average_last": 3})
     options = {"seed": 0, "budget": Budget(steps=4), "device": "cpu", "progress": False}
-    Bakeoff().pretrain(recipe, corpus.path, tmp_path / "run", **options)
+    Engine().pretrain(recipe, corpus.path, tmp_path / "run", **options)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     assert not Run.open_finished(tmp_path / "run").snapshots.exists()
 

@@ -2,7 +2,7 @@
 
 from bakeoff.training import board
 from bakeoff.training.board import Board
-from bakeoff.training.progress import Progress
+from bakeoff.training.progress import TrainingProgress
 
 
 def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
@@ -12,7 +12,7 @@ def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
         shown.begin("a", "seed 0: a")
         shown.begin("b", "seed 0: b")
         shown.end("b")
-        with Progress("a", 20, lambda note: shown.hear("a", note)) as progress:
+        with TrainingProgress("a", 20, lambda note: shown.hear("a", note)) as progress:
             progress.line("a: a remark")
             progress.step(5, 2.5, 1000.0, 42.0)
             progress.step(6, 2.5, 1000.0, 42.0)  # so soon behind the other that it is not told

@@ -5,7 +5,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Source
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
@@ -37,7 +37,7 @@ def test_a_translation_costs_both_stacks_and_the_attention_between_them():
     model = PretrainingModel(shrink("transformer-translation-tiny"), 100).model.eval()
     rows, source_length, length, width = 2, 17, 9, 32
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
-        model(torch.zeros(rows, length).long(), source=Source(torch.zeros(rows, source_length).long()))
+        model(Inputs(torch.zeros(rows, length).long(), source=Source(torch.zeros(rows, source_length).long())))
     unseen = len(model.stack.layers) * 2 * 2 * width * (length - (length + 1) / 2)  # torch counts the whole square
     counted = model.row_flops(length, source_length) + length * unseen
     assert counter.get_total_flops() == pytest.approx(rows * counted, rel=1e-3)
@@ -50,7 +50,7 @@ def test_layers_cost_what_torch_counts(name):
     """Forward; torch counts matrix products and convolutions, which is what these layers are made of."""
     model = PretrainingModel(shrink(name), 100).model.eval()
     with FlopCounterMode(display=False) as counter:
-        model(torch.zeros(1, 24).long())
+        model(Inputs(torch.zeros(1, 24).long()))
     assert counter.get_total_flops() == model.row_flops(24)
 
 

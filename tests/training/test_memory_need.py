@@ -7,9 +7,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.memory import Memory
 from bakeoff.training.memory_need import memory_need
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 CPU = torch.device("cpu")

@@ -8,10 +8,11 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.training.loop import optimize
-from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
@@ -53,9 +54,9 @@ def test_rows_read_in_turn_are_one_long_row(name, corpus):
         hidden, after = module.model.extend(part.ids, state, remembered=part.advance, banded=False)
         memory.keep(0, after)
         found.append(hidden)
-    whole = module.model(torch.cat([part.ids for part in parts], dim=1))
+    whole = module.model(Inputs(torch.cat([part.ids for part in parts], dim=1)))
     torch.testing.assert_close(torch.cat(found, dim=1), whole, atol=2e-6, rtol=1e-5)
-    alone = module.model(parts[2].ids)
+    alone = module.model(Inputs(parts[2].ids))
     assert not torch.allclose(found[2], alone, atol=1e-3)
 
 
@@ -199,7 +200,7 @@ def test_what_is_written_does_not_depend_on_how_the_prompt_is_read(corpus):
         found.append(torch.cat(hidden, dim=1))
     for other in found[1:]:
         torch.testing.assert_close(other, found[0], atol=2e-6, rtol=1e-5)
-    assert not torch.allclose(found[0], module.model(ids), atol=1e-3)
+    assert not torch.allclose(found[0], module.model(Inputs(ids)), atol=1e-3)
 
 
 def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):

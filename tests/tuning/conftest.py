@@ -6,7 +6,7 @@ import pytest
 
 from bakeoff.display import page
 from bakeoff.errors import Interrupted
-from bakeoff.tuning.engine import Outcome
+from bakeoff.tuning.engine import TrialOutcome
 
 
 @pytest.fixture(autouse=True)
@@ -45,10 +45,10 @@ class Planted:
         self.calls.append((stage.out.rpartition("/")[2], stage.until))
         share = stage.until / stage.steps
         if rate >= self.diverges_from * (1 if share > 0.25 else 10):
-            return Outcome(loss=None, seconds=1.0, diverged="not a finite number")
+            return TrialOutcome(loss=None, seconds=1.0, diverged="not a finite number")
         dropout = stage.recipe["model"]["dropout"]
         loss = 2 + math.log(rate / self.best) ** 2 / 10 + (dropout - 0.1) ** 2 - share
-        return Outcome(loss=loss, seconds=10.0 * share, tokens=100 * stage.until)
+        return TrialOutcome(loss=loss, seconds=10.0 * share, tokens=100 * stage.until)
 
     def environment(self, device):
         return {"device_name": "a machine"}

@@ -15,7 +15,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import Run
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import Journal, TuningResults
+from bakeoff.tuning.results import SearchJournal, TuningResults
 from bakeoff.tuning.search import tune
 
 RECIPE = shrink("bert-tiny", **PLAIN, **{"training.budget": {"steps": 1000}})
@@ -216,7 +216,7 @@ def test_a_search_that_an_older_version_began_goes_on(tmp_path, planted):
     with pytest.raises(Interrupted):
         search(tmp_path / "out", engine)
     path = tmp_path / "out" / "search.json"
-    journal = Journal.read(path)
+    journal = SearchJournal.read(path)
     older = without_keys(journal.settings["recipe"], "model.norm_affine", "model.encoder.block.mixer.query_key_norm")
     journal.model_copy(update={"settings": {**journal.settings, "recipe": older}}).write(path)
     assert search(tmp_path / "out", engine) == whole

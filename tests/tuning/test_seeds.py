@@ -9,9 +9,9 @@ from tests.conftest import shrink
 from tests.tuning.conftest import Planted
 
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.tuning.engine import Outcome
+from bakeoff.tuning.engine import TrialOutcome
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.results import Journal, TuningResults
+from bakeoff.tuning.results import SearchJournal, TuningResults
 from bakeoff.tuning.search import tune
 
 RECIPE = shrink("bert-tiny", **{"training.budget": {"steps": 1000}})
@@ -33,7 +33,7 @@ class Noisy(Planted):
         outcome = super().train(stage, progress)
         rate = stage.recipe["training"]["optimizer"]["lr"]
         if (rate, stage.seed) in self.lost and stage.until > 250:
-            return Outcome(loss=None, seconds=1.0, diverged="not a finite number")
+            return TrialOutcome(loss=None, seconds=1.0, diverged="not a finite number")
         sign = (stage.seed - 5) * (-1) ** RATES.index(rate)
         loss = outcome.loss + 0.2 * sign
         self.seen.setdefault((rate, stage.until), {})[stage.seed] = loss
@@ -116,7 +116,7 @@ def test_the_number_of_seeds_is_kept(tmp_path):
 def test_a_search_from_before_there_were_several_goes_on(tmp_path):
     whole = search(tmp_path / "out", Noisy(), seeds=1)
     path = tmp_path / "out" / "search.json"
-    journal = Journal.read(path)
+    journal = SearchJournal.read(path)
     settings = {key: value for key, value in journal.settings.items() if key != "seeds"}
     journal.model_copy(update={"settings": settings}).write(path)
     engine = Noisy()

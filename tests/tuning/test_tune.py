@@ -17,7 +17,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.run import Run
-from bakeoff.tuning.engine import Bakeoff
+from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.search import tune
 
@@ -49,7 +49,7 @@ def test_the_best_trial_is_what_pretrain_makes_of_the_recipe_that_is_written(who
     assert not check(out).problems
 
 
-class Stopping(Bakeoff):
+class Stopping(TrialEngine):
     """Stops within the training of that number, at its fifth step."""
 
     def __init__(self, training):
@@ -130,7 +130,7 @@ def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpu
     """A model that was trained on rarer targets is compared on the recipe's own targets, not on its."""
     recipe, seen = shrink("bert-tiny"), []
 
-    class Engine(Bakeoff):
+    class Engine(TrialEngine):
         def train(self, stage, progress=False):
             seen.append((stage, super().train(stage, progress)))
             return seen[-1][1]

@@ -44,9 +44,9 @@ class Batch:
 
     @property
     def inputs(self) -> Inputs:
-        """What a model's `forward` takes, in its order."""
+        """What a model reads of it."""
         rows = self.ids, self.segments, self.real, self.documents
-        return *rows, self.source, self.queries, self.backwards, self.prefix
+        return Inputs(*rows, self.source, self.queries, self.backwards, self.prefix)
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device."""

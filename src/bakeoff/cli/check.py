@@ -10,7 +10,7 @@ from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.checking import Group
+    from bakeoff.checking import FileGroup
 
 
 def check(
@@ -43,7 +43,7 @@ def _rest(files: int, listed: int) -> str:
     return f", of the other {files - listed:,} no checksums were kept"
 
 
-def _print(group: "Group") -> None:
+def _print(group: "FileGroup") -> None:
     what = "damaged" if group.problems else "ok" if group.listed == group.files else "no checksum"
     if 0 < group.listed < group.files and not group.problems:
         what = f"ok, {group.files - group.listed} without checksum"

@@ -39,7 +39,7 @@ class Parts(Record):
     """As fractions."""
 
 
-class Outcome(Record):
+class FinetuneOutcome(Record):
     """What is read of a fine-tuning's results.json."""
 
     scores: Parts
@@ -166,7 +166,7 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
 def _score(job: Finetuning, root: Path) -> Score:
     """One fine-tuning."""
     path = job.directory / "results.json"
-    found = Outcome.check(read_json(path), str(path))
+    found = FinetuneOutcome.check(read_json(path), str(path))
     for part in ("dev", "test"):
         if job.task.metric not in found["scores"][part]:
             raise UserError(f"{path}: scores.{part}: has no {job.task.metric}; delete {job.directory}, compare again")

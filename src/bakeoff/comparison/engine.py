@@ -5,7 +5,7 @@ import platform
 from collections.abc import Callable, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bakeoff.comparison.plan import SearchPlan, TaskPlan
 from bakeoff.comparison.results import CorpusFacts
@@ -19,83 +19,14 @@ from bakeoff.workers.pool import Workers
 Watch = Callable[[int, float], None]
 
 
-class Engine(Protocol):
-    """The steps of a comparison. Of a recipe it needs no more than `model_dump`, and `changed` where it is searched."""
+class Engine:
+    """The steps of a comparison. Imports wait until they are needed: reading a plan takes no torch.
+
+    Of a recipe no more is needed than `model_dump`, and `changed` where it is searched.
+    """
 
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
         """A recipe by name or file, with the precision that it will be trained in on that device."""
-
-    def check(self, recipe: Any, task: TaskPlan) -> None:
-        """Refuse what cannot be fine-tuned, before anything is trained."""
-
-    def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
-        """What the corpus is; refused where one of the recipes cannot be trained on it."""
-
-    def task(self, task: TaskPlan) -> TaskData:
-        """The labelled rows of a task."""
-
-    def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
-        """The steps that the budget allows the shortest trial; refused where the recipe cannot be searched so."""
-
-    def search(
-        self,
-        recipe: Any,
-        corpus: Path,
-        out: Path,
-        *,
-        search: SearchPlan,
-        budget: Budget,
-        device: str,
-        progress: Callable[[str], None],
-        workers: Workers | None = None,
-    ) -> None:
-        """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
-
-        `budget` is that of one whole trial. `workers` train several trials side by side.
-        """
-
-    def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
-        """Of each recipe the seconds of a step on an idle machine, and those of its work; all measured in turns."""
-
-    def pretrain(
-        self,
-        recipe: Any,
-        corpus: Path,
-        out: Path,
-        *,
-        seed: int,
-        budget: Budget,
-        device: str,
-        progress: Shown,
-        watch: Watch | None = None,
-    ) -> None:
-        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
-
-        `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
-        """
-
-    def finetune(
-        self,
-        source: Any,
-        task: TaskPlan,
-        out: Path,
-        *,
-        seed: int,
-        corpus: Path,
-        device: str,
-        progress: Shown,
-    ) -> None:
-        """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
-
-    def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Facts of the machine, and versions of the software."""
-
-
-class Bakeoff:
-    """The engine that trains. Imports wait until they are needed: reading a plan takes no torch."""
-
-    def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
-        """See `bakeoff.recipe_files.load_recipe`."""
         from bakeoff.recipe_files import load_recipe
         from bakeoff.training.device import resolve_device, resolve_precision
 
@@ -104,13 +35,13 @@ class Bakeoff:
         return recipe.changed({"training.precision": precision})
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
-        """See `bakeoff.tasks.finetune.settle`."""
+        """Refuse what cannot be fine-tuned, before anything is trained."""
         from bakeoff.tasks.finetune import settle
 
         settle(task.finetune, recipe)
 
     def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
-        """From the corpus's manifest, and a batch of each recipe."""
+        """What the corpus is; refused where one of the recipes cannot be trained on it."""
         from bakeoff.training.device import resolve_device
         from bakeoff.training.stages import require_rows
 
@@ -132,11 +63,11 @@ class Bakeoff:
         )
 
     def task(self, task: TaskPlan) -> TaskData:
-        """See `bakeoff.tasks.data.load_task`."""
+        """The labelled rows of a task."""
         return load_task(task.data)
 
     def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
-        """See `bakeoff.tuning.planning`."""
+        """The steps that the budget allows the shortest trial; refused where the recipe cannot be searched so."""
         from bakeoff.tuning.planning import fewest_steps
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
@@ -154,16 +85,20 @@ class Bakeoff:
         progress: Callable[[str], None],
         workers: Workers | None = None,
     ) -> None:
-        """See `bakeoff.tuning.search`. The seeds are always the same ones, so that a plan's seeds may change."""
-        from bakeoff.tuning.engine import Bakeoff as Trials
+        """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
+
+        `budget` is that of one whole trial. `workers` train several trials side by side. The seeds are always the same
+        ones, so that a plan's seeds may change.
+        """
+        from bakeoff.tuning.engine import TrialEngine
         from bakeoff.tuning.search import tune
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
-        several: dict[str, Any] = {"engine": Trials()} if workers is None else {"workers": workers}
+        several: dict[str, Any] = {"engine": TrialEngine()} if workers is None else {"workers": workers}
         tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
-        """See `bakeoff.training.speed`."""
+        """Of each recipe the seconds of a step on an idle machine, and those of its work; all measured in turns."""
         from bakeoff.training.speed import step_times
 
         return step_times(recipes, corpus, device)
@@ -180,7 +115,10 @@ class Bakeoff:
         progress: Shown,
         watch: Watch | None = None,
     ) -> None:
-        """See `bakeoff.training.pretrain`."""
+        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
+
+        `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
+        """
         from bakeoff.training.pretrain import pretrain
 
         begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
@@ -201,7 +139,7 @@ class Bakeoff:
         device: str,
         progress: Shown,
     ) -> None:
-        """See `bakeoff.tasks.finetune`."""
+        """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
         from bakeoff.tasks.finetune import finetune
 
         parts = mixture_parts(str(corpus))

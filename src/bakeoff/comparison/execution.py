@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff import checksums
 from bakeoff.comparison.collect import collect
-from bakeoff.comparison.engine import Bakeoff, Engine
+from bakeoff.comparison.engine import Engine
 from bakeoff.comparison.floors import floors
 from bakeoff.comparison.jobs import Jobs
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
@@ -27,7 +27,7 @@ from bakeoff.training.records import PretrainingEnvironment
 from bakeoff.workers.pool import Workers
 
 if TYPE_CHECKING:
-    from bakeoff.training.threads import SideBySide
+    from bakeoff.training.threads import SharedMachine
 
 Progress = Callable[[str], None]
 
@@ -52,7 +52,7 @@ def compare(
         jobs: trainings side by side, each a process of its own; auto: as many as suit this machine. The results are the
             same, for the threads of a training are settled at the start and stay.
         progress: told one line before each job.
-        engine: what trains, one at a time and in this process; left out: Bakeoff.
+        engine: what trains, one at a time and in this process; left out: Bakeoff itself.
         report: what writes the report; left out: `write_report`.
 
     Raises:
@@ -66,7 +66,7 @@ def compare(
     plan = plan if isinstance(plan, Plan) else Plan.read(plan)
     asked = jobs if engine is None else None
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return _Comparison(plan, Path(out), asked, progress, engine or Bakeoff(), report or _report).run()
+        return _Comparison(plan, Path(out), asked, progress, engine or Engine(), report or _report).run()
 
 
 def _report(results: Results, path: Path) -> None:
@@ -75,7 +75,7 @@ def _report(results: Results, path: Path) -> None:
     write_report(results, path)
 
 
-def _threads(shared: "SideBySide | None") -> AbstractContextManager[None]:
+def _threads(shared: "SharedMachine | None") -> AbstractContextManager[None]:
     if shared is None:
         return nullcontext()
     from bakeoff.training.threads import using_threads
@@ -169,7 +169,7 @@ class _Comparison:
             )
             return trainings.run(workers, self._publish)
 
-    def _side_by_side(self) -> "SideBySide | None":
+    def _side_by_side(self) -> "SharedMachine | None":
         """How the jobs share the machine; None: one at a time, with the threads that torch has."""
         if self.asked is None:
             return None

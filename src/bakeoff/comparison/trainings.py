@@ -10,7 +10,7 @@ from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import Failure, Results
 from bakeoff.comparison.schedule import Schedule
 from bakeoff.comparison.spendable import Spendable
-from bakeoff.comparison.work import LOOKED, Order, Outcome, carry_out
+from bakeoff.comparison.work import LOOKED, JobOutcome, Order, carry_out
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
@@ -102,7 +102,7 @@ class Trainings:
             if heard.note is not None:
                 self._noted(heard.key)(heard.note) if heard.note == LOOKED else board.hear(heard.key, heard.note)
                 continue
-            outcome = Outcome.parse(heard.answer, self._title(heard.key))
+            outcome = JobOutcome.parse(heard.answer, self._title(heard.key))
             board.end(heard.key, over=outcome.work_seconds is None)
             self._end(heard.key, outcome)
 
@@ -136,7 +136,7 @@ class Trainings:
     def _noted(self, place: int) -> Callable[[dict[str, Any]], None]:
         return lambda note: self.budget.looked(self.schedule.jobs[place].recipe.name)
 
-    def _end(self, place: int, outcome: Outcome) -> None:
+    def _end(self, place: int, outcome: JobOutcome) -> None:
         """Take note of what came of a job.
 
         Raises:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.correction import Corrected, FirstTenth, Pace
-from bakeoff.comparison.engine import Bakeoff, Engine
+from bakeoff.comparison.engine import Engine
 from bakeoff.comparison.plan import TaskPlan
 from bakeoff.config import Config
 from bakeoff.errors import Diverged
@@ -39,7 +39,7 @@ class Order(Config):
     """The pre-trained run that a fine-tuning starts from; None: random weights."""
 
 
-class Outcome(Config):
+class JobOutcome(Config):
     """What came of it; nothing stands here where it has finished."""
 
     diverged: str | None = None
@@ -48,7 +48,7 @@ class Outcome(Config):
     """What a step has taken, where it is to begin anew with another number of steps."""
 
 
-def carry_out(order: Order, recipe: Any, engine: Engine, progress: Shown, note: Note) -> Outcome:
+def carry_out(order: Order, recipe: Any, engine: Engine, progress: Shown, note: Note) -> JobOutcome:
     """Pre-train or fine-tune.
 
     Args:
@@ -72,10 +72,10 @@ def carry_out(order: Order, recipe: Any, engine: Engine, progress: Shown, note: 
             source = recipe if order.source is None else order.source
             engine.finetune(source, order.task, order.out, corpus=order.corpus, **common)
     except Corrected as found:
-        return Outcome(work_seconds=found.work_seconds)
+        return JobOutcome(work_seconds=found.work_seconds)
     except Diverged as error:
-        return Outcome(diverged=str(error))
-    return Outcome()
+        return JobOutcome(diverged=str(error))
+    return JobOutcome()
 
 
 def serve(values: dict[str, Any], note: Note) -> dict[str, Any]:
@@ -84,4 +84,4 @@ def serve(values: dict[str, Any], note: Note) -> dict[str, Any]:
 
     order = Order.parse(values["order"], "order")
     recipe = Recipe.parse(values["recipe"], str(order.out))
-    return carry_out(order, recipe, Bakeoff(), note if values["shown"] else False, note).model_dump()
+    return carry_out(order, recipe, Engine(), note if values["shown"] else False, note).model_dump()

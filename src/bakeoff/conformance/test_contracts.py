@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
 from bakeoff.models.context import Context
-from bakeoff.models.inputs import Source
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.training.costs import costs_of
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -87,7 +87,7 @@ def read(module, ids, source_seed=9, **options):
     if module.model.config.sequence_to_sequence:
         options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
     torch.manual_seed(5)
-    return module.model(ids, **options)
+    return module.model(Inputs(ids, **options))
 
 
 def assert_close(found, expected):
@@ -321,7 +321,7 @@ def test_saving_and_loading_keeps_the_scores(recipe, module, length, tmp_path):
 def scores_of(module, name, ids):
     """What a head makes of the hidden states of the model, or of a generator that learns its objective."""
     generated = module.generating is not None and name == module.generating.learns
-    hidden = module.hidden(name, ids).flatten(0, 1) if generated else module.rows(read(module, ids))
+    hidden = module.hidden(name, Inputs(ids)).flatten(0, 1) if generated else module.rows(read(module, ids))
     return module.heads[name].scores(hidden, module.model.embedding.table)
 
 

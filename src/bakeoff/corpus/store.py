@@ -53,7 +53,7 @@ class SplitCounts(Config):
     """Of pairs: UTF-8 bytes of the targets."""
 
 
-class Source(Config):
+class SourceFile(Config):
     """One input file."""
 
     path: str
@@ -79,7 +79,7 @@ class Manifest(Config):
     """Counts of `train`, `validation` and, where there is one, `test`."""
     sha256: dict[Annotated[str, Field(pattern=r"^[a-z]+\.[a-z]+$")], str]
     """Hash of each file of the corpus, by its name."""
-    sources: list[Source]
+    sources: list[SourceFile]
     """Input files in the order in which they were read."""
     options: dict[str, Any]
     """Options of `prepare`, complete."""

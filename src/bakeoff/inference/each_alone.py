@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.inference.token_scores import Predictions, Row, TokenScores, batches, padded
+from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_around
-from bakeoff.models.inputs import Queries
+from bakeoff.models.inputs import Inputs, Queries
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -52,7 +52,7 @@ class EachAlone:
     def __init__(
         self,
         module: PretrainingModel,
-        predictions: Predictions,
+        predictions: TokenPredictions,
         objective: ObjectiveConfig,
         recipe: Recipe,
         special: tuple[int, int, int],
@@ -71,7 +71,7 @@ class EachAlone:
         self.device = module.model.embedding.table.device
 
     @torch.inference_mode()
-    def score(self, rows: Sequence[Row]) -> list[TokenScores]:
+    def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
         """Each row's scores, in the order of the rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         targets = [
@@ -87,7 +87,7 @@ class EachAlone:
             self._score(chosen, rows, found)
         return found
 
-    def _score(self, chosen: Sequence[_Target], rows: Sequence[Row], found: Sequence[TokenScores]) -> None:
+    def _score(self, chosen: Sequence[_Target], rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         copies = [self._row(rows[target.place], target.window) for target in chosen]
         ids, real = padded(copies, self.mask, self.device)
         count, length = ids.shape
@@ -106,14 +106,14 @@ class EachAlone:
         if self.from_before:
             # Padding stands behind the prefix, where nothing of it sees it.
             prefix = torch.tensor([len(copy) for copy in copies], device=self.device)
-            states = self.module.hidden(self.objective, ids, prefix=prefix)[own, firsts - 1]
+            states = self.module.hidden(self.objective, Inputs(ids, prefix=prefix))[own, firsts - 1]
         else:
             segments = self._segments(copies, length)
-            hidden = self.module.hidden(self.objective, ids, segments, real, queries=queries)
+            hidden = self.module.hidden(self.objective, Inputs(ids, segments, real, queries=queries))
             states = hidden[:, length] if self.queries else hidden[own, firsts]
         self.predictions.write(states, labels, [(found[target.place], target.token, 1) for target in chosen])
 
-    def _ends(self, row: Row) -> list[int]:
+    def _ends(self, row: ScoredText) -> list[int]:
         """For each token the place behind the last one that is hidden with it."""
         alone = list(range(1, len(row.ids) + 1))
         if not self.whole_words or row.starts is None:
@@ -123,7 +123,7 @@ class EachAlone:
                 alone[place] = alone[place + 1]
         return alone
 
-    def _row(self, row: Row, window: Window) -> NDArray[np.int64]:
+    def _row(self, row: ScoredText, window: Window) -> NDArray[np.int64]:
         return np.concatenate([self.before, row.ids[window.begin : window.end], self.behind]).astype(np.int64)
 
     def _segments(self, copies: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:

@@ -7,8 +7,9 @@ import torch
 from torch import Tensor
 
 from bakeoff.inference.generation import chosen_rows
-from bakeoff.inference.token_scores import PLACES, Predictions, Row, TokenScores, batches, padded
+from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_behind
+from bakeoff.models.inputs import Inputs
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
@@ -29,14 +30,14 @@ class Forwards:
     """
 
     def __init__(
-        self, module: PretrainingModel, predictions: Predictions, separator: int, length: int, continues: bool
+        self, module: PretrainingModel, predictions: TokenPredictions, separator: int, length: int, continues: bool
     ) -> None:
         self.model, self.predictions, self.reads_prefix = module.model, predictions, module.reads_prefix
         self.separator, self.length, self.continues = separator, length, continues
         self.device = self.model.embedding.table.device
 
     @torch.inference_mode()
-    def score(self, rows: Sequence[Row]) -> list[TokenScores]:
+    def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
         """Each row's scores, in the order of the rows."""
         found = [TokenScores(len(row.ids) - row.first) for row in rows]
         if self.continues:
@@ -45,7 +46,7 @@ class Forwards:
             self._in_windows(rows, found)
         return found
 
-    def _in_windows(self, rows: Sequence[Row], found: Sequence[TokenScores]) -> None:
+    def _in_windows(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         windows = [
             (place, window)
             for place, row in enumerate(rows)
@@ -58,10 +59,10 @@ class Forwards:
             prefix = None
             if self.reads_prefix:
                 prefix = torch.tensor([1 + w.scored - w.begin for _, w in chosen], device=self.device)
-            hidden = self.model.stack(*self.model.inputs(ids, prefix=prefix))[0]
+            hidden = self.model.stack(*self.model.stack_inputs(Inputs(ids, prefix=prefix)))[0]
             self._write(hidden, [(rows[place], found[place], window) for place, window in chosen])
 
-    def _in_turn(self, rows: Sequence[Row], found: Sequence[TokenScores]) -> None:
+    def _in_turn(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
         count = max(1, PLACES // self.length)
         order = sorted(
             (place for place, row in enumerate(rows) if len(row.ids)), key=lambda place: -len(rows[place].ids)
@@ -83,18 +84,18 @@ class Forwards:
                     state = chosen_rows(state, torch.arange(len(left), device=self.device))
                 going = left
 
-    def _turn(self, row: Row, begin: int) -> Window:
+    def _turn(self, row: ScoredText, begin: int) -> Window:
         """The next row of a text, of which only what is asked for is scored."""
         end = min(begin + self.length, len(row.ids))
         return Window(begin, end, min(max(begin, row.first), end), end)
 
-    def _read(self, row: Row, window: Window) -> np.ndarray:
+    def _read(self, row: ScoredText, window: Window) -> np.ndarray:
         """What stands before each token of a window: the text moved by one, behind the separator."""
         if window.begin:
             return row.ids[window.begin - 1 : window.end - 1]
         return np.concatenate([[self.separator], row.ids[: window.end - 1]])
 
-    def _write(self, hidden: Tensor, owners: Sequence[tuple[Row, TokenScores, Window]]) -> None:
+    def _write(self, hidden: Tensor, owners: Sequence[tuple[ScoredText, TokenScores, Window]]) -> None:
         """Score what stands behind (B, T, D) hidden states."""
         states = [hidden[place, w.scored - w.begin : w.until - w.begin] for place, (_, _, w) in enumerate(owners)]
         labels = np.concatenate([row.ids[window.scored : window.until] for row, _, window in owners])

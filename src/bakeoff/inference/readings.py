@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TEXTS_AT_ONCE, scorer_of
-from bakeoff.inference.token_scores import Row
+from bakeoff.inference.token_scores import ScoredText
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
@@ -88,7 +88,7 @@ def score_sentences(
         for ids, starts in run.tokenizer.encode(part):
             if end is not None and len(ids):  # a sentence is a line, and its end a token
                 ids = np.append(ids, end)
-            rows.append(Row(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
+            rows.append(ScoredText(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
         for text, scores in zip(part, scorer.score(rows), strict=True):
             found[text] = math.fsum(scores.log_probabilities)
             if not math.isfinite(found[text]):

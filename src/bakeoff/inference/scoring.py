@@ -12,7 +12,7 @@ from bakeoff.inference.forwards import Forwards
 from bakeoff.inference.generate import encoded, never_written
 from bakeoff.inference.targets import OfTargets
 from bakeoff.inference.text_files import TextFile, read_ahead
-from bakeoff.inference.token_scores import Predictions, Row, Scorer, TokenScores
+from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.text.words import words_before
@@ -84,7 +84,7 @@ class TextScores:
             for both, row, scores in zip(texts, rows, self._scorer.score(rows), strict=True):
                 yield self._score(both[-1], row, scores)
 
-    def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[Row]]]:
+    def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[ScoredText]]]:
         """The texts with their rows, a bounded number at once; refuses pairs that are too long: they cannot be cut."""
         longest = self.run.recipe.model.longest_input if self.pairs else None
         done = 0
@@ -100,20 +100,20 @@ class TextScores:
             done += len(rows)
             yield texts, rows
 
-    def _rows(self, texts: Sequence[tuple[str, ...]]) -> list[Row]:
+    def _rows(self, texts: Sequence[tuple[str, ...]]) -> list[ScoredText]:
         if self.pairs:
             targets, _, counts = self.tokenizer.encode_targets([target for _, target in texts])
             ends = np.split(targets.astype(np.int64), np.cumsum(counts)[:-1])
             sources = [np.array(encoded(source, self.tokenizer, self.run), np.int64) for source, _ in texts]
             separator = self.tokenizer.separator
-            return [Row(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
+            return [ScoredText(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
         rows = self.tokenizer.encode([text for (text,) in texts])
         end = self.tokenizer.end_of_line
         if end is not None and not self.last_word:  # a text is a line, and its end a token
-            return [Row(np.append(ids, end) if len(ids) else ids, 0) for ids, _ in rows]
-        return [Row(ids, _last_start(starts) if self.last_word else 0) for ids, starts in rows]
+            return [ScoredText(np.append(ids, end) if len(ids) else ids, 0) for ids, _ in rows]
+        return [ScoredText(ids, _last_start(starts) if self.last_word else 0) for ids, starts in rows]
 
-    def _score(self, text: str, row: Row, scores: TokenScores) -> TextScore:
+    def _score(self, text: str, row: ScoredText, scores: TokenScores) -> TextScore:
         ids = row.ids[row.first :]
         unknown = 0 if self.tokenizer.unknown is None else int((ids == self.tokenizer.unknown).sum())
         likeliest = None
@@ -152,7 +152,7 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
     module = run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
     head = next(each.head for each in module.objectives if each.name == objective.kind)
-    predictions = Predictions(module, head, never_written(tokenizer) if last_word else None)
+    predictions = TokenPredictions(module, head, never_written(tokenizer) if last_word else None)
     if objective.scoring == "forwards":
         return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues)
     if objective.scoring == "target":

@@ -13,7 +13,7 @@ PATIENCE = 0.05
 """Seconds in which more must come, or the writer is said to pause."""
 
 
-class Stream:
+class ByteStream:
     """Bytes that can be read once, of which it is known whether there are more at the moment.
 
     Attributes:

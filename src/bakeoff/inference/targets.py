@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from bakeoff.inference.token_scores import Predictions, Row, TokenScores, batches, padded
-from bakeoff.models.inputs import Source
+from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches, padded
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
@@ -19,12 +19,12 @@ class OfTargets:
         start: id of the token that the decoder begins with.
     """
 
-    def __init__(self, module: PretrainingModel, predictions: Predictions, start: int) -> None:
+    def __init__(self, module: PretrainingModel, predictions: TokenPredictions, start: int) -> None:
         self.model, self.predictions, self.start = module.model, predictions, start
         self.device = self.model.embedding.table.device
 
     @torch.inference_mode()
-    def score(self, rows: Sequence[Row]) -> list[TokenScores]:
+    def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
         """Each row's scores, in the order of the rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         sources = [np.zeros(0, np.int64) if row.source is None else row.source for row in rows]
@@ -33,7 +33,7 @@ class OfTargets:
             read, real = padded([sources[place] for place in batch], self.start, self.device)
             targets = [rows[place].ids for place in batch]
             ids, _ = padded([np.concatenate([[self.start], ids[:-1]]) for ids in targets], self.start, self.device)
-            hidden = self.model(ids, source=Source(read, real))
+            hidden = self.model(Inputs(ids, source=Source(read, real)))
             self.predictions.write(
                 torch.cat([hidden[index, : len(target)] for index, target in enumerate(targets)]),
                 torch.from_numpy(np.concatenate(targets)).to(self.device),

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from bakeoff.errors import UserError
-from bakeoff.inference.streams import Stream
+from bakeoff.inference.streams import ByteStream
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import read_records, text_value
 
@@ -57,7 +57,7 @@ class TextFile:
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: the two texts of a pair must be different columns, not both {columns[0]}")
         self.path, self.columns, self.errors, self._options = path, columns, errors, options
-        self._stream = None if not self.once else Stream(None if path == STANDARD_INPUT else path)
+        self._stream = None if not self.once else ByteStream(None if path == STANDARD_INPUT else path)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
         """The texts of each line or record, in the file's order, blank ones too.

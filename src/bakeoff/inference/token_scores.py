@@ -21,7 +21,7 @@ SCORES = 1 << 24
 """Scores of a token that are held at once: 64 MB in float32."""
 
 
-class Row(NamedTuple):
+class ScoredText(NamedTuple):
     """A text as it is scored."""
 
     ids: NDArray[np.int64]
@@ -45,12 +45,12 @@ class TokenScores:
 class Scorer(Protocol):
     """A way to score texts."""
 
-    def score(self, rows: Sequence[Row]) -> list[TokenScores]:
+    def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
         """Each row's scores, in the order of the rows; a row's do not depend on the others."""
         ...
 
 
-class Predictions:
+class TokenPredictions:
     """The head's log-probabilities.
 
     Args:

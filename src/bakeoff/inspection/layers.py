@@ -71,11 +71,11 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
     for batch in batches:
         moved = batch.to(device)
         last = "decoder" if model.decoder is not None else "encoder"
-        inputs = model.inputs(*moved.inputs)
+        inputs = model.stack_inputs(moved.inputs)
         real = moved.real if moved.documents is None else moved.documents > 0
         _add(sums[last], stacks[last], *inputs, _all(real, moved.ids))
         if model.backward_decoder is not None:
-            backwards = model.reversed_inputs(inputs[0], moved.segments, moved.real, moved.documents)
+            backwards = model.reversed_inputs(inputs[0], moved.inputs)
             _add(sums["backward_decoder"], model.backward_decoder, *backwards, _all(real, moved.ids).flip(1))
         if moved.source is not None:
             source = moved.source

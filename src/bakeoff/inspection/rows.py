@@ -10,11 +10,11 @@ from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.objectives.objective import Objective, ObjectiveConfig
 from bakeoff.recipe import Recipe
-from bakeoff.tokenizer.pieces import Mark, Piece, Speller
+from bakeoff.tokenizer.pieces import Speller, TargetRun, TokenRun
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class Line(Config):
+class RowText(Config):
     """A part of a row that is a text of its own."""
 
     name: str
@@ -22,7 +22,7 @@ class Line(Config):
     where there are several; context, or context 1, 2, ..., for what is only read; prefix, or prefix 1, 2, ..., for
     what is seen from both sides; source and target of a
     sequence-to-sequence model, the target being what its decoder reads and, at the end, has to write last."""
-    pieces: list[Piece]
+    pieces: list[TokenRun]
     """The text, in order."""
 
 
@@ -49,7 +49,7 @@ class Row(Config):
     """Whether a model that is causal otherwise sees all of the row from both sides; None: it never does."""
     follows: bool | None
     """Whether B goes on with A in the order of reading; None: a relation says it, or there is no choice."""
-    lines: list[Line]
+    lines: list[RowText]
     """The text, without padding, in the order of reading."""
 
 
@@ -78,10 +78,10 @@ class RowReader:
         segments = None if batch.segments is None else batch.segments[index, :tokens].numpy()
         source, source_length = self._source(batch, index)
         backwards = batch.backwards is not None and bool(batch.backwards[index])
-        marks: dict[int, Mark] = {}
+        marks: dict[int, TargetRun] = {}
         context = self.recipe.input.remembered_tokens
         prefix = None if batch.prefix is None else int(batch.prefix[index])
-        following: list[Piece] = []
+        following: list[TokenRun] = []
         targets, relations = {}, {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
             slots, labels = self._predicted(batch, index, objective.name)
@@ -100,10 +100,10 @@ class RowReader:
                 following += self._following(objective.name, slots, labels, ids[:tokens])
                 continue
             marks |= _marks(config, batch, index, slots, labels)
-        lines = [] if batch.source is None else [Line(name="source", pieces=source)]
+        lines = [] if batch.source is None else [RowText(name="source", pieces=source)]
         for name, start, stop in self._parts(documents[:tokens], segments, context):
             pieces = self.speller.pieces(ids, marks, start, stop, backwards)
-            lines.append(Line(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
+            lines.append(RowText(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
         return Row(
             number=number,
             length=len(ids),
@@ -118,7 +118,7 @@ class RowReader:
             lines=lines,
         )
 
-    def _source(self, batch: Batch, index: int) -> tuple[list[Piece], int]:
+    def _source(self, batch: Batch, index: int) -> tuple[list[TokenRun], int]:
         """What the encoder of a sequence-to-sequence model reads, and its length with padding."""
         if batch.source is None:
             return [], 0
@@ -134,7 +134,7 @@ class RowReader:
         low, high = np.searchsorted(rows, [index * slots, (index + 1) * slots])
         return rows[low:high] - index * slots, labels[low:high].tolist()
 
-    def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[Piece]:
+    def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[TokenRun]:
         """What is predicted from a row's last token; all else is in the row, next to where it is predicted from."""
         pieces = []
         places, directions = np.divmod(slots, self.recipe.model.directions)
@@ -144,7 +144,7 @@ class RowReader:
                 assert ids[beside] == label, f"{name} predicts at {place} what is no neighbour"
                 continue
             pieces.append(
-                Piece(
+                TokenRun(
                     kind="next",
                     place=place,
                     ids=[],
@@ -177,15 +177,15 @@ class RowReader:
 
 def _marks(
     objective: ObjectiveConfig, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
-) -> dict[int, Mark]:
+) -> dict[int, TargetRun]:
     """What an objective predicts of the tokens of a row, by their first place."""
     if batch.queries is None or objective.scoring != "query":
         run = objective.targets_together
-        return {int(slots[at]): Mark(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}
+        return {int(slots[at]): TargetRun(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}
     queries = slots - batch.ids.shape[1]
     places = batch.queries.positions[index].numpy()[queries]
     seen = batch.queries.visible[index].numpy()[slots][:, places].sum(1)
     return {
-        place: Mark(objective.kind, [label], order + 1)
+        place: TargetRun(objective.kind, [label], order + 1)
         for place, label, order in zip(places.tolist(), labels, seen.tolist(), strict=True)
     }

@@ -5,9 +5,9 @@ from rich.text import Text
 from bakeoff.display.console import Console
 from bakeoff.display.wording import counted, percent, quantity
 from bakeoff.inspection.peek import Drawn, Peek
-from bakeoff.inspection.rows import Line, Row
+from bakeoff.inspection.rows import Row, RowText
 from bakeoff.objectives.registry import OBJECTIVES
-from bakeoff.tokenizer.pieces import Piece
+from bakeoff.tokenizer.pieces import TokenRun
 from bakeoff.training.packing import Packing
 
 STYLES = {
@@ -88,7 +88,7 @@ def _print(console: Console, label: str | Text, body: Text) -> None:
 
 def _samples(found: Peek) -> list[tuple[Text, str]]:
     """A sample of each kind of brackets that the rows have, and of unusual lines, and what it means."""
-    first: dict[str, Piece] = {}
+    first: dict[str, TokenRun] = {}
     for row in found.rows:
         for line in row.lines:
             for piece in line.pieces:
@@ -121,7 +121,7 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
     return samples
 
 
-def _meaning(piece: Piece) -> str:
+def _meaning(piece: TokenRun) -> str:
     """What the brackets around a piece mean."""
     note = None if piece.objective is None else OBJECTIVES[piece.objective].peek_note
     return note if piece.kind == "next" and note is not None else MEANINGS[piece.kind]
@@ -147,7 +147,7 @@ def _header(row: Row) -> str:
     return "; ".join([f"{tokens}, {share}", *notes])
 
 
-def _body(line: Line, padding: int) -> Text:
+def _body(line: RowText, padding: int) -> Text:
     text = Text()
     for piece in line.pieces:
         text.append_text(_printed(piece))
@@ -161,7 +161,7 @@ def _order(row: Row) -> dict[str, Text]:
     return {"order": Text(" → ".join(_visible(original) for _, original in sorted(ordered)))} if ordered else {}
 
 
-def _printed(piece: Piece) -> Text:
+def _printed(piece: TokenRun) -> Text:
     """A piece with its brackets, and the space before it outside of them."""
     read, original = _visible(piece.text), _visible(piece.original)
     forms = {

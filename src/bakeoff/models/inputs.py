@@ -1,4 +1,4 @@
-"""What a model is given besides its tokens: a source to be read before, and the rows of a second stream."""
+"""What a model reads: tokens, a source to be read before, and the rows of a second stream."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,27 @@ class Queries(NamedTuple):
     """(B, T + N, T) True where a row, a token's or a query's, may see a token; tokens see themselves in any case."""
 
 
-Inputs = tuple[
-    Tensor, Tensor | None, Tensor | None, Tensor | None, Source | None, Queries | None, Tensor | None, Tensor | None
-]
-"""The arguments of a model's `forward`, in its order."""
+class Inputs(NamedTuple):
+    """Rows of tokens as a model reads them, with what tells tokens apart."""
+
+    ids: Tensor
+    """(B, T) token ids."""
+    segments: Tensor | None = None
+    """(B, T) segment ids; None is segment 0 everywhere."""
+    real: Tensor | None = None
+    """(B, T) True for tokens, False for padding; None where there is no padding."""
+    documents: Tensor | None = None
+    """(B, T) document of each token, 0 for padding, where a row holds several documents, which then do not see each
+    other; `real` is not needed with it."""
+    source: Source | None = None
+    """What a sequence-to-sequence model reads before."""
+    queries: Queries | None = None
+    """N rows of the second stream, for models whose mixers have two."""
+    backwards: Tensor | None = None
+    """(B,) True for rows that are a text from its end to its beginning; None: none is. For `relative_attention`, whose
+    distances are those of the text."""
+    prefix: Tensor | None = None
+    """(B,) how many tokens at the beginning of each row are seen by all tokens of it, as far as those of its document;
+    None: none. For causal models whose mixers attend."""
+    vectors: Tensor | None = None
+    """(B, T, E) what the tables of another model's embedding hold for the tokens, for models without."""

@@ -18,7 +18,7 @@ from bakeoff.models.initialisation import (
     scale_residuals,
     zero_branches,
 )
-from bakeoff.models.inputs import Queries, Source
+from bakeoff.models.inputs import Inputs, Queries, Source
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import State
 from bakeoff.models.stack import Stack, StackConfig
@@ -207,73 +207,38 @@ class Model(nn.Module):
         for stack in self.stacks().values():
             stack.compiled = True
 
-    def forward(
-        self,
-        ids: Tensor,
-        segments: Tensor | None = None,
-        real: Tensor | None = None,
-        documents: Tensor | None = None,
-        source: Source | None = None,
-        queries: Queries | None = None,
-        backwards: Tensor | None = None,
-        prefix: Tensor | None = None,
-        vectors: Tensor | None = None,
-    ) -> Tensor:
+    def forward(self, inputs: Inputs) -> Tensor:
         """Hidden states of the last layer.
-
-        Args:
-            ids: (B, T) token ids.
-            segments: (B, T) segment ids; None is segment 0 everywhere.
-            real: (B, T) True for tokens, False for padding; None where there is no padding.
-            documents: (B, T) document of each token, 0 for padding, where a row holds several documents, which then
-                do not see each other; `real` is not needed with it.
-            source: what a sequence-to-sequence model reads before.
-            queries: N rows of the second stream, for models whose mixers have two.
-            backwards: (B,) True for rows that are a text from its end to its beginning; None: none is. For
-                `relative_attention`, whose distances are those of the text.
-            prefix: (B,) how many tokens at the beginning of each row are seen by all tokens of it, as far as those of
-                its document; None: none. For causal models whose mixers attend.
-            vectors: (B, T, E) what the tables of another model's embedding hold for the tokens, for models without.
 
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
             meaningless.
         """
-        x, context = self.inputs(ids, segments, real, documents, source, queries, backwards, prefix, vectors)
+        x, context = self.stack_inputs(inputs)
         hidden = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
-        backward = self.backward_decoder(*self.reversed_inputs(x, segments, real, documents))[0]
+        backward = self.backward_decoder(*self.reversed_inputs(x, inputs))[0]
         return torch.cat([hidden, backward.flip(1)], dim=-1)
 
-    def inputs(
-        self,
-        ids: Tensor,
-        segments: Tensor | None = None,
-        real: Tensor | None = None,
-        documents: Tensor | None = None,
-        source: Source | None = None,
-        queries: Queries | None = None,
-        backwards: Tensor | None = None,
-        prefix: Tensor | None = None,
-        vectors: Tensor | None = None,
-    ) -> tuple[Tensor, Context]:
-        """What comes into the last stack, from the arguments of `forward`."""
-        encoded, source_mask = (None, None) if source is None else self.encode(source)
-        x = self._embed(ids, segments, 0) if vectors is None else self.embedding.projection(vectors)
-        context = self._context(segments, real, documents, None if prefix is None else _inside(ids, prefix))
-        context = context._replace(source=encoded, source_mask=source_mask, backwards=backwards)
+    def stack_inputs(self, inputs: Inputs) -> tuple[Tensor, Context]:
+        """What comes into the last stack."""
+        ids, vectors, queries = inputs.ids, inputs.vectors, inputs.queries
+        encoded, source_mask = (None, None) if inputs.source is None else self.encode(inputs.source)
+        x = self._embed(ids, inputs.segments, 0) if vectors is None else self.embedding.projection(vectors)
+        shown = None if inputs.prefix is None else _inside(ids, inputs.prefix)
+        context = self._context(inputs.segments, inputs.real, inputs.documents, shown)
+        context = context._replace(source=encoded, source_mask=source_mask, backwards=inputs.backwards)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
-    def reversed_inputs(
-        self, x: Tensor, segments: Tensor | None, real: Tensor | None, documents: Tensor | None
-    ) -> tuple[Tensor, Context]:
+    def reversed_inputs(self, x: Tensor, inputs: Inputs) -> tuple[Tensor, Context]:
         """What comes into the decoder that reads backwards, where (B, T, D) x comes into the other one.
 
         Reversed after the embedding, so that a token's absolute position stays what it is.
         """
-        turned = [None if each is None else each.flip(1) for each in (segments, real, documents)]
+        told = inputs.segments, inputs.real, inputs.documents
+        turned = [None if each is None else each.flip(1) for each in told]
         return x.flip(1), self._context(*turned)
 
     def _context(

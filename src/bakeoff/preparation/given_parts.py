@@ -8,13 +8,13 @@ from pathlib import Path
 from bakeoff.errors import UserError
 from bakeoff.preparation.jobs import Ends, jobs_of
 from bakeoff.preparation.options import Texts
-from bakeoff.preparation.progress import Progress
-from bakeoff.preparation.sampling import Mark
+from bakeoff.preparation.progress import ReadingProgress
+from bakeoff.preparation.sampling import CutPoint
 from bakeoff.preparation.split_writer import SplitWriter
 from bakeoff.preparation.worker import encode_job, encode_jobs
 from bakeoff.reading.files import find_files
 from bakeoff.reading.hub import HubFile
-from bakeoff.reading.sources import BEGINNING, Place, TextReader
+from bakeoff.reading.sources import BEGINNING, TextPosition, TextReader
 from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -60,7 +60,7 @@ def require_text(readers: Mapping[str, TextReader]) -> None:
     """
     for name, reader in readers.items():
         for number, file in enumerate(reader.files):
-            if next(reader.read(Place(number, 0, 0, 0), Place(number + 1, 0, 0, 0)), None) is None:
+            if next(reader.read(TextPosition(number, 0, 0, 0), TextPosition(number + 1, 0, 0, 0)), None) is None:
                 raise UserError(f"{file}: there is no text here, but it was given as --{name}")
 
 
@@ -70,7 +70,7 @@ def encode_given(
     tokenizer: Tokenizer,
     shuffle: NgramShuffle | None,
     workers: int,
-    shown: Progress,
+    shown: ReadingProgress,
 ) -> tuple[int, int]:
     """Encode all of the files, in their order.
 
@@ -89,7 +89,7 @@ def encode_given(
     for name, reader in readers.items():
         ends: Ends = Ends()
         pieces = ((0, piece) for piece in shown.phase(f"encoding {name}", reader))
-        jobs = jobs_of(pieces, Mark(BEGINNING, _FIRST_PIECES[name], 0), documents, False, ends)
+        jobs = jobs_of(pieces, CutPoint(BEGINNING, _FIRST_PIECES[name], 0), documents, False, ends)
         for encoded, _ in encode_jobs(tokenizer, jobs, workers, partial(encode_job, shuffle=shuffle)):
             splits[name].append(*encoded)
             _, documents = ends.popleft()

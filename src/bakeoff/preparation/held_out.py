@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.reading.sources import CONTINUATION, DOCUMENT, STRETCH, Piece
+from bakeoff.reading.sources import CONTINUATION, DOCUMENT, STRETCH, TextPiece
 from bakeoff.text.sentences import split_sentences
 
 TRAIN, VALIDATION = 0, 1
@@ -26,7 +26,7 @@ _MOST_RUNS = 64
 _RUN = 4_000  # characters of a run of sentences, about a page
 _HASHES = 1 << 64
 
-Assigned = Iterator[tuple[int, Piece]]
+Assigned = Iterator[tuple[int, TextPiece]]
 
 
 class Survey(NamedTuple):
@@ -72,7 +72,7 @@ def threshold(known: list[tuple[int, int]], validation: float, complete: bool) -
 
 
 def assign(
-    pieces: Iterable[Piece], found: Survey, validation: float | None, seed: int, lines: bool = False
+    pieces: Iterable[TextPiece], found: Survey, validation: float | None, seed: int, lines: bool = False
 ) -> Assigned:
     """Decide for each piece whether it is trained on or held out; behind each cut a document or a stretch of one opens.
 
@@ -101,8 +101,8 @@ def identity(opening: list[str], seed: int) -> int:
     return int.from_bytes(blake2b("\n".join(opening).encode(), digest_size=8, key=key).digest(), "little")
 
 
-def _by_document(pieces: Iterable[Piece], held_out: Callable[[list[str]], bool]) -> Assigned:
-    waiting: list[Piece] = []
+def _by_document(pieces: Iterable[TextPiece], held_out: Callable[[list[str]], bool]) -> Assigned:
+    waiting: list[TextPiece] = []
     length = 0
     part: int | None = None
     for piece in pieces:
@@ -145,7 +145,7 @@ def _placed(found: Survey, validation: float, seed: int, runs: int) -> list[tupl
     return [(start, start + part * validation) for start in starts]
 
 
-def _by_run(pieces: Iterable[Piece], windows: list[tuple[float, float]]) -> Assigned:
+def _by_run(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]) -> Assigned:
     starts = [start for start, _ in windows]
     first = 0
     for piece in pieces:
@@ -168,7 +168,7 @@ def runs_hold(found: Survey, lengths: NDArray[Any], validation: float, seed: int
     return int(lengths[touched | inside].sum())
 
 
-def _by_sentence(pieces: Iterable[Piece], windows: list[tuple[float, float]], lines: bool) -> Assigned:
+def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]], lines: bool) -> Assigned:
     """Pieces cut between sentences.
 
     A sentence is held out where half of it, or half of a window that is shorter, lies in a window: each window then
@@ -196,7 +196,7 @@ def _by_sentence(pieces: Iterable[Piece], windows: list[tuple[float, float]], li
             first = last
         for number, (part, sentences) in enumerate(runs):
             text = "".join(sentences)
-            yield part, piece._replace(text=text) if number == 0 else Piece(STRETCH, text.lstrip())
+            yield part, piece._replace(text=text) if number == 0 else TextPiece(STRETCH, text.lstrip())
             before = part
 
 

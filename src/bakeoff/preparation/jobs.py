@@ -3,16 +3,18 @@
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from bakeoff.preparation.sampling import Mark
-from bakeoff.preparation.worker import Job
-from bakeoff.reading.sources import BEGINNING, DOCUMENT, STRETCH, Piece
+from bakeoff.preparation.sampling import CutPoint
+from bakeoff.preparation.worker import EncodingJob
+from bakeoff.reading.sources import BEGINNING, DOCUMENT, STRETCH, TextPiece
 
 _JOB = 1 << 18  # characters
 
-Ends = deque[tuple[Mark | None, int]]
+Ends = deque[tuple[CutPoint | None, int]]
 
 
-def jobs_of(assigned: Iterable[tuple[int, Piece]], start: Mark, opened: int, runs: bool, ends: Ends) -> Iterator[Job]:
+def jobs_of(
+    assigned: Iterable[tuple[int, TextPiece]], start: CutPoint, opened: int, runs: bool, ends: Ends
+) -> Iterator[EncodingJob]:
     """Group pieces into jobs, up to the start of a document where one is near.
 
     Args:
@@ -22,15 +24,15 @@ def jobs_of(assigned: Iterable[tuple[int, Piece]], start: Mark, opened: int, run
         runs: whether any piece may be gone on from, not the starts of documents alone.
         ends: takes, for each job, the mark behind it, if one can go on there, and the documents before that.
     """
-    job = Job(start.pieces, [])
+    job = EncodingJob(start.pieces, [])
     length = 0
     for split, piece in assigned:
         if length >= _JOB and (piece.place is not None or runs or length >= 2 * _JOB):
             pieces = job.first + len(job.pieces)
             place = BEGINNING if runs else piece.place
-            ends.append((None if place is None else Mark(place, pieces, 0), opened))
+            ends.append((None if place is None else CutPoint(place, pieces, 0), opened))
             yield job
-            job, length = Job(pieces, []), 0
+            job, length = EncodingJob(pieces, []), 0
         opened += piece.opens in (DOCUMENT, STRETCH)
         job.pieces.append((split, piece))
         length += len(piece.text)

@@ -12,9 +12,9 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull, full_disk
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.parts import encode_part, encode_whole, merge
-from bakeoff.preparation.plan import Plan, part_folder
+from bakeoff.preparation.plan import PreparationPlan, part_folder
 from bakeoff.preparation.planning import Planner
-from bakeoff.preparation.progress import Progress, ShowProgress
+from bakeoff.preparation.progress import ReadingProgress, ShowProgress
 from bakeoff.preparation.worker import WorkerDied, workers_for
 from bakeoff.preparation.writer import check_target, work_folder
 
@@ -53,8 +53,8 @@ class Preparation:
     def whole(self) -> Corpus:
         """Make the corpus in one go; see `prepare`."""
         check_target(self._out, self._overwrite)
-        with self._holding(), Progress(self._progress, self._reader) as shown:
-            plan = Plan.load(self._work)
+        with self._holding(), ReadingProgress(self._progress, self._reader) as shown:
+            plan = PreparationPlan.load(self._work)
             if plan is not None and plan.parts > 1:
                 raise UserError(
                     f"{self._out}: is being made in {plan.parts} parts; give --part or --merge, or remove {self._work}"
@@ -73,11 +73,11 @@ class Preparation:
                         plan, self._work, self._out, self._overwrite, self._reader, self._given, self._workers, shown
                     )
             except UserError as error:
-                if not isinstance(error, WorkerDied | DiskFull) or Plan.load(self._work) is None:
+                if not isinstance(error, WorkerDied | DiskFull) or PreparationPlan.load(self._work) is None:
                     remove(self._work)
                 raise
             except KeyboardInterrupt:
-                if Plan.load(self._work) is None:
+                if PreparationPlan.load(self._work) is None:
                     remove(self._work)
                     raise
                 message = f"interrupted; the same command goes on from here, or remove {self._work}"
@@ -87,7 +87,7 @@ class Preparation:
 
     def _kept(self) -> str:
         """What a full disk leaves, told before anything is removed."""
-        if Plan.load(self._work) is None:
+        if PreparationPlan.load(self._work) is None:
             return "nothing was kept, for the text was not read to its end"
         return f"what is encoded is kept: with more space the same command goes on from here, or remove {self._work}"
 
@@ -107,7 +107,7 @@ class Preparation:
             own_folder(folder).mkdir(exist_ok=True)
             with (
                 held(folder, f"part {part}/{parts} of {self._out}"),
-                Progress(self._progress, self._reader) as shown,
+                ReadingProgress(self._progress, self._reader) as shown,
                 full_disk(folder, self._kept),
             ):
                 journal = encode_part(plan, self._work, part, self._reader, self._workers, shown)
@@ -125,16 +125,16 @@ class Preparation:
         """Put the parts together; see `merge_parts`."""
         made = self.made()
         if made is not None:
-            plan = Plan.load(self._work)
+            plan = PreparationPlan.load(self._work)
             if plan is not None and not plan.differences(self._planner.arguments()):  # killed before it was removed
                 remove(self._work)
             return made
         check_target(self._out, self._overwrite)
-        plan = Plan.load(self._work)
+        plan = PreparationPlan.load(self._work)
         if plan is None or plan.parts == 1:
             raise UserError(f"{self._out}: there are no parts to merge; make them with --part 1/N to --part N/N")
         self._check(plan, plan.parts)
-        with held(self._work, self._out), Progress(self._progress, self._reader) as shown:
+        with held(self._work, self._out), ReadingProgress(self._progress, self._reader) as shown:
             with full_disk(self._work, lambda: "all parts are kept: with more space the same command merges them"):
                 corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
             remove(self._work)
@@ -143,7 +143,7 @@ class Preparation:
     @property
     def parts(self) -> int | None:
         """Number of parts that a plan on the disk has; None where there is none."""
-        plan = Plan.load(self._work)
+        plan = PreparationPlan.load(self._work)
         return None if plan is None else plan.parts
 
     @property
@@ -151,20 +151,20 @@ class Preparation:
         """Size of the text on the disk; 0 where it is not known."""
         return sum(self._reader.sizes)
 
-    def planned(self, parts: int) -> Plan:
+    def planned(self, parts: int) -> PreparationPlan:
         """The plan of so many parts, made by the process that comes first; others wait for it.
 
         Raises:
             UserError: what the reading of the text raises; another plan is there.
         """
-        while Plan.load(self._work) is None:
+        while PreparationPlan.load(self._work) is None:
             check_target(self._out, self._overwrite)
             with (
-                Progress(self._progress, self._reader) as shown,
+                ReadingProgress(self._progress, self._reader) as shown,
                 self._holding(lambda: shown.note("waiting for the process that reads the text")),
             ):
                 # The one that was waited for may have made the plan, or have failed and removed the folder.
-                if self._work.is_dir() and Plan.load(self._work) is None:
+                if self._work.is_dir() and PreparationPlan.load(self._work) is None:
                     try:
                         with full_disk(self._work, self._kept):
                             return self._planner.plan(self._work, parts, shown)
@@ -173,8 +173,8 @@ class Preparation:
                         raise
         return self._existing(parts)
 
-    def _existing(self, parts: int) -> Plan:
-        plan = Plan.load(self._work)
+    def _existing(self, parts: int) -> PreparationPlan:
+        plan = PreparationPlan.load(self._work)
         if plan is None:
             raise UserError(f"{self._work}: not seen here; all machines must share the disk of --out")
         self._check(plan, parts)
@@ -197,7 +197,7 @@ class Preparation:
         same = corpus.manifest.options == self._planner.recorded and corpus.manifest.sources == self._planner.sources()
         return corpus if same else None
 
-    def _check(self, plan: Plan, parts: int) -> None:
+    def _check(self, plan: PreparationPlan, parts: int) -> None:
         if plan.parts != parts:
             made = "one go" if plan.parts == 1 else f"{plan.parts} parts"
             raise UserError(

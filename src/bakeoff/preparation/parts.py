@@ -18,13 +18,13 @@ from bakeoff.json_files import read_json
 from bakeoff.preparation.given_parts import encode_given
 from bakeoff.preparation.held_out import Assigned, assign
 from bakeoff.preparation.jobs import Ends, jobs_of
-from bakeoff.preparation.plan import Plan, part_folder
-from bakeoff.preparation.progress import Progress
-from bakeoff.preparation.sampling import Mark
+from bakeoff.preparation.plan import PreparationPlan, part_folder
+from bakeoff.preparation.progress import ReadingProgress
+from bakeoff.preparation.sampling import CutPoint
 from bakeoff.preparation.split_writer import SplitState, SplitWriter, id_type
 from bakeoff.preparation.worker import encode_job, encode_jobs
 from bakeoff.preparation.writer import CorpusWriter
-from bakeoff.reading.sources import BEGINNING, Piece, TextReader
+from bakeoff.reading.sources import BEGINNING, TextPiece, TextReader
 
 _SAVE_EVERY = 2.0  # seconds
 _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
@@ -32,10 +32,10 @@ _SENTENCES = 1 << 14  # that a merge holds at once
 _SHOWN = 8  # missing parts that an error names
 
 
-class Journal(Config):
+class PartJournal(Config):
     """How far a part is."""
 
-    mark: Mark
+    mark: CutPoint
     """Where in the text to go on."""
     opened: int
     """Documents of the text before it, in this part."""
@@ -51,7 +51,7 @@ class Journal(Config):
         write_atomically(_journal(folder), json.dumps(self.model_dump(mode="json")))
 
     @classmethod
-    def load(cls, folder: Path) -> "Journal | None":
+    def load(cls, folder: Path) -> "PartJournal | None":
         """The journal of a part; None where it has none, or its files hold less than the journal says."""
         try:
             journal = cls.parse(read_json(_journal(folder)), str(folder))
@@ -69,14 +69,14 @@ def _journal(folder: Path) -> Path:
 
 
 def encode_whole(
-    plan: Plan,
+    plan: PreparationPlan,
     work: Path,
     out: str | Path,
     overwrite: bool,
     reader: TextReader,
     given: Mapping[str, TextReader],
     workers: int,
-    shown: Progress,
+    shown: ReadingProgress,
 ) -> Corpus:
     """Encode a plan of one part, and the parts of the corpus that are given, and put it in its place.
 
@@ -84,7 +84,7 @@ def encode_whole(
         UserError: unreadable text, or too little of it; or `out` would have to be replaced.
     """
     folder = part_folder(work, 1, 1)
-    journal = Journal.load(folder)
+    journal = PartJournal.load(folder)
     with CorpusWriter(
         out,
         plan.tokenizer(work),
@@ -102,13 +102,13 @@ def encode_whole(
 
 
 def _finish(
-    plan: Plan,
+    plan: PreparationPlan,
     work: Path,
     writer: CorpusWriter,
-    journals: Sequence[Journal],
+    journals: Sequence[PartJournal],
     given: Mapping[str, TextReader],
     workers: int,
-    shown: Progress,
+    shown: ReadingProgress,
 ) -> Corpus:
     """Encode the parts of the corpus that are given, behind its text, and complete it."""
     documents, empty = encode_given(given, writer.splits, plan.tokenizer(work), plan.shuffle, workers, shown)
@@ -118,7 +118,7 @@ def _finish(
     return writer.finish(plan.provenance(recorded, opened, empty, documents))
 
 
-def _completed(journal: Journal, splits: Mapping[str, SplitWriter], folder: Path) -> Journal:
+def _completed(journal: PartJournal, splits: Mapping[str, SplitWriter], folder: Path) -> PartJournal:
     """Save the journal of a part that is all encoded."""
     states = {name: split.save() for name, split in splits.items()}
     journal = journal.model_copy(update={"splits": states, "complete": True})
@@ -126,14 +126,16 @@ def _completed(journal: Journal, splits: Mapping[str, SplitWriter], folder: Path
     return journal
 
 
-def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: int, shown: Progress) -> Journal:
+def encode_part(
+    plan: PreparationPlan, work: Path, part: int, reader: TextReader, workers: int, shown: ReadingProgress
+) -> PartJournal:
     """Encode one part, from 1, of several; the caller holds its folder.
 
     Raises:
         UserError: unreadable text.
     """
     folder = part_folder(work, part, plan.parts)
-    journal = Journal.load(folder)
+    journal = PartJournal.load(folder)
     if journal is not None and journal.complete:
         return journal
     vocabulary = plan.tokenizer(work).size
@@ -151,20 +153,20 @@ def encode_part(plan: Plan, work: Path, part: int, reader: TextReader, workers: 
 
 
 def _encode(
-    plan: Plan,
+    plan: PreparationPlan,
     work: Path,
     part: int,
-    journal: Journal | None,
+    journal: PartJournal | None,
     splits: dict[str, SplitWriter],
     reader: TextReader,
     workers: int,
-    shown: Progress,
-) -> Journal:
+    shown: ReadingProgress,
+) -> PartJournal:
     """Encode what is missing of a part; returns a journal at its end, not saved, without `splits`."""
     start = plan.starts[part - 1]
     stop = plan.starts[part].place if part < plan.parts else None
     if journal is None:
-        journal = Journal(mark=start, opened=0, empty=0, splits={}, complete=False)
+        journal = PartJournal(mark=start, opened=0, empty=0, splits={}, complete=False)
     elif journal.mark != start and plan.parts > 1:
         shown.note("going on where a process was killed")
     mark = journal.mark
@@ -172,7 +174,7 @@ def _encode(
     first = BEGINNING if runs else mark.place
     name = "encoding" if plan.parts == 1 else f"encoding part {part} of {plan.parts}:"
     selection = plan.selection(work)
-    pieces: Iterator[Piece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
+    pieces: Iterator[TextPiece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
     if selection is not None:
         pieces = selection.keep(pieces, first.document)
     assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"], plan.lines)
@@ -193,13 +195,13 @@ def _encode(
                 with clock:
                     states = {split_name: split.save() for split_name, split in splits.items()}
                     empty = end.place.empty - start.place.empty
-                    Journal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
+                    PartJournal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
             journal = journal.model_copy(update={"opened": opened})
     empty = reader.skips["empty documents"] - start.place.empty if stop != first else journal.empty
     return journal.model_copy(update={"empty": empty})
 
 
-def _from_document(assigned: Assigned, mark: Mark) -> tuple[Mark, Assigned]:
+def _from_document(assigned: Assigned, mark: CutPoint) -> tuple[CutPoint, Assigned]:
     """What follows a mark at the start of a document, and the mark with the pieces before it counted as they come."""
     for number, (part, piece) in enumerate(assigned):
         if piece.place is not None and piece.place.document >= mark.place.document:
@@ -225,13 +227,13 @@ class _Clock:
 
 
 def merge(
-    plan: Plan,
+    plan: PreparationPlan,
     work: Path,
     out: str | Path,
     overwrite: bool,
     given: Mapping[str, TextReader],
     workers: int,
-    shown: Progress,
+    shown: ReadingProgress,
 ) -> Corpus:
     """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
 
@@ -241,7 +243,7 @@ def merge(
         UserError: a part is missing; too little text; or `out` would have to be replaced.
     """
     folders = [part_folder(work, part, plan.parts) for part in range(1, plan.parts + 1)]
-    journals = [Journal.load(folder) for folder in folders]
+    journals = [PartJournal.load(folder) for folder in folders]
     missing = [part for part, journal in enumerate(journals, 1) if journal is None or not journal.complete]
     if missing:
         names = ", ".join(f"{part}/{plan.parts}" for part in missing[:_SHOWN])

@@ -9,12 +9,12 @@ import numpy as np
 
 from bakeoff import checksums
 from bakeoff.config import Config
-from bakeoff.corpus.store import SPLITS, TEST, Source
+from bakeoff.corpus.store import SPLITS, TEST, SourceFile
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.preparation.held_out import Survey
-from bakeoff.preparation.sampling import Mark
+from bakeoff.preparation.sampling import CutPoint
 from bakeoff.preparation.selection import Selection
 from bakeoff.text.sentences import LINES
 from bakeoff.text.word_order import NgramShuffle
@@ -23,18 +23,18 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 _PLAN, _TOKENIZER, _LEFT_OUT = "plan.json", "tokenizer.json", "left_out.npy"
 
 
-class Plan(Config):
+class PreparationPlan(Config):
     """What the readings before the encoding have found."""
 
     arguments: dict[str, Any]
     """All that the corpus depends on: input files with their sizes and times, options, versions."""
     options: dict[str, Any]
     """Options as the manifest of the corpus records them."""
-    sources: list[Source]
+    sources: list[SourceFile]
     """Input files."""
     survey: Survey
     """What the first look at the text has found."""
-    starts: list[Mark]
+    starts: list[CutPoint]
     """Where each part starts; one part is the whole text."""
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on; empty if it was given."""
@@ -102,7 +102,7 @@ class Plan(Config):
         sync(folder)
 
     @classmethod
-    def load(cls, folder: Path) -> "Plan | None":
+    def load(cls, folder: Path) -> "PreparationPlan | None":
         """The plan in a folder; None where there is none that this version can read."""
         try:
             return cls.parse(read_json(folder / _PLAN), str(folder / _PLAN))

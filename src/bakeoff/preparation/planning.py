@@ -6,19 +6,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bakeoff.corpus.store import Source
+from bakeoff.corpus.store import SourceFile
 from bakeoff.errors import UserError
 from bakeoff.preparation.given_parts import read_given, require_text
 from bakeoff.preparation.held_out import FEWEST_DOCUMENTS
 from bakeoff.preparation.options import PrepareOptions, Texts
-from bakeoff.preparation.plan import Plan
-from bakeoff.preparation.progress import Progress
-from bakeoff.preparation.sampling import Cuts, Mark, survey
+from bakeoff.preparation.plan import PreparationPlan
+from bakeoff.preparation.progress import ReadingProgress
+from bakeoff.preparation.sampling import CutPoint, Cuts, survey
 from bakeoff.preparation.selection import SelectionOptions, select
 from bakeoff.preparation.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.preparation.writer import versions
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import Piece, Place, SourceOptions, TextReader
+from bakeoff.reading.sources import SourceOptions, TextPiece, TextPosition, TextReader
 from bakeoff.text.sentences import LINES, RULE
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
@@ -65,7 +65,7 @@ class Planner:
             "tokenizer": str(chosen) if self._given is not None else self._config.model_dump(),
         }
 
-    def plan(self, work: Path, parts: int, shown: Progress) -> Plan:
+    def plan(self, work: Path, parts: int, shown: ReadingProgress) -> PreparationPlan:
         """Read the text as often as the encoding of its parts needs, train the tokenizer, and keep the plan.
 
         Args:
@@ -90,7 +90,7 @@ class Planner:
         files = parts > 1 and sample is None and selection is None and options.shuffle_ngrams is None
         files = files and len(reader.files) >= _FILES * parts
         cuts = Cuts() if parts > 1 and not files else None
-        pieces: Iterator[Piece] = shown.phase("reading", reader)
+        pieces: Iterator[TextPiece] = shown.phase("reading", reader)
         found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if (separator := reader.missed_separator) is not None:
             shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
@@ -109,14 +109,14 @@ class Planner:
         if files:
             cuts, total = Cuts(), 0
             for i, size in enumerate(reader.sizes):
-                cuts.add(Mark(Place(i, 0, 0, 0), 0, total))
+                cuts.add(CutPoint(TextPosition(i, 0, 0, 0), 0, total))
                 total += size
         tokenizer = self._given
         record: dict[str, Any] = {}
         if sample is not None:
             tokenizer, record = train_tokenizer(sample, self._config, seed, options.tokenizer_sample, shown)
         assert tokenizer is not None
-        plan = Plan(
+        plan = PreparationPlan(
             arguments=arguments,
             options=self.recorded,
             sources=self.sources(),
@@ -139,10 +139,12 @@ class Planner:
             )
         raise UserError(f"{first}: there is no text here, nor in any other file that was given")
 
-    def sources(self) -> list[Source]:
+    def sources(self) -> list[SourceFile]:
         """The files, as the manifest of the corpus records them."""
         return [
-            Source(path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision, split=split)
+            SourceFile(
+                path=str(file), bytes=size, revision=None if isinstance(file, Path) else file.revision, split=split
+            )
             for split, reader in self._readers()
             for file, size in zip(reader.files, reader.sizes, strict=True)
         ]

@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bakeoff.corpus.store import SPLITS, TEST, Corpus, Source
+from bakeoff.corpus.store import SPLITS, TEST, Corpus, SourceFile
 from bakeoff.durable import own_folder
 from bakeoff.errors import UserError
 from bakeoff.preparation.given_parts import require_apart
 from bakeoff.preparation.held_out import TRAIN, VALIDATION
 from bakeoff.preparation.pair_encoding import LengthFilter, encode_pairs
-from bakeoff.preparation.progress import Progress, ShowProgress
+from bakeoff.preparation.progress import ReadingProgress, ShowProgress
 from bakeoff.preparation.sampling import Sample
 from bakeoff.preparation.split_writer import SplitWriter
 from bakeoff.preparation.tokenizer_sample import sample_for, train_tokenizer
@@ -109,7 +109,7 @@ def prepare_pairs(
         raise UserError("end_of_line: the texts of pairs are no lines of one text; leave it out")
     samples = [sample_for(config, tokenizer_sample, seed) for _ in range(sides)]
 
-    with Progress(progress, reader) as shown:
+    with ReadingProgress(progress, reader) as shown:
         smallest = _survey(shown.phase("reading", reader), seed, samples)
         if smallest == _HASHES:
             raise UserError(f"{reader.files[0]}: there is no pair here, nor in any other file that was given")
@@ -136,7 +136,7 @@ def prepare_pairs(
             return writer.finish(
                 {
                     "sources": [
-                        Source(path=str(file), bytes=size, split=name)
+                        SourceFile(path=str(file), bytes=size, split=name)
                         for name, part in ((None, reader), *held_out.items())
                         for file, size in zip(part.files, part.sizes, strict=True)
                     ],

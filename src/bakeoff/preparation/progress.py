@@ -40,7 +40,7 @@ ShowProgress = bool | Callable[[str, int, int], None]
 _EVERY = 256  # pieces between two updates
 
 
-class Progress:
+class ReadingProgress:
     """Follows a reader through its phases."""
 
     def __init__(self, show: ShowProgress, reader: Reader[object]) -> None:

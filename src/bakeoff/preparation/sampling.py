@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bakeoff.preparation.held_out import FEWEST_DOCUMENTS, IDENTITY, Survey, close, identity, runs_hold, threshold
-from bakeoff.reading.sources import BEGINNING, DOCUMENT, Piece, Place
+from bakeoff.reading.sources import BEGINNING, DOCUMENT, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000
@@ -68,10 +68,10 @@ class Sample:
             yield data.decode()
 
 
-class Mark(NamedTuple):
+class CutPoint(NamedTuple):
     """A place in the text at which it can be cut, with what the kept documents before it hold."""
 
-    place: Place
+    place: TextPosition
     """Where."""
     pieces: int
     """Pieces before it."""
@@ -84,10 +84,10 @@ class Cuts:
 
     def __init__(self) -> None:
         """Begin without marks."""
-        self._marks: list[Mark] = []
+        self._marks: list[CutPoint] = []
         self._gap = 0
 
-    def add(self, mark: Mark) -> None:
+    def add(self, mark: CutPoint) -> None:
         """Offer the start of the next document."""
         if self._marks and mark.characters < self._marks[-1].characters + self._gap:
             return
@@ -96,9 +96,9 @@ class Cuts:
             self._marks = self._marks[::2]
             self._gap = 2 * mark.characters // _MOST_MARKS
 
-    def divide(self, parts: int, characters: int) -> list[Mark]:
+    def divide(self, parts: int, characters: int) -> list[CutPoint]:
         """Where each of so many parts of a text of so many characters starts; some are empty where it is short."""
-        starts = [Mark(BEGINNING, 0, 0)]
+        starts = [CutPoint(BEGINNING, 0, 0)]
         for part in range(1, parts):
             i = bisect_left(self._marks, characters * part / parts, key=lambda mark: mark.characters)
             starts.append(max(starts[-1], self._marks[min(i, len(self._marks) - 1)]))
@@ -106,7 +106,7 @@ class Cuts:
 
 
 def survey(
-    pieces: Iterable[Piece],
+    pieces: Iterable[TextPiece],
     validation: float | None,
     seed: int,
     sample: Sample | WordCounts | None,
@@ -133,7 +133,7 @@ def survey(
                 opening, length = [], 0
             documents += 1
             if cuts is not None and piece.place is not None:
-                cuts.add(Mark(piece.place, count, characters))
+                cuts.add(CutPoint(piece.place, count, characters))
             elif documents > SURVEYED_DOCUMENTS and sample is None:
                 break
         if documents <= SURVEYED_DOCUMENTS:

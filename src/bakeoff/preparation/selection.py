@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, Piece
+from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, TextPiece
 
 _DIGEST = 16  # bytes: among a thousand million documents two different ones share it with a probability of 1e-21
 
@@ -32,7 +32,7 @@ class Selection(NamedTuple):
     skips: dict[str, int]
     """How many are left out, by reason."""
 
-    def keep(self, pieces: Iterable[Piece], first: int = 0) -> Iterator[Piece]:
+    def keep(self, pieces: Iterable[TextPiece], first: int = 0) -> Iterator[TextPiece]:
         """The pieces of the documents that are kept.
 
         Args:
@@ -54,7 +54,7 @@ class Selection(NamedTuple):
                 yield piece
 
 
-def select(pieces: Iterable[Piece], options: SelectionOptions) -> Selection:
+def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> Selection:
     """Read the text and decide which of its documents are kept.
 
     A document takes 17 bytes of memory, and about 60 for a moment at the end.

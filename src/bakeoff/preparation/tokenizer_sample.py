@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from bakeoff.memory import return_memory
-from bakeoff.preparation.progress import Progress
+from bakeoff.allocator import return_memory
+from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.preparation.sampling import Sample
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.tokenizer.training import new_words
@@ -28,7 +28,7 @@ def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordC
 
 
 def train_tokenizer(
-    sample: Sample | WordCounts, config: TokenizerConfig, seed: int, asked: int, shown: Progress
+    sample: Sample | WordCounts, config: TokenizerConfig, seed: int, asked: int, shown: ReadingProgress
 ) -> tuple[Tokenizer, dict[str, Any]]:
     """Train a tokenizer on a sample, shrunk until that fits in memory.
 

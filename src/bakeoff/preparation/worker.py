@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from bakeoff.errors import UserError
-from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, STRETCH, Piece
+from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, STRETCH, TextPiece
 from bakeoff.text.sentences import split_sentences
 from bakeoff.text.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -41,16 +41,16 @@ class WorkerDied(UserError):
     """A process that encodes was killed, most likely for memory."""
 
 
-class Job(NamedTuple):
+class EncodingJob(NamedTuple):
     """Text to encode in one go."""
 
     first: int
     """Number of the first piece in the whole text."""
-    pieces: list[tuple[int, Piece]]
+    pieces: list[tuple[int, TextPiece]]
     """Pieces in their order, each with the part of the corpus (0 or 1) that it belongs to."""
 
 
-class Encoded(NamedTuple):
+class EncodedShare(NamedTuple):
     """One part's share of an encoded job."""
 
     ids: np.ndarray  # (n,) uint32
@@ -62,7 +62,9 @@ class Encoded(NamedTuple):
     stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the part's one before
 
 
-def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = None) -> tuple[Encoded, Encoded]:
+def encode_job(
+    tokenizer: Tokenizer, job: EncodingJob, shuffle: NgramShuffle | None = None
+) -> tuple[EncodedShare, EncodedShare]:
     """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each part by itself.
 
     Paragraphs within a document are joined by a line end, which opens the first sentence of the later one. Where the
@@ -89,7 +91,7 @@ def encode_job(tokenizer: Tokenizer, job: Job, shuffle: NgramShuffle | None = No
     return first, second
 
 
-def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> Encoded:
+def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stretches: list[bool]) -> EncodedShare:
     ids, starts, lengths = tokenizer.encode_joined(sentences)
     size = len("".join(sentences).encode())
     # Not the tokens that start a word: a token may hold several words.
@@ -106,7 +108,7 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
     documents, first = np.unique(documents, return_index=True)
     # Of documents that open at one sentence all but the last are empty; any that is new makes the last a new one.
     new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)
-    return Encoded(ids, starts, lengths, documents, size, words, ~new)
+    return EncodedShare(ids, starts, lengths, documents, size, words, ~new)
 
 
 def encode_jobs(

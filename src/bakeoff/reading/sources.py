@@ -32,7 +32,7 @@ class SourceOptions(Config):
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
 
 
-class Place(NamedTuple):
+class TextPosition(NamedTuple):
     """Where a document starts in the text, so that a reading can start there."""
 
     file: int
@@ -45,11 +45,11 @@ class Place(NamedTuple):
     """Empty documents before it, counted likewise."""
 
 
-BEGINNING = Place(0, 0, 0, 0)
+BEGINNING = TextPosition(0, 0, 0, 0)
 """The place of the first document."""
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A paragraph, or a part of a long one."""
 
     opens: int
@@ -57,7 +57,7 @@ class Piece(NamedTuple):
     on behind a cut, where text is held out."""
     text: str
     """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
-    place: Place | None = None
+    place: TextPosition | None = None
     """Where the document starts that this piece opens."""
 
 
@@ -118,11 +118,11 @@ class TextReader:
         """Bytes on disk that have been read, of `sum(sizes)`."""
         return self._done + (self._current.position() if self._current else 0)
 
-    def __iter__(self) -> Iterator[Piece]:
+    def __iter__(self) -> Iterator[TextPiece]:
         """Stream all pieces; see `read`."""
         return self.read()
 
-    def read(self, start: Place = BEGINNING, stop: Place | None = None) -> Iterator[Piece]:
+    def read(self, start: TextPosition = BEGINNING, stop: TextPosition | None = None) -> Iterator[TextPiece]:
         """Stream the pieces; empty documents are counted in `skips`, and empty files where all of them are read.
 
         Args:
@@ -168,7 +168,7 @@ class TextReader:
             return self._records(file, lines, skip)
         return _behind(self._text_lines(lines) if self.lines else self._text(lines), skip)
 
-    def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[Piece]:
+    def _clean(self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None) -> Iterator[TextPiece]:
         """Normalise, drop what is empty, cut what is long."""
         opens = CONTINUATION
         record -= 1  # the document that comes next opens with the level DOCUMENT
@@ -190,21 +190,21 @@ class TextReader:
                 if text[0].isspace():
                     clean = " " + clean
             elif opens == DOCUMENT:
-                place = Place(file, record, self._documents, self.skips["empty documents"])
+                place = TextPosition(file, record, self._documents, self.skips["empty documents"])
                 self._documents += 1
             while len(clean) > _LONGEST:
                 cut = clean.rfind(" ", 1, _LONGEST)
                 cut = cut if cut > 0 else _LONGEST
-                yield Piece(opens, clean[:cut], place)
+                yield TextPiece(opens, clean[:cut], place)
                 clean, opens, place = clean[cut:], CONTINUATION, None
-            yield Piece(opens, clean, place)
+            yield TextPiece(opens, clean, place)
             opens = CONTINUATION
         if opens == DOCUMENT:
             self.skips["empty documents"] += 1
 
     def _clean_lines(
         self, raw: Iterator[tuple[int, str]], file: int, record: int, until: int | None
-    ) -> Iterator[Piece]:
+    ) -> Iterator[TextPiece]:
         """Normalise lines; a document of empty ones is dropped."""
         record -= 1
         empty: int | None = None  # lines of a document that has no word yet
@@ -217,15 +217,15 @@ class TextReader:
                 continue
             clean = " ".join(unicodedata.normalize("NFC", text).split())
             if empty is None:
-                yield Piece(PARAGRAPH, clean)
+                yield TextPiece(PARAGRAPH, clean)
             elif not clean:
                 empty += 1
             else:
-                place = Place(file, record, self._documents, self.skips["empty documents"])
+                place = TextPosition(file, record, self._documents, self.skips["empty documents"])
                 self._documents += 1
                 first, *others = [""] * empty + [clean]
-                yield Piece(DOCUMENT, first, place)
-                yield from (Piece(PARAGRAPH, other) for other in others)
+                yield TextPiece(DOCUMENT, first, place)
+                yield from (TextPiece(PARAGRAPH, other) for other in others)
                 empty = None
         self.skips["empty documents"] += empty is not None
 

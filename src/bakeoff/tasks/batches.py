@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.inputs import Encoded, InputFormat
+from bakeoff.tasks.inputs import EncodedRows, InputFormat
 
 BATCHES_SORTED = 16
 """Rows are sorted by length within this many shuffled batches: little padding, and still another batch each epoch."""
@@ -33,7 +33,7 @@ class InputBatch(NamedTuple):
         return InputBatch(*(None if part is None else part.to(device) for part in self))  # type: ignore[arg-type]
 
 
-def collate(encoded: Encoded, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
+def collate(encoded: EncodedRows, rows: NDArray[np.int64], format: InputFormat) -> InputBatch:
     """Some rows, padded to the longest of them, which is rounded up but never beyond the format's length."""
     lengths = np.array([len(encoded.ids[row]) for row in rows])
     width = min(-(-int(lengths.max()) // MULTIPLE) * MULTIPLE, format.length)

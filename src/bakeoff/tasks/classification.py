@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from bakeoff.errors import UserError
 from bakeoff.models.initialisation import initialise
-from bakeoff.models.inputs import Source
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.layer_map import model_sources
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
@@ -62,7 +62,7 @@ class Classifier(nn.Module):
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        hidden = self.model(batch.ids, batch.segments, batch.real, source=source, prefix=prefix)
+        hidden = self.model(Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix))
         pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)
         return scores.float()

@@ -27,7 +27,7 @@ from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.device import environment, resolve_device, resolve_precision
 from bakeoff.training.pretraining_model import build_on_meta
-from bakeoff.training.progress import Progress, Shown
+from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.run import Run
 from bakeoff.training.thread_choice import Asked, quickest
 from bakeoff.training.thread_choice import settled as settled_threads
@@ -35,7 +35,7 @@ from bakeoff.training.threads import default_threads, restoring_threads
 from bakeoff.yaml_files import dump_yaml
 
 
-class Source(NamedTuple):
+class StartingPoint(NamedTuple):
     """What a fine-tuning starts from."""
 
     recipe: Recipe
@@ -153,7 +153,7 @@ def finetune(
     return result
 
 
-def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None) -> Source:
+def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None) -> StartingPoint:
     """What a fine-tuning starts from.
 
     Raises:
@@ -163,14 +163,14 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
         if tokenizer is None:
             raise UserError(f"{source.name}: from scratch, the tokenizer is needed; give --corpus or --tokenizer")
         loaded = Tokenizer.load(tokenizer)
-        return Source(source.with_tokenizer(loaded.config), loaded, None)
+        return StartingPoint(source.with_tokenizer(loaded.config), loaded, None)
     path = source.path if isinstance(source, Run) else Path(source)
     if tokenizer is not None:
         raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")
     if FinetunedRun.at(path):
         raise UserError(f"{path}: this run is fine-tuned already; give the pre-trained run that it came from")
     run = Run.open_finished(path)
-    return Source(run.recipe, run.tokenizer, run)
+    return StartingPoint(run.recipe, run.tokenizer, run)
 
 
 def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
@@ -213,7 +213,7 @@ def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
     ]
 
 
-def _quickest_threads(source: Source, classes: int, train: Rows, setting: Setting) -> int:
+def _quickest_threads(source: StartingPoint, classes: int, train: Rows, setting: Setting) -> int:
     """What a look at some steps finds, on a classifier of its own."""
     config = setting.config
     pooling = config.pooling
@@ -234,7 +234,7 @@ def _quickest_threads(source: Source, classes: int, train: Rows, setting: Settin
 
 
 def _fit_all(
-    source: Source, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: Shown
+    source: StartingPoint, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: Shown
 ) -> tuple[Classifier, Fit, int, list[float]]:
     """The best classifier of all learning rates, its training, the tensors transferred, and the rates that diverged."""
     config, run = setting.config, Run(folder)
@@ -252,7 +252,7 @@ def _fit_all(
                 transferred = transfer(classifier, source.run.path / "model.safetensors", source.run.recipe)
             classifier.to(setting.device)
             title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
-            with Progress(title, steps, shown) as bar:
+            with TrainingProgress(title, steps, shown) as bar:
                 try:
                     found = fit(
                         classifier,
@@ -280,7 +280,7 @@ def _fit_all(
 def _write_settings(
     folder: Path,
     recipe: Recipe,
-    source: Source,
+    source: StartingPoint,
     task: TaskConfig,
     config: FinetuneConfig,
     classes: list[str],

@@ -18,18 +18,18 @@ from bakeoff.optimization.schedules import LinearConfig
 from bakeoff.tasks.batches import collate, shuffled_batches
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.inputs import Encoded, InputFormat
+from bakeoff.tasks.inputs import EncodedRows, InputFormat
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.training.device import autocast
 from bakeoff.training.loop import step_seed
-from bakeoff.training.progress import Progress
+from bakeoff.training.progress import TrainingProgress
 
 
 class Rows(NamedTuple):
     """Encoded rows with their classes; N rows."""
 
-    encoded: Encoded
+    encoded: EncodedRows
     """The rows."""
     labels: list[int]
     """(N,) the class of each."""
@@ -90,7 +90,7 @@ def fit(
     *,
     log: Callable[[dict[str, Any]], None],
     stopping: Sequence[int],
-    progress: Progress,
+    progress: TrainingProgress,
 ) -> Fit:
     """Train a classifier until its steps are done or dev has stopped improving.
 

@@ -17,7 +17,7 @@ SHORTEST = 8
 
 
 @dataclass(frozen=True)
-class Encoded:
+class EncodedRows:
     """Rows of token ids; N rows."""
 
     ids: list[NDArray[np.int64]]
@@ -78,7 +78,7 @@ class InputFormat:
         else:
             self._around = start, separator, separator
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Encoded:
+    def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> EncodedRows:
         """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.
 
         Args:
@@ -92,7 +92,7 @@ class InputFormat:
             special = len(before) + len(behind)
             rows = [np.concatenate([before, ids[: self.length - special], behind]) for ids in firsts]
             truncated = sum(len(ids) > self.length - special for ids in firsts)
-            return Encoded(rows, np.array([len(row) for row in rows], np.int64), truncated)
+            return EncodedRows(rows, np.array([len(row) for row in rows], np.int64), truncated)
         room = self.length - len(before) - len(between) - len(behind)
         rows, starts, truncated = [], [], 0
         for first, second in zip(firsts, seconds, strict=True):
@@ -100,7 +100,7 @@ class InputFormat:
             truncated += kept + other < len(first) + len(second)
             rows.append(np.concatenate([before, first[:kept], between, second[:other], behind]))
             starts.append(len(before) + kept + len(between))
-        return Encoded(rows, np.array(starts, np.int64), truncated)
+        return EncodedRows(rows, np.array(starts, np.int64), truncated)
 
     def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Texts normalised as a corpus is: NFC, and runs of whitespace are one space."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from bakeoff.tasks.batches import collate, sorted_batches
 from bakeoff.tasks.classification import Classifier
-from bakeoff.tasks.inputs import Encoded, InputFormat
+from bakeoff.tasks.inputs import EncodedRows, InputFormat
 from bakeoff.training.device import autocast
 
 EVALUATION_BATCH = 128
@@ -34,7 +34,7 @@ class Predictions(NamedTuple):
 @torch.inference_mode()
 def class_probabilities(
     classifier: Classifier,
-    encoded: Encoded,
+    encoded: EncodedRows,
     format: InputFormat,
     device: torch.device,
     precision: str,

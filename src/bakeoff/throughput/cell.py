@@ -178,8 +178,7 @@ class Cell:
             module.eval()
             began = time.perf_counter()
             with torch.inference_mode(), autocast(self.device, self.precision):
-                rows = batch.ids, batch.segments, batch.real, batch.documents
-                hidden = module.model(*rows, batch.source, prefix=batch.prefix)
+                hidden = module.model(batch.inputs._replace(queries=None))
             float(hidden[-1, -1, -1])
             return time.perf_counter() - began
 

@@ -12,7 +12,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 Kind = Literal["text", "special", "mark", "masked", "replaced", "kept", "shuffled", "ordered", "next"]
 
 
-class Piece(Config):
+class TokenRun(Config):
     """One or more tokens of a row that are alike."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class Piece(Config):
     tokens ordered before it."""
 
 
-class Mark(NamedTuple):
+class TargetRun(NamedTuple):
     """What an objective predicts at places of a row, one behind the other."""
 
     objective: str
@@ -108,8 +108,8 @@ class Speller:
         return self.gap(before, tokens[0], backwards), text
 
     def pieces(
-        self, ids: Sequence[int], marks: Mapping[int, Mark], start: int, stop: int, backwards: bool = False
-    ) -> list[Piece]:
+        self, ids: Sequence[int], marks: Mapping[int, TargetRun], start: int, stop: int, backwards: bool = False
+    ) -> list[TokenRun]:
         """The pieces of the places from `start` to `stop` of a row.
 
         Args:
@@ -119,7 +119,7 @@ class Speller:
             stop: behind the last one.
             backwards: the row reads the text from its end, so that a word's pieces stand the other way round.
         """
-        found: list[Piece] = []
+        found: list[TokenRun] = []
         before: int | None = None  # as the text has it: what is hidden, and not its mask
         place = start
         while place < stop:
@@ -133,11 +133,11 @@ class Speller:
                 if end < stop:
                     following = marks[end].targets[0] if end in marks else ids[end]
                 space, text = self.run(run, before, following, backwards)
-                piece = Piece(kind="text", place=place, ids=run, space=space, text=text)
+                piece = TokenRun(kind="text", place=place, ids=run, space=space, text=text)
             else:
                 # A mask at a place where nothing is predicted stands for a span of any length.
                 gap = ids[place] >= self.tokenizer.size or ids[place] == self.tokenizer.mask
-                piece = Piece(
+                piece = TokenRun(
                     kind="mark" if gap else "special",
                     place=place,
                     ids=[ids[place]],
@@ -149,7 +149,7 @@ class Speller:
             place += len(piece.ids)
         return found
 
-    def _marked(self, ids: Sequence[int], place: int, mark: Mark, before: int | None, backwards: bool) -> Piece:
+    def _marked(self, ids: Sequence[int], place: int, mark: TargetRun, before: int | None, backwards: bool) -> TokenRun:
         kind: Kind
         if len(ids) > 1:
             kind = "shuffled"
@@ -159,7 +159,7 @@ class Speller:
             kind = "masked"
         else:
             kind = "kept" if ids[0] == mark.targets[0] else "replaced"
-        return Piece(
+        return TokenRun(
             kind=kind,
             place=place,
             ids=list(ids),

@@ -16,14 +16,14 @@ from bakeoff.durable import own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.tensors import fill, load_tensors, save_tensors
-from bakeoff.training.memory import Memory
+from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.running_average import RunningAverage
 
 KEPT = 2
 """Number of newest checkpoints that stay on disk."""
 
 
-class Mark(Record):
+class FileExtent(Record):
     """How far a file has come that grows."""
 
     bytes: int = Field(ge=0)
@@ -53,7 +53,7 @@ class State(Record):
     """Tokens in them."""
     since_seconds: float
     """Time in them."""
-    metrics: Mark | None = None
+    metrics: FileExtent | None = None
     """The lines of metrics.jsonl that belong to it; None: from before this was kept."""
 
 

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 import torch
 
+from bakeoff.allocator import keep_memory, return_memory
 from bakeoff.errors import UserError
-from bakeoff.memory import keep_memory, return_memory
 from bakeoff.ops.matrix_products import Float32Products
 from bakeoff.plugins import plugin_versions
 from bakeoff.training.rules import RULES

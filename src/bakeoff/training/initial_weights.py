@@ -103,7 +103,7 @@ class Start(Config):
         fresh = sorted({_part_of(name) for name in own if name not in tensors})
         return {"tensors": len(tensors), "of": len(own), "fresh": fresh}
 
-    def _whole(self, run: Run, module: PretrainingModel) -> "Source":
+    def _whole(self, run: Run, module: PretrainingModel) -> "WeightSource":
         """All of the model, the heads of the objectives that the run had, and its generator, where it does not grow."""
         old = build_on_meta(run.recipe, run.tokenizer.size)
         by = None if self.grow is None else self.grow_by
@@ -118,10 +118,10 @@ class Start(Config):
         names |= {name: name for name in own if name.startswith("heads.") and name.split(".")[1] in old.heads}
         if by is None and old.generator is not None:
             names |= {name: name for name in own if name.startswith("generator.")}
-        return Source(run, names, [name for name in own if name.startswith("model.")])
+        return WeightSource(run, names, [name for name in own if name.startswith("model.")])
 
 
-class Source(NamedTuple):
+class WeightSource(NamedTuple):
     """What is taken from one run."""
 
     run: Run
@@ -153,14 +153,14 @@ class Source(NamedTuple):
         return {name: file[source] for name, source in self.names.items()}
 
 
-def _encoder(run: Run, module: PretrainingModel) -> Source:
+def _encoder(run: Run, module: PretrainingModel) -> WeightSource:
     """The encoder, the token table and the rest of the input's embedding."""
     needed = [name for name in module.state_dict() if name.startswith(("model.encoder.", "model.embedding."))]
     names = _stack_names(run, module, "encoder") | {name: name for name in needed if "model.embedding." in name}
-    return Source(run, names, needed)
+    return WeightSource(run, names, needed)
 
 
-def _decoder(run: Run, module: PretrainingModel) -> Source:
+def _decoder(run: Run, module: PretrainingModel) -> WeightSource:
     """The decoder, and of its embedding what the run has too.
 
     Encoder and decoder have one embedding config, so that the decoder's may have a norm, say, that the run did without.
@@ -172,7 +172,7 @@ def _decoder(run: Run, module: PretrainingModel) -> Source:
         source = name.replace("model.target_embedding.", embedding)
         if name.startswith("model.target_embedding.") and source in there:
             names[name] = source
-    return Source(run, names, [])
+    return WeightSource(run, names, [])
 
 
 def _stack_names(run: Run, module: PretrainingModel, side: str) -> dict[str, str]:

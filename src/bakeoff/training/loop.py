@@ -19,9 +19,9 @@ from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
 from bakeoff.training.device import autocast, work_clock
-from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.progress import Progress
+from bakeoff.training.progress import TrainingProgress
+from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.run import Run
 from bakeoff.training.running_average import RunningAverage
 from bakeoff.training.stages import Stages
@@ -149,7 +149,7 @@ class Training:
         seed: int,
         device: torch.device,
         precision: str,
-        progress: Progress,
+        progress: TrainingProgress,
         watch: Callable[[Position], None] | None = None,
     ) -> None:
         self.run, self.recipe, self.module, self.batches = run, recipe, module, batches

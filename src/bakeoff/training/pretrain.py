@@ -22,7 +22,7 @@ from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.memory_limit import require_memory
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.training.progress import Progress, Shown
+from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.remarks import other_tokenizer, unread
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.run import Run
@@ -190,7 +190,12 @@ def pretrain(
         with full_disk(Path(out), lambda: "nothing was kept"):
             run = Run.create(out, settled, opened.tokenizer, facts)
         kept = run.removed_before_a_step()
-    with full_disk(run.path, run.what_is_kept), held(run.path), kept, Progress(settled.name, steps, progress) as shown:
+    with (
+        full_disk(run.path, run.what_is_kept),
+        held(run.path),
+        kept,
+        TrainingProgress(settled.name, steps, progress) as shown,
+    ):
         training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()

@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from bakeoff.batching.batch import Batch
 from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import ModelState
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import (
@@ -66,13 +67,13 @@ class PretrainingModel(nn.Module):
             if each is not None:
                 each.compile_layers()
 
-    def hidden(self, name: str, ids: Tensor, segments: Tensor | None = None, *others: Any, **named: Any) -> Tensor:
-        """(B, T, D) hidden states that the objective of that name predicts from; arguments of a model's `forward`."""
+    def hidden(self, name: str, inputs: Inputs) -> Tensor:
+        """(B, T, D) hidden states that the objective of that name predicts from."""
         if self.generating is None or name != self.generating.learns:
-            hidden: Tensor = self.model(ids, segments, *others, **named)
+            hidden: Tensor = self.model(inputs)
         else:
-            vectors = self.model.embedding.vectors(ids, segments)
-            hidden = self.generating.generator(ids, segments, *others, **named, vectors=vectors)
+            vectors = self.model.embedding.vectors(inputs.ids, inputs.segments)
+            hidden = self.generating.generator(inputs._replace(vectors=vectors))
         return hidden
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
@@ -80,14 +81,14 @@ class PretrainingModel(nn.Module):
         generated: dict[str, tuple[Tensor, Tensor]] = {}
         if self.generating is not None:
             batch, generated = self._generate(self.generating, batch)
-        hidden = self.model(*batch.inputs)
+        hidden = self.model(batch.inputs)
         return generated | self._gathered(hidden, batch)
 
     def _generate(self, own: Generating, batch: Batch) -> tuple[Batch, dict[str, tuple[Tensor, Tensor]]]:
         """The batch with what the generator fills in, and the rows and targets of the objective that it learns."""
         name = cast(Objective, own).name
         places, labels = batch.targets[own.learns]
-        rows = self.hidden(own.learns, *batch.inputs).flatten(0, 1).index_select(0, places)
+        rows = self.hidden(own.learns, batch.inputs).flatten(0, 1).index_select(0, places)
         learnt = {own.learns: (rows, labels)}
         others = {key: value for key, value in batch.targets.items() if key != own.learns}
         drawn = others[name]

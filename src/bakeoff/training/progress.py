@@ -20,7 +20,7 @@ Shown = bool | Callable[[dict[str, Any]], None]
 """Whether progress is shown; or what is told of it instead, see `Progress`."""
 
 
-class Progress:
+class TrainingProgress:
     """Steps done, loss, tokens a second and time left.
 
     Args:

@@ -10,7 +10,7 @@ from bakeoff.config import Record
 from bakeoff.json_files import parse_json_lines, read_json
 
 
-class CorpusFacts(Record):
+class CorpusRecord(Record):
     """The corpus of a training."""
 
     path: str
@@ -57,7 +57,7 @@ class PretrainingEnvironment(Environment):
 
     recipe: dict[str, Any]
     """What was asked for, the budget as it was asked for."""
-    corpus: CorpusFacts
+    corpus: CorpusRecord
     """The corpus."""
     budget: str | None
     """What `--budget` said."""

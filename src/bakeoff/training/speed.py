@@ -14,8 +14,8 @@ from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
 from bakeoff.training.device import resolve_device, resolve_precision, work_clock
 from bakeoff.training.loop import optimize
-from bakeoff.training.memory import Memory
 from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 MEASURE_SECONDS = 5.0

@@ -31,7 +31,7 @@ SPARE = 1.3
 """Factor on the memory that is counted, for what single operations need for a moment, and the held-out rows."""
 
 
-class SideBySide(NamedTuple):
+class SharedMachine(NamedTuple):
     """How the trainings of a comparison or a search share a machine."""
 
     threads: int
@@ -70,7 +70,7 @@ def default_threads(recipe: Recipe, vocabulary: int) -> int:
 
 def side_by_side(
     recipes: Sequence[Recipe], vocabulary: int, device: str, threads: int | None = None, jobs: int | None = None
-) -> SideBySide | None:
+) -> SharedMachine | None:
     """How trainings of these recipes are to share this machine; None: one at a time, as on a GPU.
 
     Small models have a thread each and as many at once as there are cores. Where memory does not suffice for so many,
@@ -84,13 +84,13 @@ def side_by_side(
         jobs: how many at once, where somebody has said so.
     """
     if resolve_device(device).type != "cpu":
-        return None if jobs is None else SideBySide(threads or torch.get_num_threads(), jobs)
+        return None if jobs is None else SharedMachine(threads or torch.get_num_threads(), jobs)
     cores = usable_cores()
     if threads is None:
         threads = max(1, cores // (1 if _any_large(recipes, vocabulary) else _that_fit(recipes, vocabulary, cores)))
     if jobs is None:
         jobs = _that_fit(recipes, vocabulary, max(1, cores // threads))
-    return SideBySide(threads, jobs)
+    return SharedMachine(threads, jobs)
 
 
 def _any_large(recipes: Sequence[Recipe], vocabulary: int) -> bool:

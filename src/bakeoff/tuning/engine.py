@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import Field
 
@@ -36,7 +36,7 @@ class Stage(Config):
     """Keys of the recipe that its held-out loss is measured under; none: its own."""
 
 
-class Outcome(Config):
+class TrialOutcome(Config):
     """What has become of a trial so far."""
 
     loss: float | None
@@ -49,27 +49,8 @@ class Outcome(Config):
     """What was said where its loss is not a number any more."""
 
 
-class Engine(Protocol):
-    """The steps of a search."""
-
-    def fingerprint(self, corpus: str) -> str:
-        """What tells the corpus from others."""
-
-    def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
-        """Refuse what cannot be trained on the corpus, or measured so."""
-
-    def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
-        """The steps that a budget pays for."""
-
-    def train(self, stage: Stage, progress: Shown = False) -> Outcome:
-        """Begin a trial, or go on with it, until the look."""
-
-    def environment(self, device: str) -> dict[str, Any]:
-        """Machine and versions."""
-
-
-class Bakeoff:
-    """The engine that trains.
+class TrialEngine:
+    """The steps of a search.
 
     Args:
         watch: called now and then in each training; what it raises ends it.
@@ -79,11 +60,11 @@ class Bakeoff:
         self.watch = watch
 
     def fingerprint(self, corpus: str) -> str:
-        """From the corpus's manifest."""
+        """What tells the corpus from others."""
         return open_corpus(corpus).fingerprint
 
     def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
-        """See `bakeoff.training.stages.require_rows`."""
+        """Refuse what cannot be trained on the corpus, or measured so."""
         from bakeoff.training.changed_run import unlike
         from bakeoff.training.device import resolve_device
         from bakeoff.training.stages import require_rows
@@ -101,13 +82,13 @@ class Bakeoff:
             )
 
     def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
-        """See `bakeoff.training.pretrain.settle`."""
+        """The steps that a budget pays for."""
         from bakeoff.training.pretrain import settle
 
         return settle(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
 
-    def train(self, stage: Stage, progress: Shown = False) -> Outcome:
-        """See `bakeoff.training.pretrain`."""
+    def train(self, stage: Stage, progress: Shown = False) -> TrialOutcome:
+        """Begin a trial, or go on with it, until the look."""
         from bakeoff.training.pretrain import pretrain
 
         out = Path(stage.out)
@@ -129,12 +110,12 @@ class Bakeoff:
                 watch=None if watch is None else lambda position: watch(),
             )
         except Diverged as error:
-            return Outcome(loss=None, diverged=str(error), **_spent(out))
+            return TrialOutcome(loss=None, diverged=str(error), **_spent(out))
         lines = [line for line in run.metrics() if line["kind"] == "validation" and line["step"] == stage.until]
         loss = self._measured(stage) if stage.measured_as else lines[-1]["loss"]
         if not math.isfinite(loss):
-            return Outcome(loss=None, diverged=f"{out}: the held-out loss is not a finite number", **_spent(out))
-        return Outcome(loss=loss, **_spent(out))
+            return TrialOutcome(loss=None, diverged=f"{out}: the held-out loss is not a finite number", **_spent(out))
+        return TrialOutcome(loss=loss, **_spent(out))
 
     def _measured(self, stage: Stage) -> float:
         """The held-out loss of the weights of now, under other keys than they were trained with."""
@@ -153,7 +134,7 @@ class Bakeoff:
         return float(validate(module, fixed, corpus.validation, on, precision)["loss"])
 
     def environment(self, device: str) -> dict[str, Any]:
-        """See `bakeoff.training.device.environment`; the precision stands in the recipes."""
+        """Machine and versions; the precision stands in the recipes."""
         from bakeoff.training.device import environment, resolve_device
 
         return {name: value for name, value in environment(resolve_device(device), "").items() if name != "precision"}

@@ -8,7 +8,7 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.tuning.candidates import Values, candidates, recipes_of, shown
-from bakeoff.tuning.engine import Bakeoff, Engine
+from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.findings import costs
 from bakeoff.tuning.halving import looks
 from bakeoff.tuning.ranges import OVER, Over, Range, parse_ranges, with_a_number
@@ -33,7 +33,7 @@ class Planning:
     """What one whole trial may spend."""
     device: str
     """auto, cpu, cuda or mps."""
-    engine: Engine = field(default_factory=Bakeoff)
+    engine: TrialEngine = field(default_factory=TrialEngine)
     """What trains."""
     say: Callable[[str], None] = lambda line: None
     """Told a line before something takes seconds."""

@@ -9,7 +9,7 @@ from pydantic import Field
 from bakeoff import checksums
 from bakeoff.config import Config
 from bakeoff.json_files import read_json
-from bakeoff.tuning.engine import Outcome
+from bakeoff.tuning.engine import TrialOutcome
 from bakeoff.tuning.ranges import Range
 
 RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
@@ -30,7 +30,7 @@ class SeedRun(Config):
     diverged: str | None = None
     """What was said where its loss was not a number any more."""
 
-    def after(self, outcome: Outcome) -> "SeedRun":
+    def after(self, outcome: TrialOutcome) -> "SeedRun":
         """The same with what has become of it."""
         losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
         return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
@@ -97,7 +97,7 @@ class Trial(Config):
         run = self.runs[seed] if self.runs else self
         return run.diverged is None and len(run.losses) == look
 
-    def after(self, outcome: Outcome, seed: int = 0) -> "Trial":
+    def after(self, outcome: TrialOutcome, seed: int = 0) -> "Trial":
         """The trial with what has become of the seed of that place."""
         if self.runs:
             runs = [run.after(outcome) if place == seed else run for place, run in enumerate(self.runs)]
@@ -116,7 +116,7 @@ class Trial(Config):
         return self.model_copy(update=found)
 
 
-class Journal(Config):
+class SearchJournal(Config):
     """search.json: what was asked for, and every trial as far as it is."""
 
     settings: dict[str, Any]
@@ -127,7 +127,7 @@ class Journal(Config):
     """Threads of every trial, which decide the last bits of its loss; None: as many as torch had."""
 
     @classmethod
-    def read(cls, path: Path) -> "Journal":
+    def read(cls, path: Path) -> "SearchJournal":
         """Read it.
 
         Raises:

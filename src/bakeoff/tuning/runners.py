@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from bakeoff.training.board import Board
 from bakeoff.training.progress import Shown
-from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
+from bakeoff.tuning.engine import Stage, TrialEngine, TrialOutcome
 from bakeoff.workers.pool import Workers
 
 CALL = "bakeoff.tuning.runners:serve"
@@ -15,7 +15,7 @@ MODULES = ("bakeoff.training.pretrain",)
 class Runner(Protocol):
     """What trains stages."""
 
-    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
         """The place and the outcome of each stage as soon as it is known.
 
         Raises:
@@ -26,10 +26,10 @@ class Runner(Protocol):
 class InTurn:
     """One stage after the other."""
 
-    def __init__(self, engine: Engine, progress: bool) -> None:
+    def __init__(self, engine: TrialEngine, progress: bool) -> None:
         self.engine, self.progress = engine, progress
 
-    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
         """See `Runner`."""
         for place, stage in enumerate(stages):
             yield place, self.engine.train(stage, self.progress)
@@ -54,7 +54,7 @@ class SideBySide:
         elif self.shown is not None:
             self.shown(line)
 
-    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, Outcome]]:
+    def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
         """See `Runner`. After an error or a signal the others save what they have, and leave: see `Workers`."""
         titles = [f"trial {stage.out.rpartition('/')[2]}" for stage in stages]
         for place, stage in enumerate(stages):
@@ -71,11 +71,11 @@ class SideBySide:
                     board.hear(heard.key, heard.note)
                 else:
                     board.end(heard.key)
-                    yield heard.key, Outcome.model_validate(heard.answer)
+                    yield heard.key, TrialOutcome.model_validate(heard.answer)
         self.board = None
 
 
 def serve(values: dict[str, Any], note: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
     """One of them in another process; see `bakeoff.workers`."""
     shown: Shown = note if values["shown"] else False
-    return Bakeoff().train(Stage.parse(values["stage"], "stage"), shown).model_dump()
+    return TrialEngine().train(Stage.parse(values["stage"], "stage"), shown).model_dump()

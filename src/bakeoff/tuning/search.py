@@ -20,15 +20,15 @@ from bakeoff.optimization.carrying import EXPONENTS, carried
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.run import SEARCH
-from bakeoff.training.threads import SideBySide, side_by_side, using_threads
+from bakeoff.training.threads import SharedMachine, side_by_side, using_threads
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
-from bakeoff.tuning.engine import Bakeoff, Engine, Outcome, Stage
+from bakeoff.tuning.engine import Stage, TrialEngine, TrialOutcome
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
 from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges, searched, with_a_number
-from bakeoff.tuning.results import CarriedRate, Journal, SeedRun, Trial, TuningResults
+from bakeoff.tuning.results import CarriedRate, SearchJournal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
 from bakeoff.workers.machine import usable_cores
@@ -51,7 +51,7 @@ def tune(
     for_budget: Budget | None = None,
     device: str = "auto",
     progress: Progress | None = None,
-    engine: Engine | None = None,
+    engine: TrialEngine | None = None,
     workers: Workers | None = None,
 ) -> TuningResults:
     """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
@@ -74,7 +74,7 @@ def tune(
             `optimization.carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
         device: auto, cpu, cuda or mps.
         progress: told a line now and then.
-        engine: what trains, one at a time and in this process; left out: Bakeoff.
+        engine: what trains, one at a time and in this process; left out: Bakeoff itself.
         workers: processes that train side by side, in place of `jobs`; they are left running.
 
     Raises:
@@ -90,7 +90,7 @@ def tune(
     ranges = parse_ranges(over, loaded, trials)
     numbers = range(seed, seed + seeds)
     search = _Search(
-        loaded, ranges, str(corpus), Path(out), budget, numbers, for_budget, device, progress, engine or Bakeoff()
+        loaded, ranges, str(corpus), Path(out), budget, numbers, for_budget, device, progress, engine or TrialEngine()
     )
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)
@@ -110,7 +110,7 @@ class _Search:
         for_budget: Budget | None,
         device: str,
         progress: Progress | None,
-        engine: Engine,
+        engine: TrialEngine,
     ) -> None:
         self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
         self.budget, self.seeds, self.device, self.engine = budget or recipe.training.budget, seeds, device, engine
@@ -131,23 +131,23 @@ class _Search:
         with nullcontext() if shared is None else using_threads(shared.threads):
             return self._search(trials, found, shared, workers)
 
-    def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SideBySide | None:
+    def _side_by_side(self, jobs: int | Literal["auto"] | None, found: list[Values]) -> SharedMachine | None:
         """How the trials share the machine; None: one at a time or as the caller says, with the threads of now."""
         if jobs is None:
             return None
         path = self.out / SEARCH
-        known = Journal.read(path) if path.is_file() else None
+        known = SearchJournal.read(path) if path.is_file() else None
         most = len(found) * len(self.seeds)
         several = min(usable_cores(), most) if jobs == "auto" else min(jobs, most)
         if known is not None and known.threads is None:  # an older version's, whose trials had their share of the cores
-            return SideBySide(max(1, usable_cores() // several), several)
+            return SharedMachine(max(1, usable_cores() // several), several)
         vocabulary, asked = open_corpus(self.corpus).tokenizer.size, None if jobs == "auto" else several
         threads = None if known is None else known.threads
         shared = side_by_side([self.recipe], vocabulary, self.device, threads, asked)
         return shared and shared._replace(jobs=min(shared.jobs, most))
 
     def _search(
-        self, trials: int, found: list[Values], shared: SideBySide | None, workers: Workers | None
+        self, trials: int, found: list[Values], shared: SharedMachine | None, workers: Workers | None
     ) -> TuningResults:
         self.fingerprint = self.engine.fingerprint(self.corpus)
         settings = {
@@ -168,7 +168,7 @@ class _Search:
             self._require_own_place()
             threads = torch.get_num_threads() if workers is None else workers.threads
             planned = [self._with_seeds(trial) for trial in self.planning.trials(found)]
-            self.journal = Journal(settings=settings, trials=planned, threads=threads)
+            self.journal = SearchJournal(settings=settings, trials=planned, threads=threads)
         self.recipes = self.planning.recipes([trial.values for trial in self.journal.trials])
         made = not self.out.exists()
         own_folder(self.out / "trials", self.out)
@@ -176,7 +176,7 @@ class _Search:
         try:
             with held(self.out):
                 if begun:
-                    self.journal = Journal.read(path)  # another process may have been at it until now
+                    self.journal = SearchJournal.read(path)  # another process may have been at it until now
                 else:
                     self.journal.write(path)
                 self._tell_cost(begun)
@@ -194,7 +194,7 @@ class _Search:
             what = "what is done is kept, and the same command goes on" if kept else "nothing was done yet"
             raise Interrupted(f"{self.out}: interrupted; {what}", number) from None
 
-    def _own_workers(self, shared: SideBySide | None) -> AbstractContextManager[Workers | None]:
+    def _own_workers(self, shared: SharedMachine | None) -> AbstractContextManager[Workers | None]:
         if shared is None or shared.jobs == 1:
             return nullcontext()
         return Workers(shared.jobs, shared.threads, MODULES)
@@ -206,13 +206,13 @@ class _Search:
         self.say = runner.say
         return runner
 
-    def _known(self, path: Path, settings: dict[str, Any]) -> Journal:
+    def _known(self, path: Path, settings: dict[str, Any]) -> SearchJournal:
         """The journal of an earlier call.
 
         Raises:
             UserError: it was called with something else.
         """
-        journal = Journal.read(path)
+        journal = SearchJournal.read(path)
         begun = {"seeds": 1, **journal.settings}  # older ones have one each
         if "recipe" in begun:
             begun["recipe"] = with_defaults(begun["recipe"], Recipe)
@@ -300,7 +300,7 @@ class _Search:
             measured_as=self.measured_as,
         )
 
-    def _keep(self, number: int, seed: int, look: int, outcome: Outcome) -> None:
+    def _keep(self, number: int, seed: int, look: int, outcome: TrialOutcome) -> None:
         """Write down what has become of one seed of a trial."""
         trials = list(self.journal.trials)
         trial = trials[number].after(outcome, self.seeds.index(seed))

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.short_convolution import ConvolutionConfig, GatedConvolution
+from bakeoff.models.mixers.short_convolution import ConvolutionConfig, GatedShortConvolution
 from bakeoff.ops.convolution import convolution
 
 
@@ -21,7 +21,7 @@ class ConvConfig(ConvolutionConfig):
         return Conv(self, context)
 
 
-class Conv(GatedConvolution):
+class Conv(GatedShortConvolution):
     """y[t] = sum_j W_j x[t + offset_j]."""
 
     def __init__(self, config: ConvConfig, context: BuildContext) -> None:

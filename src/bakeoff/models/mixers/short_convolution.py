@@ -66,7 +66,7 @@ def of_layer(value: int | list[int], layer: int, key: str) -> int:
     return size
 
 
-class GatedConvolution(Part):
+class GatedShortConvolution(Part):
     """W_O Conv(W_I x * sigmoid(W_S x)); B batch, T length, D width, H heads, K kernel size.
 
     The block of Tay et al. 2021 (arXiv:2105.03322, section 3.2) and of Wu et al. 2019 (arXiv:1901.10430); a subclass
@@ -121,7 +121,7 @@ class GatedConvolution(Part):
         return 2 * width * (self.input.out_features + width) + self.convolution_flops()
 
 
-class ShortConvolution(GatedConvolution):
+class ShortConvolution(GatedShortConvolution):
     """One number a tap for every channel, or for a run of channels; a subclass gives the kernels."""
 
     def weight(self, x: Tensor) -> Tensor:
