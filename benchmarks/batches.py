@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from bakeoff.batching.batches import Batches
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
 from bakeoff.preparation.prepare_pairs import prepare_pairs
@@ -69,7 +70,8 @@ def recipe_of(case: str) -> Recipe:
 
 def batches_of(recipe: Recipe, split: Split, tokenizer: Tokenizer) -> Batches:
     objectives = build_on_meta(recipe, tokenizer.size).objectives
-    return Batches(split, tokenizer, recipe.input, recipe.objective, objectives, 0, BATCH, BATCH)
+    drawing = TargetDrawing(recipe.objective, objectives)
+    return Batches(split, tokenizer, recipe.input, drawing, BatchSizes(BATCH, BATCH), 0)
 
 
 def translation(corpus: Corpus, folder: Path) -> Batches:
@@ -86,7 +88,8 @@ def translation(corpus: Corpus, folder: Path) -> Batches:
     )
     recipe = load_recipe("transformer-translation-tiny")
     objectives, size = build_on_meta(recipe, pairs.tokenizer.size).objectives, TokenBatch(tokens=25_000)
-    return Batches(pairs.train, pairs.tokenizer, recipe.input, recipe.objective, objectives, 0, size, size)
+    drawing = TargetDrawing(recipe.objective, objectives)
+    return Batches(pairs.train, pairs.tokenizer, recipe.input, drawing, BatchSizes(size, size), 0)
 
 
 def tokens_a_second(batches: Batches, seconds: float) -> float:

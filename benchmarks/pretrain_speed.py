@@ -25,7 +25,7 @@ from statistics import median
 import torch
 import transformers
 
-from bakeoff.batching.batches import ahead
+from bakeoff.batching.ahead import ahead
 from bakeoff.corpus.store import Corpus
 from bakeoff.ops.matrix_products import Float32Products
 from bakeoff.preparation.prepare import prepare

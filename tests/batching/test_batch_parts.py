@@ -94,7 +94,7 @@ def test_a_step_is_the_same_whichever_is_made_first(mixture):
     def batches():
         return make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
 
-    chunk = batches()._steps_a_chunk
+    chunk = batches().at_once
     steps = [0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk]
     one = batches()
     for step in steps:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.batching.batches import ahead
+from bakeoff.batching.ahead import ahead
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from tests.conftest import shrink
 
-from bakeoff.batching.batches import Batches
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.store import Split, SplitCounts, map_array
 from bakeoff.training.pretraining_model import build_on_meta
 
@@ -52,7 +53,7 @@ def batches_of(text, tokenizer, name, format, kinds):
     rows = {"format": format, "length": 64, **FORMATS.get(format, {})}
     recipe = shrink(name, input=rows, objective=[{"kind": kind} for kind in kinds])
     objectives = build_on_meta(recipe, tokenizer.size).objectives
-    return Batches(text, tokenizer, recipe.input, recipe.objective, objectives, 0, 32, 32)
+    return Batches(text, tokenizer, recipe.input, TargetDrawing(recipe.objective, objectives), BatchSizes(32, 32), 0)
 
 
 CASES = [("bert-tiny", format, ["mlm"]) for format in FORMATS]

@@ -33,7 +33,7 @@ def numbers(order, epoch):
 def test_every_example_comes_once_an_epoch_among_its_like(size, sides):
     generator = np.random.default_rng(size)
     lengths = generator.geometric(0.05, size=(size, sides)).clip(2, 100)
-    order = TokenOrder(lengths, 400, seed=3)
+    order = TokenOrder(lengths, 400, 400, seed=3)
     first, second = numbers(order, 0), numbers(order, 1)
     for epoch in (first, second):
         assert sorted(chain.from_iterable(epoch)) == list(range(size))
@@ -42,8 +42,8 @@ def test_every_example_comes_once_an_epoch_among_its_like(size, sides):
     if size > 1:
         assert [len(batch) for batch in first] != sorted(len(batch) for batch in first)
         assert set(map(frozenset, first)) != set(map(frozenset, second))
-        assert first != numbers(TokenOrder(lengths, 400, seed=4), 0)
-    assert numbers(TokenOrder(lengths, 400, seed=3), 1) == second
+        assert first != numbers(TokenOrder(lengths, 400, 400, seed=4), 0)
+    assert numbers(TokenOrder(lengths, 400, 400, seed=3), 1) == second
 
 
 def test_batches_are_as_full_as_can_be():
@@ -69,17 +69,17 @@ def test_most_places_hold_tokens():
         places = sum(lengths[batch].max(0).sum() * len(batch) for batch in batches)
         return sum(lengths[batch].sum() for batch in batches) / places
 
-    assert share(numbers(TokenOrder(lengths, 4096, seed=0), 0)) > 0.9
+    assert share(numbers(TokenOrder(lengths, 4096, 4096, seed=0), 0)) > 0.9
     assert share(np.split(np.arange(20_000), 200)) < 0.4  # in batches of so many rows
 
 
 def test_a_batch_is_a_function_of_seed_and_step_alone(parallel_corpus):
     one, other = batches(parallel_corpus), batches(parallel_corpus)
-    forwards = [one.step(step) for step in range(2 * one.by_tokens.batches + 1)]
+    forwards = [one.step(step) for step in range(2 * one.order.batches + 1)]
     assert same(other.step(len(forwards) - 1), forwards[-1])
     assert same(other.step(2), forwards[2])
     assert not same(batches(parallel_corpus, seed=1).step(2), forwards[2])
-    tokens = [sum(part.tokens for part in parts) for parts in forwards[: one.by_tokens.batches]]
+    tokens = [sum(part.tokens for part in parts) for parts in forwards[: one.order.batches]]
     assert np.mean(tokens) == pytest.approx(one.tokens_per_step)
     assert sum(tokens) == len(parallel_corpus.train.tokens) + 2 * len(parallel_corpus.train.documents) - 2
 
@@ -113,7 +113,7 @@ def test_other_rows_of_unequal_lengths(corpus, rows):
     changes = {"input": {**rows, "length": 48}, "objective": [{"kind": "mlm"}]}
     made = batches(corpus, "roberta-tiny", **changes, **{"training.micro_batch": {"tokens": 64}})
     total = 0
-    for step in range(made.by_tokens.batches):
+    for step in range(made.order.batches):
         parts = made.step(step)
         assert sum(part.ids.numel() for part in parts) <= TOKENS
         total += sum(len(part.ids) for part in parts)
@@ -139,7 +139,7 @@ def test_what_cannot_be_counted_is_one_line(name, changes, message):
 
 def test_the_rows_that_never_change_are_spread_evenly_over_many_parts(parallel_corpus):
     found = batches(parallel_corpus)
-    made = list(found.fixed_rows(60))
+    made = list(found.order.spread(60))
     assert len(made) > 3
     indices = np.concatenate([rows for rows, _, _ in made])
     for rows, epochs, parts in made:

@@ -100,7 +100,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
     else:
         indices, epochs = Lanes(made.format, 8, made.seed).examples_of(step, 1)
     draws = Draws(made.seed, epochs, indices)
-    examples = made.format.examples(indices, draws if made.versions is None else draws.static(made.versions))
+    examples = made.format.examples(indices, made.drawing.draws(draws))
     expected, separator = examples.ids, made.tokenizer.separator
     ids = whole["ids"].copy()
     for kind in kinds:

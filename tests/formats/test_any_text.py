@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from tests.conftest import shrink
 from tests.formats.invariants import check_batch, check_epoch, check_originals, joined
 
-from bakeoff.batching import batches
+from bakeoff.batching import order
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS
 from bakeoff.objectives.legality import memory_refusal, refusal
@@ -127,7 +129,8 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
     with torch.device("meta"):
         objectives = [config.build(model, vocabulary) for config in configs]
     try:
-        found = batches.Batches(corpus.train, corpus.tokenizer, rows, configs, objectives, seed, 8, micro_batch)
+        drawing, sizes = TargetDrawing(configs, objectives), BatchSizes(8, micro_batch)
+        found = Batches(corpus.train, corpus.tokenizer, rows, drawing, sizes, seed)
         found.step(0)
         return found
     except UserError as error:
@@ -142,7 +145,7 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
 @given(texts, st.data())
 def test_all_objectives_on_any_text(characters, text, data):
     # Fewer rows at once, because those of a tiny text belong to hundreds of epochs.
-    with TemporaryDirectory() as folder, patch.object(batches, "EXAMPLES_AT_ONCE", 16):
+    with TemporaryDirectory() as folder, patch.object(order, "EXAMPLES_AT_ONCE", 16):
         corpus = corpus_of(text, folder, characters)
         if corpus is None:
             return

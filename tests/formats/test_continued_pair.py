@@ -196,7 +196,7 @@ def dae(corpus, **changes):
 
 def sources_of(batches, step):
     """(B, T) places in the text of the rows of a step."""
-    indices, epochs = batches.lanes.examples_of(step, 1)
+    indices, epochs = batches.order.lanes.examples_of(step, 1)
     return batches.format.examples(indices, Draws(batches.seed, epochs, indices)).sources
 
 

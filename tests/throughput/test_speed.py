@@ -8,7 +8,8 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.batching.batches import Batches
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.cli import run
 from bakeoff.errors import UserError
 from bakeoff.throughput import cell as cells
@@ -64,7 +65,8 @@ def test_rows_are_full_and_no_attention_needs_a_mask(name, rows, length):
     module = PretrainingModel(recipe, 160)
     text, tokenizer = RandomText(rows, length, 160), numbered_tokenizer(160)
     assert tokenizer.size == 160
-    (batch,) = Batches(text, tokenizer, recipe.input, recipe.objective, module.objectives, 0, rows, rows).fixed(rows)
+    drawing = TargetDrawing(recipe.objective, module.objectives)
+    (batch,) = Batches(text, tokenizer, recipe.input, drawing, BatchSizes(rows, rows), seed=0).fixed(rows)
     assert batch.real is None
     assert batch.documents is None
     assert len(batch.ids) == rows

@@ -10,7 +10,8 @@ from tests.conftest import shrink
 from tests.training.test_pretrain import course as lines_of
 from tests.training.test_pretrain import interrupt_at, train
 
-from bakeoff.batching.batches import EXAMPLES_AT_ONCE, Batches
+from bakeoff.batching.batches import Batches
+from bakeoff.batching.order import EXAMPLES_AT_ONCE
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek

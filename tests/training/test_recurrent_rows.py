@@ -82,7 +82,7 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
 def test_an_epoch_reads_everything_once(corpus):
     _, _, batches = made("transformer-xl-tiny", corpus, **{"training.batch": 5, "input.length": 16})
     size = batches.format.size
-    lanes = batches.lanes
+    lanes = batches.order.lanes
     steps = size // 5
     seen = np.bincount(lanes.examples_of(0, steps)[0], minlength=size)
     assert seen.max() <= 2
@@ -228,7 +228,7 @@ def test_static_masks_take_turns(corpus):
     size = batches.format.size
     seen = {}
     for step in range(3 * size // 8 + 1):
-        indices, _ = batches.lanes.examples_of(step, 1)
+        indices, _ = batches.order.lanes.examples_of(step, 1)
         for index, row in zip(indices.tolist(), rows_of(batches.step(step)).tolist(), strict=True):
             seen.setdefault(index, set()).add(tuple(row))
     assert {len(versions) for versions in seen.values()} <= {1, 2}

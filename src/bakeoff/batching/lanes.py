@@ -1,11 +1,21 @@
 """The recurrent order: row b of a step goes on where row b of the step before stopped (Dai et al. 2019)."""
 
+from collections.abc import Iterator
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.batching.order import FixedRows, ShuffledOrder, in_order, spread
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format
 from bakeoff.randomness.draws import key_of
+
+FIXED_LANES = 16
+"""Lanes of held-out rows that continue each other, whatever the size of a training's batches."""
+
+FEWEST_IN_TURN = 4
+"""Held-out rows that follow each other, so that what is remembered counts."""
 
 
 class Lanes:
@@ -52,3 +62,34 @@ class Lanes:
         step = np.arange(first, first + steps, dtype=np.int64)[:, None]
         indices = self.sequence * self.size + (self.begin + step) % self.size
         return indices.ravel(), np.broadcast_to(step * self.each // self.size, indices.shape).ravel()
+
+
+class LaneOrder(ShuffledOrder):
+    """The order of rows that continue each other, in as many lanes as a batch has rows."""
+
+    @cached_property
+    def lanes(self) -> Lanes:
+        """A lane for each row of a batch.
+
+        Raises:
+            UserError: the text is too short for so many.
+        """
+        return Lanes(self.format, self.course.batch, self.seed)
+
+    def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The examples of the steps from one on, whose batches lie between these places, and their epochs."""
+        return self.lanes.examples_of(first, len(bounds) - 1)
+
+    def spread(self, examples: int) -> Iterator[FixedRows]:
+        """About so many examples in `FIXED_LANES` lanes, or in fewer, so that each has `FEWEST_IN_TURN` of them."""
+        count, directions = len(spread(examples, self.format.size)), self.format.directions
+        lanes = directions * max(1, min(FIXED_LANES, count // FEWEST_IN_TURN) // directions)
+        steps = max(1, count // lanes)
+        order = Lanes(self.format, lanes, seed=0).examples_of(0, steps)
+        yield FixedRows(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
+
+    def whole(self) -> Iterator[FixedRows]:
+        """One lane, the last row filled up with padding; what is read from both ends in the lanes of `spread`."""
+        if self.format.directions > 1:
+            return self.spread(self.format.size)
+        return in_order(self.format.size + self.format.left_over, 1)

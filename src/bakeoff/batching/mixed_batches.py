@@ -5,13 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from bakeoff.batching.batch import Batch, join
-from bakeoff.batching.batches import EXAMPLES_AT_ONCE, Batches, step_parts
+from bakeoff.batching.batches import Batches, StepsAtOnce
+from bakeoff.batching.order import step_parts
+from bakeoff.batching.token_batches import TokenOrder
 from bakeoff.corpus.mixture import Mixture, apportioned
 from bakeoff.errors import UserError
 from bakeoff.randomness.order import examples_of
 
 
-class MixedBatches:
+class MixedBatches(StepsAtOnce):
     """All batches of a training on a mixture, each a function of the seed and its step.
 
     Args:
@@ -29,37 +31,29 @@ class MixedBatches:
         first = batches[0]
         if first.format.advance is not None:
             raise UserError(f"{mixture.path}: rows that continue each other go through one text; give a single corpus")
-        if first.by_tokens is not None:
+        if isinstance(first.order, TokenOrder):
             raise UserError(
                 f"{mixture.path}: the shares of a mixture are of rows; give training.batch as a number of rows"
             )
-        self.batch, self.micro_batch = first.batch, first.micro_batch
+        assert isinstance(first.sizes.micro_batch, int)
+        self.micro_batch, self.course = first.sizes.micro_batch, first.course
         self.rows_an_epoch = sum(part.format.size for part in batches)
-        self.course = first.course
-        self._chunk: tuple[int, list[list[Batch]]] = (-1, [])
-        self._steps_a_chunk = max(1, EXAMPLES_AT_ONCE // self.batch)
+        super().__init__(first.order.steps_at_once)
 
     @property
     def tokens_per_step(self) -> float:
         """Mean number of tokens of a whole batch, padding not counted."""
         shares = zip(self.mixture.shares, self.parts, strict=True)
-        return self.batch * sum(share * part.tokens_per_example for share, part in shares)
-
-    def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in parts of `micro_batch` rows."""
-        chunk, place = divmod(step, self._steps_a_chunk)
-        if self._chunk[0] != chunk:
-            self._chunk = (chunk, self._make(chunk))
-        return self._chunk[1][place]
+        return self.course.batch * sum(share * part.tokens_per_example for share, part in shares)
 
     def fixed(self, examples: int) -> list[Batch]:
         """Parts that never change: of each corpus's rows its share, spread evenly."""
         counts = apportioned(self.mixture.shares, examples)
         return [batch for part, own in zip(self.parts, counts, strict=True) if own for batch in part.fixed(own)]
 
-    def _make(self, chunk: int) -> list[list[Batch]]:
-        """The batches of the steps of a chunk, each in its parts."""
-        first, steps = chunk * self._steps_a_chunk, self._steps_a_chunk
+    def steps(self, first: int) -> list[list[Batch]]:
+        """The batches of the steps that are made at once, from that one on, each in its parts."""
+        steps = self.at_once
         ends = self.course.bounds(first, steps)
         order = self.mixture.order(self.seed, int(ends[0]), int(ends[-1] - ends[0]))
         progress = self.course.progress(np.repeat(np.arange(first, first + steps), np.diff(ends)))
@@ -73,7 +67,7 @@ class MixedBatches:
                 continue
             indices = examples_of(order.first[number], int(before[-1]), part.format.size, part.seed)
             done = None if progress is None else progress[order.corpora == number]
-            made = iter(part.make(*indices, parts=[cut for cut in own if cut[0] < cut[1]], progress=done))
+            made = iter(part.make(*indices, [cut for cut in own if cut[0] < cut[1]], progress=done))
             for place, (low, high) in enumerate(own):
                 if low < high:
                     pieces[place].append(next(made))

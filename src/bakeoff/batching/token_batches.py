@@ -3,12 +3,14 @@
 Shapes: S examples of an epoch, K lengths of each (its row, and perhaps its source), B rows of a batch.
 """
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from bakeoff.batching.order import FixedRows, Selection, spread
 from bakeoff.config import Config
 from bakeoff.formats.example import Examples
 from bakeoff.formats.uneven import LENGTH_STEP, padded_length
@@ -34,9 +36,11 @@ class TokenOrder:
         batches: how many make an epoch.
     """
 
-    def __init__(self, lengths: NDArray[np.int64], tokens: int, seed: int) -> None:
-        """Order S examples by their (S, K) lengths into batches of so many tokens."""
-        self.seed, self.tokens = seed, tokens
+    steps_at_once = 1
+
+    def __init__(self, lengths: NDArray[np.int64], tokens: int, micro_tokens: int, seed: int) -> None:
+        """Order S examples by their (S, K) lengths into batches of so many tokens, in parts of fewer."""
+        self.seed, self.tokens, self.micro_tokens = seed, tokens, micro_tokens
         self.lengths = -(-lengths // LENGTH_STEP) * LENGTH_STEP
         longest = self.lengths.max(1)
         key = longest
@@ -48,6 +52,7 @@ class TokenOrder:
         self.groups = np.concatenate([[0], new, [len(key)]])  # where each run of examples that are alike begins
         self.cuts = np.array(cut_by_tokens(longest[self.sorted], tokens))
         self.batches = len(self.cuts) - 1
+        self.rows_a_step = len(lengths) / self.batches
 
     def examples_of(self, step: int) -> tuple[NDArray[np.int64], int]:
         """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch it belongs to."""
@@ -62,6 +67,28 @@ class TokenOrder:
             key = key_of(self.seed, int(each), "examples of one length")
             places[inside] = first + permute(places[inside] - first, int(size), key, epoch)
         return self.sorted[places], epoch
+
+    def steps(self, first: int) -> Selection:
+        """The rows of a step."""
+        indices, epoch = self.examples_of(first)
+        epochs, steps = np.full(len(indices), epoch), np.full(len(indices), first)
+        return Selection(indices, epochs, steps, [self.parts(indices, self.micro_tokens)])
+
+    def spread(self, examples: int) -> Iterator[FixedRows]:
+        """So many examples, or all where there are fewer."""
+        indices = spread(examples, len(self.lengths))
+        for low, high in self.parts(indices, self.micro_tokens):
+            yield FixedRows(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
+
+    def whole(self) -> Iterator[FixedRows]:
+        """All examples in their order."""
+        return self.spread(len(self.lengths))
+
+    def epoch(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """The examples of the first epoch and the epoch of each."""
+        for step in range(self.batches):
+            indices, epoch = self.examples_of(step)
+            yield indices, np.full(len(indices), epoch)
 
     def parts(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
         """Where the parts of at most so many tokens begin and end that (B,) examples are cut into, in their order."""

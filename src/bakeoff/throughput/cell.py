@@ -8,7 +8,8 @@ from typing import Any
 import torch
 
 from bakeoff.batching.batch import Batch
-from bakeoff.batching.batches import Batches
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
 from bakeoff.recipe import Recipe
@@ -154,7 +155,8 @@ class Cell:
     def _batch(self, recipe: Recipe, module: PretrainingModel, rows: int) -> Batch:
         tokenizer = numbered_tokenizer(self.vocabulary)
         text = RandomText(rows, self.length, self.vocabulary, recipe.input.parallel)
-        batches = Batches(text, tokenizer, recipe.input, recipe.objective, module.objectives, 0, rows, rows)
+        drawing = TargetDrawing(recipe.objective, module.objectives)
+        batches = Batches(text, tokenizer, recipe.input, drawing, BatchSizes(rows, rows), seed=0)
         (batch,) = batches.fixed(rows)
         return batch.to(self.device)
 

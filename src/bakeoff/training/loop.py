@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
+from bakeoff.batching.ahead import ahead
 from bakeoff.batching.batch import Batch
-from bakeoff.batching.batches import ahead
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.errors import Diverged, Interrupted

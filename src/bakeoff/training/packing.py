@@ -6,15 +6,15 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.batching.batches import EXAMPLES_AT_ONCE, Batches
-from bakeoff.batching.token_batches import trim
+from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.token_batches import TokenOrder, trim
 from bakeoff.config import Config
 from bakeoff.corpus.extract import Extract
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.objectives.objective import Objective, Rewriting
 from bakeoff.randomness.draws import Draws
-from bakeoff.randomness.order import examples_of
 from bakeoff.recipe import Recipe
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -57,9 +57,8 @@ def packing_of(
         split = Extract(split, MEASURED_TOKENS)
     size = recipe.training.batch
     try:
-        batches = Batches(
-            split, corpus.tokenizer, recipe.input, recipe.objective, module.objectives, seed, size, size, idle
-        )
+        drawing = TargetDrawing(recipe.objective, module.objectives, idle)
+        batches = Batches(split, corpus.tokenizer, recipe.input, drawing, BatchSizes(size, size), seed)
         return _measured(batches, _fixed(batches, recipe) if held_out else _epoch(batches))
     except UserError:
         if isinstance(split, Extract):
@@ -68,31 +67,23 @@ def packing_of(
 
 
 def _fixed(batches: Batches, recipe: Recipe) -> Iterator[Rows]:
-    for indices, epochs, _ in batches.fixed_rows(recipe.training.validation_examples):
+    for indices, epochs, _ in batches.order.spread(recipe.training.validation_examples):
         yield indices, Draws(0, epochs, indices)
 
 
 def _epoch(batches: Batches) -> Iterator[Rows]:
     """As many rows at once as in training: those that objectives rewrite are padded to the longest of them."""
-    size = batches.format.size
-    if batches.by_tokens is not None:
-        for step in range(batches.by_tokens.batches):
-            indices, epoch = batches.by_tokens.examples_of(step)
-            yield indices, Draws(batches.seed, np.full(len(indices), epoch), indices)
-        return
-    count = max(1, EXAMPLES_AT_ONCE // batches.batch) * batches.batch
-    for start in range(0, size, count):
-        indices, epochs = examples_of(start, min(count, size - start), size, batches.seed)
+    for indices, epochs in batches.order.epoch():
         yield indices, Draws(batches.seed, epochs, indices)
 
 
 def _measured(batches: Batches, rows: Iterable[Rows]) -> Packing:
     places = tokens = 0
     sources: list[NDArray[np.int64]] = []
-    rewriting = [each for each in batches.objectives if isinstance(each, Rewriting)]
+    rewriting = [each for each in batches.drawing.objectives if isinstance(each, Rewriting)]
     for indices, draws in rows:
         examples = batches.format.examples(indices, draws)
-        if batches.by_tokens is not None:
+        if isinstance(batches.order, TokenOrder):
             trim(examples)
         fresh = examples.sources >= 0
         if examples.context is not None:

@@ -5,8 +5,9 @@ from collections.abc import Collection
 import torch
 
 from bakeoff.batching.batch import Batch
-from bakeoff.batching.batches import Batches
+from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.mixed_batches import MixedBatches
+from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
@@ -62,19 +63,10 @@ def _batches(
     recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, split: str, idle: Collection[str]
 ) -> Batches:
     training = recipe.training
-    return Batches(
-        corpus.split(split),
-        corpus.tokenizer,
-        recipe.input,
-        recipe.objective,
-        module.objectives,
-        seed,
-        training.batch,
-        training.micro_batch or training.batch,
-        idle,
-        training.budget.steps if split == "train" else None,
-        training.first_batch,
-    )
+    steps = training.budget.steps if split == "train" else None
+    sizes = BatchSizes(training.batch, training.micro_batch or training.batch, steps, training.first_batch)
+    drawing = TargetDrawing(recipe.objective, module.objectives, idle)
+    return Batches(corpus.split(split), corpus.tokenizer, recipe.input, drawing, sizes, seed)
 
 
 def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> None:
