@@ -18,7 +18,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.device import processor_name, resolve_device, resolve_precision
+from bakeoff.training.device import Placement, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -36,7 +36,7 @@ def overfit(recipe: Recipe, corpus: Corpus, rows: int, steps: int) -> tuple[int,
     parts = make_batches(recipe, module, corpus, seed=0).fixed(rows)
     first = last = float("nan")
     for step in range(steps):
-        means = optimize(module, optimizer, parts, recipe, 0, step, device, precision)
+        means = optimize(module, optimizer, parts, recipe, 0, step, Placement(device, precision))
         last = sum(weight * float(means[name]) for name, weight in module.weights.items())
         first = last if step == 0 else first
         if last < GOAL * first:

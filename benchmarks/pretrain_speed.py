@@ -32,7 +32,7 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.device import autocast, processor_name, resolve_device, resolve_precision
+from bakeoff.training.device import Placement, autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -80,7 +80,7 @@ def ours(
     count = iter(range(steps))
 
     def step() -> None:
-        optimize(module, optimizer, next(batches), recipe, 0, next(count), CPU, precision)
+        optimize(module, optimizer, next(batches), recipe, 0, next(count), Placement(CPU, precision))
 
     return step, module.flops_per_token()
 

@@ -33,11 +33,11 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.device import processor_name, resolve_device
+from bakeoff.training.device import Placement, processor_name, resolve_device
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches
-from bakeoff.training.validation import validate
+from bakeoff.training.validation import HeldOut, validate
 
 OURS = {"masked": "laptop-encoder-tiny", "causal": "laptop-decoder-tiny"}
 RATE_OF_MASKS = 0.15
@@ -174,7 +174,7 @@ def ours(
         progress=False,
         device="cpu",
     )
-    found = validate(run.load(), batches, corpus.validation, torch.device("cpu"), "float32")
+    found = validate(run.load(), HeldOut(corpus.validation, batches), Placement(torch.device("cpu"), "float32"))
     summary = Run(place).summary
     return {
         "loss": next(iter(found["losses"].values())),

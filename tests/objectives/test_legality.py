@@ -16,6 +16,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import TRAITS, legality_table, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -115,8 +116,9 @@ def trains(family, block, kind, corpus):
     before = [parameter.detach().clone() for parameter in module.parameters()]
     optimizer = crossed.training.optimizer.build(module)
     batches = make_batches(crossed, module, corpus, seed=0)
+    placement = Placement(torch.device("cpu"), "float32")
     for step in range(3):
-        means = optimize(module, optimizer, batches.step(step), crossed, 0, step, torch.device("cpu"), "float32")
+        means = optimize(module, optimizer, batches.step(step), crossed, 0, step, placement)
         assert all(math.isfinite(float(mean)) for mean in means.values())
         assert float(means["gradient_norm"]) > 0
     assert any(not torch.equal(old, new) for old, new in zip(before, module.parameters(), strict=True))

@@ -11,6 +11,7 @@ from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.objectives.mntp import MaskedNextTokenConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
@@ -136,7 +137,7 @@ def test_one_head_learns_both_and_each_mean_counts_with_its_weight(corpus):
     module.zero_grad()
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
     batches = make_batches(recipe.changed({"training.micro_batch": 3}), module, corpus, seed=0)
-    found = optimize(module, optimizer, batches.step(0), recipe, 0, 0, torch.device("cpu"), "float32")
+    found = optimize(module, optimizer, batches.step(0), recipe, 0, 0, Placement(torch.device("cpu"), "float32"))
     for kind, mean in means.items():
         torch.testing.assert_close(found[kind], mean.detach())
     for name, parameter in module.named_parameters():

@@ -9,6 +9,7 @@ from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
 from bakeoff.recipe_files import load_recipe
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
@@ -115,5 +116,5 @@ def test_the_rates_of_both_follow_the_schedule(corpus):
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     optimizer = recipe.training.optimizer.build(module)
     batch = make_batches(recipe, module, corpus, seed=0).step(0)
-    optimize(module, optimizer, batch, recipe, 0, 1, torch.device("cpu"), "float32")
+    optimize(module, optimizer, batch, recipe, 0, 1, Placement(torch.device("cpu"), "float32"))
     assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([0.01, 0.0025, 0.0025])

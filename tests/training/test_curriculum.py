@@ -11,6 +11,7 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training import loop
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretrain import settle
 from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
@@ -48,7 +49,7 @@ def test_an_objective_of_weight_0_is_not_trained(corpus):
     stages = Stages(recipe, module, corpus, seed=0)
     before = {name: parameter.clone() for name, parameter in module.heads["nsp"].named_parameters()}
     for step in range(5):
-        optimize(module, optimizer, stages.step(step), recipe, 0, step, torch.device("cpu"), "float32")
+        optimize(module, optimizer, stages.step(step), recipe, 0, step, Placement(torch.device("cpu"), "float32"))
         kept = all(torch.equal(before[name], now) for name, now in module.heads["nsp"].named_parameters())
         assert kept == (step < 4)
 
@@ -96,7 +97,7 @@ def test_an_objective_of_weight_0_leaves_the_text_alone(corpus, weights):
                 piece = torch.cat([row[1:first], row[first + 1 : second]]).tolist()
                 assert corpus.tokenizer.decode(piece) in corpus.tokenizer.decode(corpus.train.tokens.tolist())
         before = {name: parameter.clone() for name, parameter in module.heads.named_parameters()}
-        figures = optimize(module, optimizer, parts, recipe, 0, step, torch.device("cpu"), "float32")
+        figures = optimize(module, optimizer, parts, recipe, 0, step, Placement(torch.device("cpu"), "float32"))
         assert all(torch.isfinite(figure) for figure in figures.values())
         assert list(figures) == [*kinds, "gradient_norm"]
         for name, now in module.heads.named_parameters():

@@ -4,6 +4,7 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -25,7 +26,7 @@ def one_step(recipe, module, parts, lr=RATE, seed=0, step=0):
     before = [parameter.detach().clone() for parameter in module.parameters()]
     optimizer = torch.optim.SGD(module.parameters(), lr=1.0)
     recipe = recipe.changed({"training.optimizer.lr": lr})
-    means = optimize(module, optimizer, parts, recipe, seed, step, torch.device("cpu"), "float32")
+    means = optimize(module, optimizer, parts, recipe, seed, step, Placement(torch.device("cpu"), "float32"))
     moved = [parameter.detach() - old for parameter, old in zip(module.parameters(), before, strict=True)]
     return means, float(torch.stack([each.square().sum() for each in moved]).sum().sqrt()) / lr
 

@@ -10,13 +10,14 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
-CPU = torch.device("cpu")
+PLACEMENT = Placement(torch.device("cpu"), "float32")
 
 
 def made(name, corpus, seed=0, **changes):
@@ -102,7 +103,7 @@ def test_no_gradient_goes_into_the_step_before(corpus):
     memory = Memory(module.model)
     optimizer = recipe.training.optimizer.build(module)
     for step in range(2):
-        optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+        optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
     assert memory.tensors()
     assert not any(tensor.requires_grad for tensor in memory.tensors().values())
 
@@ -116,10 +117,10 @@ def test_the_parts_of_a_batch_do_not_matter(name, corpus):
         optimizer = recipe.training.optimizer.build(module)
         memory = Memory(module.model)
         for step in range(2):
-            optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+            optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
         again = Memory(module.model)
         again.load(memory.tensors())
-        means = optimize(module, optimizer, batches.step(2), recipe, 0, 2, CPU, "float32", memory=again)
+        means = optimize(module, optimizer, batches.step(2), recipe, 0, 2, PLACEMENT, memory=again)
         found.append((means, again.tensors()))
     (means, tensors), (others, other_tensors) = found
     for name in means:
@@ -137,7 +138,7 @@ def test_what_is_remembered_moves_to_other_parts(name, corpus):
     def trained(module, memory, micro_batch, step):
         recipe, _, batches = made(name, corpus, **{"training.micro_batch": micro_batch})
         optimizer = recipe.training.optimizer.build(module)
-        return optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+        return optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
 
     _, module, _ = made(name, corpus)
     memory = Memory(module.model)
@@ -265,7 +266,7 @@ def test_compiled_layers_remember_the_same(name, corpus):
         memory = Memory(module.model)
         optimizer = recipe.training.optimizer.build(module)
         for step in range(5):  # until the memory is full
-            means = optimize(module, optimizer, batches.step(step), recipe, 0, step, CPU, "float32", memory=memory)
+            means = optimize(module, optimizer, batches.step(step), recipe, 0, step, PLACEMENT, memory=memory)
         found.append((means, memory.tensors()))
     (means, tensors), (others, other_tensors) = found
     for key, mean in means.items():

@@ -15,6 +15,7 @@ from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.training.costs import costs_of
+from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
@@ -346,7 +347,7 @@ def test_accumulation_changes_nothing(recipe, corpus):
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
         parts = make_batches(cut, module, corpus, seed=0).step(0)
         assert len(parts) == -(-8 // micro_batch)
-        means = optimize(module, optimizer, parts, cut, 0, 0, torch.device("cpu"), "float32")
+        means = optimize(module, optimizer, parts, cut, 0, 0, Placement(torch.device("cpu"), "float32"))
         results.append((means, module.state_dict()))
     (whole, weights), (cut_means, cut_weights) = results
     for name, value in whole.items():

@@ -19,10 +19,10 @@ from bakeoff.tasks.predict import predictions_of
 from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.tables import read_table
 from bakeoff.training.changed_run import Overrides, changed_run, parsed
-from bakeoff.training.device import resolve_device, resolve_precision
+from bakeoff.training.device import Placement, resolve_device, resolve_precision
 from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches
-from bakeoff.training.validation import validate
+from bakeoff.training.validation import HeldOut, validate
 
 
 def evaluate(
@@ -178,7 +178,7 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
             yield part
 
     precision = resolve_precision(run.recipe.training.precision, on)
-    figures = validate(module, counted(), text, on, precision)
+    figures = validate(module, HeldOut(text, counted()), Placement(on, precision))
     whole = some is None and not any(isinstance(each, Sharing) for each in module.objectives)
     return {
         "run": str(run.path),

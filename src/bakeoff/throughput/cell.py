@@ -15,7 +15,7 @@ from bakeoff.inference.generation import next_token_head
 from bakeoff.recipe import Recipe
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
-from bakeoff.training.device import autocast, peak_memory, reset_peak_memory, resolve_precision
+from bakeoff.training.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 
@@ -167,7 +167,7 @@ class Cell:
         def step(turn: int) -> float:
             module.train()
             began = time.perf_counter()
-            means = optimize(module, optimizer, [batch], recipe, 0, turn, self.device, self.precision)
+            means = optimize(module, optimizer, [batch], recipe, 0, turn, Placement(self.device, self.precision))
             float(means["gradient_norm"])  # waits for the device
             return time.perf_counter() - began
 

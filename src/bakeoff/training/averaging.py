@@ -3,20 +3,17 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import torch
 from torch import Tensor, nn
 
 from bakeoff import checksums
-from bakeoff.batching.batch import Batch
 from bakeoff.checksums import Damaged
-from bakeoff.corpus.mixture import MixedText
-from bakeoff.corpus.store import Split
 from bakeoff.durable import beside, fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.training.device import Placement
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.run import Run
-from bakeoff.training.validation import validate
+from bakeoff.training.validation import HeldOut, validate
 
 SNAPSHOTS = 100
 """Snapshots of a training's weights, if all were kept. Of the papers' trainings there are about as many checkpoints:
@@ -74,23 +71,14 @@ def save_snapshot(run: Run, step: int, module: nn.Module) -> None:
     sync(run.snapshots)
 
 
-def write_average(
-    run: Run,
-    module: PretrainingModel,
-    parts: Sequence[Batch],
-    held_out: Split | MixedText,
-    device: torch.device,
-    precision: str,
-) -> Run:
+def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placement: Placement) -> Run:
     """Write the run with the mean of a finished run's snapshots, and remove these.
 
     Args:
         run: the run.
         module: its model, whose weights become the mean.
-        parts: the held-out rows that the loss is measured on.
-        held_out: the held-out text.
-        device: where the module is.
-        precision: float32 or bfloat16.
+        held_out: the held-out text, and the rows of it that the loss is measured on.
+        placement: where the module is, and its precision.
 
     Raises:
         UserError: a snapshot cannot be read, or something stands at the new run's place.
@@ -105,7 +93,7 @@ def write_average(
     try:
         with fresh(folder, path):
             averaged = Run.create(folder, run.recipe, run.tokenizer, {**run.environment, "origin": origin})
-            figures = validate(module, parts, held_out, device, precision)
+            figures = validate(module, held_out, placement)
             line = {"kind": "validation", **counters, **figures}
             averaged.append_metrics(line)
             averaged.sync_metrics()

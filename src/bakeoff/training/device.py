@@ -8,7 +8,7 @@ import time
 from contextlib import AbstractContextManager
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 
@@ -19,6 +19,19 @@ from bakeoff.plugins import plugin_versions
 from bakeoff.training.rules import RULES
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+class Placement(NamedTuple):
+    """Where a module computes, and in which precision."""
+
+    device: torch.device
+    """Where its tensors are."""
+    precision: str
+    """float32 or bfloat16, that of its products."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context in which a forward pass has that precision."""
+        return autocast(self.device, self.precision)
 
 
 def resolve_device(name: str) -> torch.device:

@@ -11,21 +11,19 @@ import torch
 
 from bakeoff.batching.ahead import ahead
 from bakeoff.batching.batch import Batch
-from bakeoff.corpus.mixture import MixedText
-from bakeoff.corpus.store import Split
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.recipe import Recipe
 from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from bakeoff.training.device import autocast, work_clock
+from bakeoff.training.device import Placement, work_clock
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import TrainingProgress
 from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.run import Run
 from bakeoff.training.running_average import RunningAverage
 from bakeoff.training.stages import Stages
-from bakeoff.training.validation import validate
+from bakeoff.training.validation import HeldOut, validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
 """A short training is not to spend its time on validation."""
@@ -79,8 +77,7 @@ def optimize(
     recipe: Recipe,
     seed: int,
     step: int,
-    device: torch.device,
-    precision: str,
+    placement: Placement,
     losses: Sequence[float] = (),
     memory: Memory | None = None,
 ) -> dict[str, torch.Tensor]:
@@ -98,18 +95,18 @@ def optimize(
     for group in optimizer.param_groups:
         group["lr"] = training.optimizer.rate * group.get("lr_multiple", 1.0) * factor
     counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
-    means = {name: torch.zeros((), device=device) for name in counts}
+    means = {name: torch.zeros((), device=placement.device) for name in counts}
     weights = recipe.weights_at(step)
     states = None if memory is None else memory.before(parts)
     for index, part in enumerate(parts):
         torch.manual_seed(step_seed(seed, step, index))
-        with autocast(device, precision):
+        with placement.autocast():
             if memory is None or states is None:
-                results = module(part.to(device))
+                results = module(part.to(placement.device))
             else:
-                results, after = module.forward_on(part.to(device), states[index])
+                results, after = module.forward_on(part.to(placement.device), states[index])
                 memory.keep(index, after)
-        loss = torch.zeros((), device=device)
+        loss = torch.zeros((), device=placement.device)
         for name, total in results.items():
             mean = total / counts[name]
             loss = loss + weights[name] * mean
@@ -129,11 +126,9 @@ class Training:
         recipe: the recipe, its budget in steps.
         module: the model with its heads, on the device.
         batches: the batches of the training text, in the stages of the recipe's curriculum.
-        held_out: the held-out text.
-        fixed: the parts of it that the loss is measured on.
+        held_out: the held-out text, and the parts of it that the loss is measured on.
         seed: the run's seed.
-        device: where the module is.
-        precision: float32 or bfloat16.
+        placement: where the module is, and its precision.
         progress: where figures are shown.
         watch: told how far the training is whenever its figures are read; what it raises ends it.
     """
@@ -144,20 +139,17 @@ class Training:
         recipe: Recipe,
         module: PretrainingModel,
         batches: Stages,
-        held_out: Split | MixedText,
-        fixed: list[Batch],
+        held_out: HeldOut,
         seed: int,
-        device: torch.device,
-        precision: str,
+        placement: Placement,
         progress: TrainingProgress,
         watch: Callable[[Position], None] | None = None,
     ) -> None:
         self.run, self.recipe, self.module, self.batches = run, recipe, module, batches
-        self.seed, self.device, self.precision, self.progress = seed, device, precision, progress
+        self.held_out, self.seed, self.placement, self.progress = held_out, seed, placement, progress
         assert recipe.training.budget.steps is not None
         self.steps = recipe.training.budget.steps
-        self.held_out, self.fixed = held_out, fixed
-        self.optimizer = recipe.training.optimizer.build(module, precision)
+        self.optimizer = recipe.training.optimizer.build(module, placement.precision)
         self.memory = Memory(module.model) if recipe.input.continues else None
         share = recipe.training.running_average
         self.average = RunningAverage(module, share * self.steps) if share else None
@@ -168,7 +160,7 @@ class Training:
         self.last_validation: dict[str, Any] = {}
         self.losses: list[float] = []  # held-out losses behind step 0, which the schedule may look at
         self.unread: list[tuple[int, torch.Tensor]] = []  # tokens and figures of steps whose figures are on the device
-        self.read_every = READ_EVERY[device.type]
+        self.read_every = READ_EVERY[placement.device.type]
         self.read_at = (0.0, 0.0)
         self.watch = watch
 
@@ -209,8 +201,7 @@ class Training:
                     self.recipe,
                     self.seed,
                     position.step,
-                    self.device,
-                    self.precision,
+                    self.placement,
                     self.losses,
                     self.memory,
                 )
@@ -306,7 +297,7 @@ class Training:
 
     def _now(self) -> tuple[float, float]:
         """The clock, and the work so far."""
-        return time.perf_counter(), work_clock(self.device)
+        return time.perf_counter(), work_clock(self.placement.device)
 
     def _require_finite(self, figures: dict[str, float], step: int) -> None:
         bad = [name for name, value in figures.items() if not math.isfinite(value)]
@@ -350,7 +341,7 @@ class Training:
 
     def _validate(self) -> None:
         with self._run_weights():
-            figures = validate(self.module, self.fixed, self.held_out, self.device, self.precision)
+            figures = validate(self.module, self.held_out, self.placement)
         self._require_finite({f"held-out {name}": loss for name, loss in figures["losses"].items()}, self.position.step)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
         self.run.append_metrics(self.last_validation)

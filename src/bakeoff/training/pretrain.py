@@ -17,7 +17,14 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
 from bakeoff.training.checkpoint import list_checkpoints
-from bakeoff.training.device import environment, peak_memory, reset_peak_memory, resolve_device, resolve_precision
+from bakeoff.training.device import (
+    Placement,
+    environment,
+    peak_memory,
+    reset_peak_memory,
+    resolve_device,
+    resolve_precision,
+)
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.memory_limit import require_memory
@@ -31,6 +38,7 @@ from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.thread_choice import Asked, quickest
 from bakeoff.training.thread_choice import settled as settled_threads
 from bakeoff.training.threads import default_threads, restoring_threads
+from bakeoff.training.validation import HeldOut
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
 """Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
@@ -177,7 +185,8 @@ def pretrain(
     batches = Stages(settled, module, opened, seed)
     held_out = make_batches(settled, module, opened, seed, split="validation")
     batches.first_rows()  # what is wrong with the corpus comes out before there is a directory
-    fixed = held_out.fixed(settled.training.validation_examples)
+    placement = Placement(on, precision)
+    measured = HeldOut(opened.validation, held_out.fixed(settled.training.validation_examples))
     here = environment(on, precision)
     taken = None
     if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
@@ -196,7 +205,7 @@ def pretrain(
         kept,
         TrainingProgress(settled.name, steps, progress) as shown,
     ):
-        training = Training(run, settled, module, batches, opened.validation, fixed, seed, on, precision, shown, watch)
+        training = Training(run, settled, module, batches, measured, seed, placement, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()
             for line in changed:
@@ -236,7 +245,7 @@ def pretrain(
                 remove(run.snapshots)
                 shown.line(f"{settled.name}: cut short at step {training.position.step:,} of {steps:,}")
         if beside is not None and run.snapshots.exists():
-            averaged = write_average(run, module, fixed, opened.validation, on, precision)
+            averaged = write_average(run, module, measured, placement)
             loss = averaged.summary["validation"]["loss"]
             shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
@@ -287,7 +296,7 @@ def _summary(training: Training, corpus: AnyCorpus, seed: int) -> dict[str, Any]
         "parameters": training.module.parameter_count(),
         "flops_per_token": training.module.flops_per_token(),
         "tokens_per_second": round(position.tokens / position.seconds, 1),
-        "peak_memory_bytes": peak_memory(training.device),
+        "peak_memory_bytes": peak_memory(training.placement.device),
         "unigram_entropy": corpus.validation.unigram_entropy(),
         "corpus_fingerprint": corpus.fingerprint,
         "validation": training.last_validation,

@@ -12,7 +12,7 @@ from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
-from bakeoff.training.device import resolve_device, resolve_precision, work_clock
+from bakeoff.training.device import Placement, resolve_device, resolve_precision, work_clock
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.recurrent_memory import Memory
@@ -107,7 +107,7 @@ def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable
     def step(index: int) -> StepTime:
         began, worked = time.perf_counter(), work_clock(device)
         parts = batches.step(index)  # in training it is made beside, but on the same cores
-        means = optimize(module, optimizer, parts, recipe, 0, index, device, precision, memory=memory)
+        means = optimize(module, optimizer, parts, recipe, 0, index, Placement(device, precision), memory=memory)
         float(means["gradient_norm"])  # waits for the device
         return StepTime(time.perf_counter() - began, work_clock(device) - worked)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -11,14 +11,21 @@ from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
 from bakeoff.models.model import ModelState
-from bakeoff.training.device import autocast
+from bakeoff.training.device import Placement
 from bakeoff.training.pretraining_model import PretrainingModel
 
 
+class HeldOut(NamedTuple):
+    """What a loss is measured on."""
+
+    text: Split | MixedText
+    """The held-out text."""
+    parts: Iterable[Batch]
+    """Its rows, or those of them that are measured."""
+
+
 @torch.no_grad()
-def validate(
-    module: PretrainingModel, parts: Iterable[Batch], split: Split | MixedText, device: torch.device, precision: str
-) -> dict[str, Any]:
+def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) -> dict[str, Any]:
     """Losses in nats per target, accuracies, and for token objectives perplexity and bits per byte.
 
     Bits per byte are the mean loss in bits times the text's tokens per byte of UTF-8. For a causal model that is its
@@ -30,9 +37,9 @@ def validate(
     state: ModelState | None = None
     sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
     counts = dict.fromkeys(sums, 0)
-    for part in parts:
-        moved = part.to(device)
-        with autocast(device, precision):
+    for part in held_out.parts:
+        moved = part.to(placement.device)
+        with placement.autocast():
             if part.advance is None:
                 gathered = module.gather(moved)
             else:
@@ -49,11 +56,12 @@ def validate(
     module.train(was_training)
     losses = {name: float(total[0]) / max(1, counts[name]) for name, total in sums.items()}
     token_losses = {name: loss for name, loss in losses.items() if module.predicts_tokens[name]}
+    per_byte = held_out.text.tokens_per_byte
     return {
         "loss": sum(module.weights[name] * loss for name, loss in losses.items()),
         "losses": losses,
         "targets": counts,
         "accuracy": {name: float(total[1]) / max(1, counts[name]) for name, total in sums.items()},
         "perplexity": {name: math.exp(min(loss, 700.0)) for name, loss in token_losses.items()},
-        "bits_per_byte": {name: loss / math.log(2) * split.tokens_per_byte for name, loss in token_losses.items()},
+        "bits_per_byte": {name: loss / math.log(2) * per_byte for name, loss in token_losses.items()},
     }

@@ -120,18 +120,18 @@ class TrialEngine:
     def _measured(self, stage: Stage) -> float:
         """The held-out loss of the weights of now, under other keys than they were trained with."""
         from bakeoff.training.changed_run import changed_run
-        from bakeoff.training.device import resolve_device, resolve_precision
+        from bakeoff.training.device import Placement, resolve_device, resolve_precision
         from bakeoff.training.run import Run
         from bakeoff.training.stages import make_batches
-        from bakeoff.training.validation import validate
+        from bakeoff.training.validation import HeldOut, validate
 
         run = changed_run(Run.open_trained(stage.out), stage.measured_as)
         corpus, on, training = open_corpus(stage.corpus), resolve_device(stage.device), run.recipe.training
         module = run.load(on)
         batches = make_batches(run.recipe, module, corpus, stage.seed, split="validation")
-        fixed = batches.fixed(training.validation_examples)
-        precision = resolve_precision(training.precision, on)
-        return float(validate(module, fixed, corpus.validation, on, precision)["loss"])
+        held_out = HeldOut(corpus.validation, batches.fixed(training.validation_examples))
+        placement = Placement(on, resolve_precision(training.precision, on))
+        return float(validate(module, held_out, placement)["loss"])
 
     def environment(self, device: str) -> dict[str, Any]:
         """Machine and versions; the precision stands in the recipes."""
