@@ -91,6 +91,7 @@ class Registry(Mapping[str, type[AnyConfig]], Generic[AnyConfig]):
         config = self._configs.get(name) if isinstance(name, str) else None
         if config is None:
             expected = ", ".join(f"'{known}'" for known in self._configs)
-            context = {"discriminator": f"'{self.tag}'", "tag": str(name), "expected_tags": expected}
+            given = str(name).encode("utf-8", "backslashreplace").decode()  # of a surrogate pydantic makes no message
+            context = {"discriminator": f"'{self.tag}'", "tag": given, "expected_tags": expected}
             raise PydanticKnownError("union_tag_invalid", context)
         return config.model_validate(value)

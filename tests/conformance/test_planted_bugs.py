@@ -7,6 +7,7 @@ from tests.models.parity import replace_everywhere
 from bakeoff.conformance import test_contracts as contracts
 from bakeoff.models import neighbour_convolution, part
 from bakeoff.models.blocks import convolution, transformer
+from bakeoff.models.inputs import Inputs
 from bakeoff.models.mixers import attention, light_conv, short_convolution
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import Model
@@ -158,11 +159,7 @@ def test_rounding_that_depends_on_the_future_is_found(monkeypatch):
 
 def test_padding_that_is_seen_is_found(monkeypatch):
     exact = Model.forward
-    monkeypatch.setattr(
-        Model,
-        "forward",
-        lambda self, ids, segments=None, real=None, documents=None, source=None: exact(self, ids, segments),
-    )
+    monkeypatch.setattr(Model, "forward", lambda self, inputs: exact(self, Inputs(inputs.ids, inputs.segments)))
     for name in ("bert-base", "conv-light-encoder-tiny", "tcn-encoder-tiny"):
         module, length = built(name)
         fails(contracts.test_padding_is_not_seen, module, length, "evaluation")

@@ -251,10 +251,10 @@ def test_in_a_long_text_each_token_sees_its_window(name, runs, tmp_path):
     (result,) = evaluated(run, tmp_path, [long])["results"]
     assert result["tokens"] == len(ids)
     scorer = scoring.scorer_of(run, scoring.scoring_objective(run), False, "cpu")
-    (whole,) = scorer.score([token_scores.Row(np.array(ids))])
+    (whole,) = scorer.score([token_scores.ScoredText(np.array(ids))])
     room = LENGTH - 2
-    (head,) = scorer.score([token_scores.Row(np.array(ids[:room]))])
-    (tail,) = scorer.score([token_scores.Row(np.array(ids[-room:]))])
+    (head,) = scorer.score([token_scores.ScoredText(np.array(ids[:room]))])
+    (tail,) = scorer.score([token_scores.ScoredText(np.array(ids[-room:]))])
     sure = room // 2
     assert whole.log_probabilities[:sure] == pytest.approx(head.log_probabilities[:sure], abs=1e-4)
     assert whole.log_probabilities[-room // 4 :] == pytest.approx(tail.log_probabilities[-room // 4 :], abs=1e-4)

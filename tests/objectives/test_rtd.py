@@ -54,7 +54,7 @@ def test_the_model_reads_what_the_generator_wrote_and_the_generator_what_is_hidd
     (batch,) = make_batches(recipe, module, corpus, 0).step(0)
     read = {}
     for name, model in (("model", module.model), ("generator", module.generator)):
-        model.register_forward_pre_hook(lambda _, given, name=name: read.update({name: given[0]}))
+        model.register_forward_pre_hook(lambda _, given, name=name: read.update({name: given[0].ids}))
     module(batch)
     places, originals = batch.targets["mlm"]
     assert torch.equal(read["generator"], batch.ids)
