@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from bakeoff.batching.order import FixedRows, ShuffledOrder, in_order, spread
 from bakeoff.errors import UserError
@@ -76,8 +77,8 @@ class LaneOrder(ShuffledOrder):
         """
         return Lanes(self.format, self.course.batch, self.seed)
 
+    @override
     def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The examples of the steps from one on, whose batches lie between these places, and their epochs."""
         return self.lanes.examples_of(first, len(bounds) - 1)
 
     def spread(self, examples: int) -> Iterator[FixedRows]:

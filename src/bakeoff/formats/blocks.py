@@ -5,6 +5,7 @@ from typing import Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples, Format
@@ -44,18 +45,18 @@ class BlocksConfig(InputBaseConfig):
         return self
 
     @property
+    @override
     def continues(self) -> bool:
-        """As configured."""
         return self.recurrent
 
     @property
+    @override
     def context_tokens(self) -> int:
-        """As configured."""
         return self.context
 
     @property
+    @override
     def isolates(self) -> bool:
-        """As configured."""
         return self.isolate
 
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None = None) -> "Blocks":

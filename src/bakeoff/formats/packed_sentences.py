@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from bakeoff.corpus.row_index import row_index
 from bakeoff.corpus.store import Split
@@ -50,8 +51,8 @@ class FullSentencesConfig(PackedSentencesConfig):
     crossing: ClassVar[bool] = True
 
     @property
+    @override
     def isolates(self) -> bool:
-        """As configured."""
         return self.isolate
 
 

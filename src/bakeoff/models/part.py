@@ -5,6 +5,7 @@ from typing import ClassVar, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import Context
 
@@ -81,24 +82,24 @@ class Wrapper(Part):
         super().__init__()
         self.function = function
 
+    @override
     def start(self, rows: int, like: Tensor) -> State:
-        """The function's."""
         return self.function.start(rows, like)
 
+    @override
     def flops_per_token(self, length: int) -> int:
-        """The function's."""
         return self.function.flops_per_token(length)
 
+    @override
     def flops_per_query(self, length: int) -> int:
-        """The function's."""
         return self.function.flops_per_query(length)
 
+    @override
     def flops_per_pair(self) -> int:
-        """The function's."""
         return self.function.flops_per_pair()
 
+    @override
     def flops_per_source_token(self) -> int:
-        """The function's."""
         return self.function.flops_per_source_token()
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
@@ -109,12 +110,12 @@ class Wrapper(Part):
         """What the function reads: x, or what a subclass makes of it before."""
         return x
 
+    @override
     def offsets(self) -> list[int]:
-        """The function's."""
         return self.function.offsets()
 
+    @override
     def reach(self) -> tuple[float, float]:
-        """The function's."""
         return self.function.reach()
 
 

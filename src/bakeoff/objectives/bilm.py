@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -40,8 +41,8 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
     )
     bounded_by_frequencies: ClassVar[bool] = True
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "BidirectionalLanguageModel":
-        """The objective with a fresh head."""
         return BidirectionalLanguageModel(self._head(model, vocabulary))
 
 

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -72,8 +73,8 @@ class CausalLanguageModelConfig(LanguageModelConfig):
     writes: ClassVar[bool] = True
     head_of: ClassVar[str | None] = "mntp"
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "CausalLanguageModel":
-        """The objective with a fresh head."""
         return CausalLanguageModel(self._head(model, vocabulary))
 
 

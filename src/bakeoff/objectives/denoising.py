@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -60,8 +61,8 @@ class DenoisingConfig(SequenceToSequenceConfig):
         }
         return "; ".join(text for text, made in changes.items() if made) or None
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "Denoising":
-        """The objective with a fresh head."""
         return Denoising(self, model, vocabulary)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -29,8 +30,8 @@ class DeshufflingConfig(SequenceToSequenceConfig):
         """The order."""
         return "has the text's tokens in a random order"
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "Deshuffling":
-        """The objective with a fresh head."""
         return Deshuffling(self, model, vocabulary)
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
+from typing_extensions import override
+
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
@@ -23,8 +25,8 @@ class MaskedLanguageModelConfig(MaskingConfig):
     bounded_by_frequencies: ClassVar[bool] = True
     scoring: ClassVar[Scoring | None] = "masked"
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "MaskedLanguageModel":
-        """The objective with a fresh head."""
         return MaskedLanguageModel(self, model, vocabulary)
 
 

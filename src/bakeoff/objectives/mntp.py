@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -52,12 +53,12 @@ class MaskedNextTokenConfig(MaskingConfig):
     from_before: ClassVar[bool] = True
 
     @property
+    @override
     def rows_left(self) -> float:
-        """As configured."""
         return self.causal
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "MaskedNextTokenPrediction":
-        """The objective with a fresh head."""
         return MaskedNextTokenPrediction(self, model, vocabulary)
 
 

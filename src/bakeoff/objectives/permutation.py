@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -42,8 +43,8 @@ class PermutationConfig(TokenObjectiveConfig):
     published code, which looks for the end at the wrong place."""
     scoring: ClassVar[Scoring | None] = "query"
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "Permutation":
-        """The objective with a fresh head."""
         return Permutation(self, model, vocabulary)
 
 

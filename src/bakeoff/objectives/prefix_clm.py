@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -45,8 +46,8 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
     writes: ClassVar[bool] = True
     reads_prefix: ClassVar[bool] = True
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "PrefixCausalLanguageModel":
-        """The objective with a fresh head."""
         return PrefixCausalLanguageModel(self._head(model, vocabulary))
 
 

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
@@ -42,8 +43,8 @@ class NextSentenceConfig(SegmentRelationConfig):
     refused: ClassVar[Mapping[str, str]] = relates_segments("nsp")
     classes: ClassVar[Sequence[str]] = ("B follows A", "B comes from another document")
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "NextSentence":
-        """The objective with a fresh head."""
         return NextSentence(self, model)
 
 
@@ -56,8 +57,8 @@ class SentenceOrderConfig(SegmentRelationConfig):
     refused: ClassVar[Mapping[str, str]] = relates_segments("sop")
     classes: ClassVar[Sequence[str]] = ("B follows A", "A and B are swapped")
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "SentenceOrder":
-        """The objective with a fresh head."""
         return SentenceOrder(self, model)
 
 
@@ -73,8 +74,8 @@ class SentenceStructureConfig(SegmentRelationConfig):
     refused: ClassVar[Mapping[str, str]] = relates_segments("sentence_structure")
     classes: ClassVar[Sequence[str]] = ("B follows A", "A and B are swapped", "B comes from another document")
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "SentenceStructure":
-        """The objective with a fresh head."""
         return SentenceStructure(self, model)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -47,8 +48,8 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
         """The marks."""
         return self.marks
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "SpanCorruption":
-        """The objective with a fresh head."""
         return SpanCorruption(self, model, vocabulary)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -32,8 +33,8 @@ class TranslationConfig(SequenceToSequenceConfig):
     """In training, the share of the target's probability that is spread evenly over the vocabulary (Szegedy et al.
     2016, arXiv:1512.00567, section 7); held-out losses are without it."""
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "Translation":
-        """The objective with a fresh head."""
         return Translation(self, model, vocabulary)
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
@@ -41,8 +42,8 @@ class WordStructureConfig(TokenObjectiveConfig):
     targets_together: ClassVar[int] = RUN
     head_of: ClassVar[str | None] = "mlm"
 
+    @override
     def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":
-        """The objective with a fresh head."""
         return WordStructure(self, model, vocabulary)
 
 

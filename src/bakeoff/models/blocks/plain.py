@@ -3,6 +3,7 @@
 from typing import Literal
 
 from torch import Tensor
+from typing_extensions import override
 
 from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
 from bakeoff.models.context import BuildContext, Context
@@ -40,8 +41,8 @@ class PlainBlockConfig(BlockBaseConfig):
     """The block's input is added to its output."""
 
     @property
+    @override
     def mixer_config(self) -> MixerConfig:
-        """What mixes tokens."""
         return self.mixer
 
     def build(self, context: BuildContext) -> dict[str, Part]:

@@ -4,6 +4,7 @@ from typing import Literal, Self
 
 from pydantic import model_validator
 from torch import Tensor
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.blocks.block import BlockBaseConfig
@@ -76,8 +77,8 @@ class TransformerBlockConfig(BlockBaseConfig):
         return self.norm == "pre"
 
     @property
+    @override
     def mixer_config(self) -> MixerConfig:
-        """What mixes tokens."""
         return self.mixer
 
     def build(self, context: BuildContext) -> dict[str, Part]:

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
@@ -110,8 +111,8 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
             raise ValueError(f"two_sided: it is about T5's table, and positions is {self.positions}; leave it out")
         return self
 
+    @override
     def build(self, context: BuildContext) -> "Attention":
-        """The mixer for one layer."""
         width = self.widths(context).key
         if self.positions == "rotary" and width % 2:
             raise UserError(f"mixer.positions: rotary needs heads of an even width, not {width}")
@@ -200,8 +201,8 @@ class Attention(Part):
         key, value, *left = cast(tuple[Tensor, ...], state)
         return (key, value), left[0] if left else None
 
+    @override
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         attended = (length + 1) / 2 if self.causal else length
         maps = self.query_key_value.weight.numel() + self.output.weight.numel()
         maps += 0 if self.gate is None else self.gate.weight.numel()

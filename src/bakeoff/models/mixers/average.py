@@ -4,6 +4,7 @@ from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.mixer import MixerBaseConfig
@@ -21,8 +22,8 @@ class AverageConfig(MixerBaseConfig):
         """Every token seen counts for ever."""
         return False
 
+    @override
     def build(self, context: BuildContext) -> "Average":
-        """The mixer for one layer."""
         return Average(context)
 
 
@@ -61,8 +62,8 @@ class Average(Part):
         """The sum and the number of no tokens."""
         return like.new_zeros(rows, self.output.in_features), like.new_zeros(rows, 1)
 
+    @override
     def flops_per_token(self, length: int) -> int:
-        """Floating-point operations of one token's forward pass in a row of `length` tokens."""
         width = self.output.in_features
         return 2 * 2 * width**2 + 2 * length * width
 

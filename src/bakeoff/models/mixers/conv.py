@@ -4,6 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.short_convolution import ConvolutionConfig, GatedShortConvolution
@@ -16,8 +17,8 @@ class ConvConfig(ConvolutionConfig):
     kind: Literal["conv"] = "conv"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "Conv":
-        """The mixer for one layer."""
         return Conv(self, context)
 
 
@@ -37,6 +38,6 @@ class Conv(GatedShortConvolution):
         """(D, K) for each output the length of every tap's vector of weights."""
         return torch.linalg.vector_norm(self.taps, dim=-1)
 
+    @override
     def convolution_flops(self) -> int:
-        """Floating-point operations of the convolution at one place."""
         return 2 * self.taps.numel()

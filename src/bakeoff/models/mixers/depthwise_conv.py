@@ -4,6 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import ConvolutionConfig, ShortConvolution
@@ -15,8 +16,8 @@ class DepthwiseConvConfig(ConvolutionConfig):
     kind: Literal["depthwise_conv"] = "depthwise_conv"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "DepthwiseConv":
-        """The mixer for one layer."""
         return DepthwiseConv(self, context)
 
 

@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionHeadsConfig, Gate, split_heads
@@ -41,8 +42,8 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
         """Every token seen counts for ever."""
         return False
 
+    @override
     def build(self, context: BuildContext) -> "DisentangledAttention":
-        """The mixer for one layer."""
         return DisentangledAttention(self, context)
 
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
@@ -15,8 +16,8 @@ class DynamicConvConfig(HeadsConfig):
     kind: Literal["dynamic_conv"] = "dynamic_conv"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "DynamicConv":
-        """The mixer for one layer."""
         self.require_heads_that_divide(context.width)
         return DynamicConv(self, context)
 

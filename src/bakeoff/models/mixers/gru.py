@@ -3,6 +3,7 @@
 from typing import Literal, cast
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
@@ -16,8 +17,8 @@ class GruConfig(MixerBaseConfig):
     kind: Literal["gru"] = "gru"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "Gru":
-        """The mixer for one layer."""
         return Gru(context)
 
 

@@ -4,6 +4,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.short_convolution import HeadsConfig, ShortConvolution
@@ -16,8 +17,8 @@ class LightConvConfig(HeadsConfig):
     kind: Literal["light_conv"] = "light_conv"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "LightConv":
-        """The mixer for one layer."""
         self.require_heads_that_divide(context.width)
         return LightConv(self, context)
 

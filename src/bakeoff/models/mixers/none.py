@@ -3,6 +3,7 @@
 from typing import Literal
 
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.mixer import MixerBaseConfig
@@ -15,8 +16,8 @@ class NoMixingConfig(MixerBaseConfig):
     kind: Literal["none"] = "none"
     """The mixer's name."""
 
+    @override
     def build(self, context: BuildContext) -> "NoMixing":
-        """The mixer for one layer."""
         return NoMixing(context)
 
 

@@ -6,6 +6,7 @@ import torch
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionHeadsConfig, split_heads
@@ -41,8 +42,8 @@ class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
         """As `segments` says."""
         return self.segments
 
+    @override
     def build(self, context: BuildContext) -> "RelativeAttention":
-        """The mixer for one layer."""
         return RelativeAttention(self, context)
 
 

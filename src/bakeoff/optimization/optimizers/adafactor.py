@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.optimization.optimizers.base_config import OptimizerBaseConfig
 
@@ -31,8 +32,8 @@ class AdafactorConfig(OptimizerBaseConfig):
         """None for matrices, whose rows and columns alone have moments; vectors are too few to count."""
         return 0
 
+    @override
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters."""
         trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
         return Adafactor(trained, self.rate, self.decay, self.threshold, self.epsilons)
 

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.optimization.optimizers.base_config import MomentsConfig
 from bakeoff.optimization.optimizers.moments import Moments
@@ -28,8 +29,8 @@ class LambConfig(MomentsConfig):
         """Those of the moments."""
         return Moments.TEMPORARIES
 
+    @override
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters."""
         matrices, vectors = self.groups(module)
         if not self.adapted_tables:
             tables = {id(part.weight) for part in module.modules() if isinstance(part, nn.Embedding)}

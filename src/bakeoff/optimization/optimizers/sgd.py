@@ -6,6 +6,7 @@ from typing import Any, Literal
 import torch
 from pydantic import Field
 from torch import nn
+from typing_extensions import override
 
 from bakeoff.optimization.optimizers.base_config import DecayConfig
 
@@ -45,8 +46,8 @@ class NagConfig(DecayConfig):
         """The momentum's direction."""
         return 1
 
+    @override
     def build(self, module: nn.Module, precision: str = "float32") -> torch.optim.Optimizer:
-        """The optimizer of a module's parameters."""
         groups = self.groups(module)
         for group in groups:
             group["decoupled_decay"] = group.pop("weight_decay")
