@@ -122,11 +122,16 @@ def missing_plugins(versions: Mapping[str, Any]) -> list[str]:
     return [name for name in versions if name.startswith("plugin ") and name not in plugin_versions()]
 
 
+def registry_of(config: type[BaseModel]) -> Registry[Any] | None:
+    """The registry that a config belongs into, by what it inherits from; None where it is no part's."""
+    return next((each for each in REGISTRIES if issubclass(config, each.base)), None)
+
+
 def _register(found: ModuleType | type[BaseModel], where: str) -> tuple[type[BaseModel], ...]:
     """Register a config, or all that a module, or a package, has of its own."""
     configs = [found] if isinstance(found, type) else list(_configs(found))
     for config in configs:
-        registry = next((each for each in REGISTRIES if issubclass(config, each.base)), None)
+        registry = registry_of(config)
         if registry is None:
             raise UserError(f"{where}: {config.__name__} is no part's config; it inherits from none of {_bases()}")
         try:
@@ -141,10 +146,9 @@ def _register(found: ModuleType | type[BaseModel], where: str) -> tuple[type[Bas
 def _configs(module: ModuleType) -> Iterator[type[BaseModel]]:
     """The configs with a name that were written in a module, or below it where it is a package."""
     for value in vars(module).values():
-        if not isinstance(value, type) or f"{value.__module__}.".find(f"{module.__name__}.") != 0:
-            continue
-        for registry in REGISTRIES:
-            if issubclass(value, registry.base) and registry.names(value):
+        if isinstance(value, type) and f"{value.__module__}.".startswith(f"{module.__name__}."):
+            registry = registry_of(value)
+            if registry is not None and registry.names(value):
                 yield value
 
 

@@ -42,16 +42,15 @@ class BatchSizes:
     first_batch: float = 1.0
     """The share of the rows that the first batch has, from which they grow evenly."""
 
-    def order(self, rows: Format, seed: int) -> Order:
-        """The order in which examples are read."""
+    def order(self, rows: Format, course: Course, seed: int) -> Order:
+        """The order in which examples are read; `course` is that of `course()`."""
         if isinstance(self.batch, TokenBatch):
             assert isinstance(self.micro_batch, TokenBatch)
             return TokenOrder(cast(Uneven, rows).lengths, self.batch.tokens, self.micro_batch.tokens, seed)
         assert isinstance(self.micro_batch, int)
         kind = ShuffledOrder if rows.advance is None else LaneOrder
-        return kind(rows, self.course, self.micro_batch, seed)
+        return kind(rows, course, self.micro_batch, seed)
 
-    @property
     def course(self) -> Course:
         """What changes from step to step."""
         return Course(1 if isinstance(self.batch, TokenBatch) else self.batch, self.steps, self.first_batch)
@@ -105,8 +104,8 @@ class Batches(StepsAtOnce):
         self.parallel = rows.parallel
         if self.format.size == 0:
             raise UserError(_nothing(rows, drawing.relation is not None))
-        self.order = sizes.order(self.format, seed)
-        self.course = sizes.course
+        self.course = sizes.course()
+        self.order = sizes.order(self.format, self.course, seed)
         super().__init__(self.order.steps_at_once)
 
     @property

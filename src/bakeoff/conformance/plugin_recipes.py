@@ -11,7 +11,7 @@ from bakeoff.formats.registry import FORMATS
 from bakeoff.models.blocks import BLOCKS
 from bakeoff.models.mixers import MIXERS
 from bakeoff.objectives.registry import OBJECTIVES
-from bakeoff.plugins import Plugin
+from bakeoff.plugins import Plugin, registry_of
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretraining_model import PretrainingModel
@@ -54,7 +54,8 @@ def plugin_recipes(plugins: list[Plugin]) -> dict[str, Recipe]:
 
 def _placed(config: type[PartConfig], example: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Recipes' values with a part in the place of another one, legal or not."""
-    registry = next(each for each in (MIXERS, BLOCKS, OBJECTIVES, FORMATS) if issubclass(config, each.base))
+    registry = registry_of(config)
+    assert registry is not None
     kind = registry.names(config)[0]
     for base in MODELS if registry in (MIXERS, BLOCKS) else BASES:
         values = load_recipe(base).model_dump(mode="json")
