@@ -14,9 +14,9 @@ from bakeoff.checking import check
 from bakeoff.cli import run as command_line
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.runs.run import Run
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.run import Run
 from tests.conftest import shrink
 
 

@@ -247,7 +247,18 @@ READERS = {
 }
 
 
-@pytest.mark.parametrize(("name", "file"), [(name, file) for name, files in READERS.items() for file in files])
+TRAINING = ("starting from a run", "resuming", "comparison")
+"""Verbs of `READERS` that train or read a whole comparison for each content."""
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        pytest.param(name, file, marks=[pytest.mark.slow] * (name in TRAINING and number > 0))
+        for name, files in READERS.items()
+        for number, file in enumerate(reversed(files))
+    ],
+)
 def test_without_checksums_every_content_is_one_line_or_works(name, file, place, tmp_path, capsys, monkeypatch):
     """Of a directory from before there were checksums, or from a stranger."""
     monkeypatch.setattr(execution, "_report", lambda results, path: path.write_text("the report"))

@@ -13,12 +13,12 @@ from safetensors.torch import load_file
 from bakeoff.corpus.store import Corpus
 from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.runs.run import Run
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.run import Run
 from tests.conftest import shrink
 
 resource = pytest.importorskip("resource")

@@ -116,6 +116,7 @@ def test_other_processes_have_the_parts(folder):
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "MinGruConfig\n"
 
 
+@pytest.mark.slow
 def test_an_installed_package_has_parts(folder):
     site = folder / "site"
     (site / "grus-1.2.dist-info").mkdir(parents=True)

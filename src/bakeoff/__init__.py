@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bakeoff.preparation.prepare_pairs import prepare_pairs
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
+    from bakeoff.runs.run import Run
     from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.evaluate import evaluate
     from bakeoff.tasks.finetune import finetune
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
     from bakeoff.throughput.measure import speed
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
-    from bakeoff.training.run import Run
     from bakeoff.tuning.search import tune
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
-    "Run": "bakeoff.training.run",
+    "Run": "bakeoff.runs.run",
     "Start": "bakeoff.training.initial_weights",
     "TaskConfig": "bakeoff.tasks.data",
     "check": "bakeoff.checking",

@@ -14,17 +14,17 @@ from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.checkpoint import State, list_checkpoints
+from bakeoff.runs.run import SEARCH, Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
-from bakeoff.training.checkpoint import State, list_checkpoints
-from bakeoff.training.run import SEARCH, Run
 from bakeoff.tuning.results import SearchJournal
 
 Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
 
 class FileGroup(Config):
-    """Files that belong together."""
+    """Files that are reported in one line: one file, a folder, or a part of a corpus."""
 
     name: str
     """A file, or a folder, or a part of a corpus."""
@@ -50,7 +50,7 @@ class DirectoryFindings(Config):
 
     @property
     def problems(self) -> list[str]:
-        """All that is wrong."""
+        """The problems of all groups, in their order."""
         return [problem for group in self.groups for problem in group.problems]
 
 

@@ -94,9 +94,9 @@ class Published(Config):
 
 
 LARGEST_SIZE = 2**24
-"""Of a width, a length, a window and whatever else a model has a number of."""
+"""The largest width, length or window, and the largest number of whatever else a model has."""
 MOST = dict.fromkeys(("layers", "repeat", "groups", "convolutions"), 10_000)
-"""Of what is made one by one."""
+"""The largest numbers of what is made one by one."""
 
 
 def _whole_numbers(values: Any, key: str) -> Iterator[tuple[str, int]]:

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.costs import costs_of
-from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.resources.costs import costs_of
 
 NUMBERS = [-1, 0, 1, 2, 3, 7, 2**24, 2**31, 2**63, 10**30, -0.5, 0.5, 1.5, 1e300, math.inf, -math.inf, math.nan]
 OTHERS = [True, False, None, "", "x", "1", "\ud800", [], [-1], [[]], {}, {"a": 1}, {1: 2}, "a" * 1000]

@@ -9,7 +9,7 @@ from tests.conftest import shrink
 
 from bakeoff.batching.batch import join
 from bakeoff.corpus.mixture import open_corpus
-from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.training.stages import make_batches
 
 WORKERS = (1, 2, 4, 8)

@@ -5,7 +5,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.batching.ahead import ahead
-from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 

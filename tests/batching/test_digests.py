@@ -15,8 +15,8 @@ from tests.conftest import shrink
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import open_corpus
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 DIGESTS = yaml.safe_load((Path(__file__).parent / "digests.yaml").read_text(encoding="utf-8"))

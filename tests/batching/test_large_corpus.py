@@ -9,7 +9,7 @@ from tests.conftest import shrink
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.store import Split, SplitCounts, map_array
-from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.learner.pretraining_model import build_on_meta
 
 SENTENCES, EACH = 4_000_000, 20
 MOST = 12_000_000

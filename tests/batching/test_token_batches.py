@@ -8,8 +8,8 @@ from tests.conftest import shrink
 
 from bakeoff.batching.token_batches import TokenOrder, cut_by_tokens
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 TOKENS = 160

@@ -13,10 +13,10 @@ from tests.inference.untrained_runs import untrained
 from bakeoff.cli import run as command
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import generate as generate_texts
+from bakeoff.runs.run import Run
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.training.run import Run
 
 TEXTS = ["The river finds the old stone.", "", "The house", "  ", "a\tb", "The stone breaks the green mirror."]
 
@@ -249,6 +249,7 @@ def test_one_who_waits_for_an_answer_gets_it(single):
     assert err.startswith(b"1 of 3 texts blank")
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_in_silence(single, tmp_path):
     (tmp_path / "many.txt").write_text("The river\n" * 5000, encoding="utf-8")
     process = bakeoff("predict", single, "--texts", tmp_path / "many.txt", "--device", "cpu")
@@ -269,6 +270,7 @@ def test_output_that_was_held_back_meets_a_closed_pipe():
     assert process.returncode == 141
 
 
+@pytest.mark.slow
 def test_standard_input_that_is_closed_and_process_substitution(single, gpt):
     script = f"{sys.executable} -m bakeoff predict {single} --device cpu <&-"
     done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)

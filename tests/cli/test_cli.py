@@ -12,11 +12,10 @@ import sys
 import pytest
 import torch
 
-from bakeoff import training
 from bakeoff.cli import run
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.costs import costs_of
-from bakeoff.training.memory_need import memory_need
+from bakeoff.resources.costs import costs_of
+from bakeoff.resources.memory_need import memory_need
 
 
 def call(capsys, *arguments):
@@ -200,10 +199,10 @@ def test_what_show_prints_is_the_recipe_that_it_shows(capsys, tmp_path, monkeypa
     """Of every recipe; costs, which take long to count, are those of one of them."""
     costs, memory = (
         function(load_recipe("bert-tiny"), 100, *rest)
-        for function, rest in ((training.costs.costs_of, ()), (memory_need, (torch.device("cpu"),)))
+        for function, rest in ((costs_of, ()), (memory_need, (torch.device("cpu"),)))
     )
-    monkeypatch.setattr(training.costs, "costs_of", lambda *_: costs)
-    monkeypatch.setattr(training.memory_need, "memory_need", lambda *_: memory)
+    monkeypatch.setattr("bakeoff.resources.costs.costs_of", lambda *_: costs)
+    monkeypatch.setattr("bakeoff.resources.memory_need.memory_need", lambda *_: memory)
     for name in recipe_names():
         status, out, _ = call(capsys, "show", name, "--set", "training.checkpoint_minutes=7")
         assert status == 0
@@ -249,6 +248,7 @@ def test_the_model_card_says_how_to_use_the_run(capsys, tmp_path, pretrained, la
     assert list(ran) == ["predict", "evaluate --data"]
 
 
+@pytest.mark.slow
 def test_the_card_of_a_model_that_writes_suggests_to_generate(capsys, tmp_path, corpus, labelled):
     small = [each.replace("encoder", "decoder") for each in SMALL]
     begin = [

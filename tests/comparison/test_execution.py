@@ -7,12 +7,12 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from bakeoff.comparison.engine import Engine
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.findings import cautions
 from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.reporting.findings import cautions
+from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import CorpusFacts, Results
-from bakeoff.comparison.spending import spending
+from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import prepare

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from bakeoff.comparison.floors import floors, majority, tfidf
+from bakeoff.comparison.running.floors import floors, majority, tfidf
 from bakeoff.tasks.data import Labelled, TaskData
 
 

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import make_results
 
-from bakeoff.comparison.charts import panels
-from bakeoff.comparison.findings import cautions, findings
-from bakeoff.comparison.report import write_report
+from bakeoff.comparison.reporting.charts import panels
+from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.display.text import visible
 from bakeoff.display.wording import duration, listed, memory, p_value, percent, points, quantity

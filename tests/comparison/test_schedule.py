@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bakeoff.comparison.jobs import Jobs
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.schedule import Schedule
+from bakeoff.comparison.running.jobs import Jobs
+from bakeoff.comparison.running.schedule import Schedule
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from tests.tuning.conftest import Planted
 
 from bakeoff import checksums
 from bakeoff.comparison.execution import compare
-from bakeoff.comparison.findings import cautions
-from bakeoff.comparison.report import write_report
+from bakeoff.comparison.reporting.findings import cautions
+from bakeoff.comparison.reporting.report import write_report
+from bakeoff.comparison.reporting.search_findings import NOT_SEARCHED, carried, rows
+from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.comparison.results import Results
-from bakeoff.comparison.search_findings import NOT_SEARCHED, carried, rows
-from bakeoff.comparison.terminal import print_results
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization import carrying
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal
 from bakeoff.tuning.search import tune
@@ -85,7 +85,7 @@ class Searching(FakeEngine):
 @pytest.fixture(autouse=True)
 def no_bundle(monkeypatch):
     """The drawing library takes a second for each page, and is the same for all."""
-    monkeypatch.setattr("bakeoff.display.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
+    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
 
 
 def go(folder, engine, out="out", **changes):

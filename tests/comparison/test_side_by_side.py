@@ -24,7 +24,7 @@ KEPT = ("model.safetensors", "predictions.jsonl", "recipe.yaml", "tokenizer.json
 @pytest.fixture(autouse=True)
 def no_bundle(monkeypatch):
     """The drawing library takes a second for each page, and is the same for all."""
-    monkeypatch.setattr("bakeoff.display.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
+    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
 
 
 @pytest.fixture
@@ -96,6 +96,7 @@ def test_side_by_side_every_file_is_as_one_at_a_time_whatever_threads_this_proce
     assert not any("training" in line for line in again)
 
 
+@pytest.mark.slow
 def test_threads_stay_as_a_comparison_was_begun(write, tmp_path):
     """One from before they were kept goes on with those of its runs."""
     plan = write(seeds=1)
@@ -115,6 +116,7 @@ def test_threads_stay_as_a_comparison_was_begun(write, tmp_path):
         assert made["threads"] == 3
 
 
+@pytest.mark.slow
 def test_minutes_are_looked_at_once_whichever_process_trains(write, tmp_path):
     """What was planned before was ten times too slow, so that the first training of each begins anew."""
     out = tmp_path / "out"
@@ -144,6 +146,7 @@ def _interrupting(lines, what, count):
     return say
 
 
+@pytest.mark.slow
 def test_what_diverges_in_a_process_is_left_out_and_what_is_wrong_is_told(write, tmp_path):
     wild = {"recipe": "gpt-tiny.yaml", "name": "wild", "set": {"training.optimizer.lr": 1e30, "training.clip": None}}
     results = quietly(write(["laptop-conv-tiny.yaml", wild]), tmp_path / "out", jobs=2)

@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from bakeoff.comparison.terminal import print_results
+from bakeoff.comparison.reporting.terminal import print_results
 
 
 def test_the_terminal_shows_every_recipe_and_floor_within_eighty_columns(results, capsys, monkeypatch):

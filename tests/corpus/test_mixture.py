@@ -13,13 +13,13 @@ from tests.conftest import shrink, without_dropout
 from tests.training.test_pretrain import interrupt_at
 
 import bakeoff
-from bakeoff.comparison.engine import Engine
+from bakeoff.comparison.running.engine import Engine
 from bakeoff.corpus.mixture import PERIOD, MixedOrder, Mixture, apportioned, open_corpus
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation.writer import CorpusWriter
+from bakeoff.preparation.encoding.writer import CorpusWriter
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
 PROVENANCE = {

@@ -9,10 +9,10 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.target_choice import TargetChoice
 from bakeoff.randomness.draws import Draws
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 REUSE, LENGTH = 12, 32

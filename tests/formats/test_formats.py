@@ -9,13 +9,13 @@ from bakeoff.errors import UserError
 from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.formats.pairs import SegmentPairConfig
 from bakeoff.formats.relation import Pairs
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.preparation.prepare import prepare
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.packing import packing_of
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 

@@ -15,10 +15,10 @@ def answer(verb, run, file):
     from bakeoff.inference.generate import write
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inference.text_files import TextFile
+    from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import classify
     from bakeoff.tasks.score_texts import open_scores
-    from bakeoff.training.run import Run
 
     texts = TextFile(Path(file), ["text"])
     if verb == "predict":

@@ -11,9 +11,9 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator, next_token_head
 from bakeoff.inference.sampling import draw, filtered
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY = 60
 CAUSAL = [name for name in recipe_names() if load_recipe(name).model.causal]

@@ -3,8 +3,8 @@
 import torch
 from tests.conftest import shrink, without_dropout
 
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.run import Run
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.runs.run import Run
 
 
 def untrained(name, corpus, path, **changes):

@@ -8,8 +8,8 @@ from tests.conftest import shrink
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inspection.layers import layers_of
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 CPU = torch.device("cpu")

@@ -9,10 +9,10 @@ from tests.conftest import shrink
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inspection.terminal import print_peek
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import recipe_names
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 TINY = [name for name in recipe_names() if "-tiny" in name]

@@ -7,9 +7,9 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, marked, randomise, sized
 
 from bakeoff.batching.batch import Batch
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
-from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
 qwen3 = pytest.importorskip("transformers.models.qwen3.modeling_qwen3")

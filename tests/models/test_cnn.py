@@ -8,9 +8,9 @@ from tests.conftest import shrink
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.blocks.cnn import CnnBlockConfig
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 WIDTH, WINDOW = 4, 6
 VARIANTS = {

@@ -9,8 +9,8 @@ from tests.models.test_gated_cnn import reference as gated_reference
 from tests.models.test_tcn import reference as temporal_reference
 
 from bakeoff.conformance.narrow import narrow
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
-from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY, LENGTH = 110, 7
 

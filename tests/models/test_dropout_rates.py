@@ -11,9 +11,9 @@ from tests.conftest import shrink
 from tests.models.parity import replace_everywhere
 from torch import nn
 
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.ops.dropout import channel_dropout, dropout
-from bakeoff.training.pretraining_model import PretrainingModel
 
 TRANSFORMER = {"embedding": [0.1], "sublayer": [0.1]}
 SHORT = {"embedding": [0.3], "sublayer": [0.3], "cross": [0.1], "taps": [0.1], "what is convolved": [0.1]}

@@ -6,7 +6,7 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
 from bakeoff.batching.batch import Batch
-from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.learner.pretraining_model import PretrainingModel
 
 LENGTH = 11
 

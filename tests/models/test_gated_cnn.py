@@ -12,7 +12,7 @@ from bakeoff.models.blocks.convolution import Convolution
 from bakeoff.models.blocks.gated_cnn import GatedCnnBlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.costs import costs_of
+from bakeoff.resources.costs import costs_of
 
 
 def place(width, causal=True, **others):

@@ -6,9 +6,9 @@ from tests.conftest import shrink
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.blocks.gen_cnn import GenCnnBlockConfig
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.training.pretraining_model import build_on_meta
 
 WIDTH, LENGTH = 3, 13
 SIZES = {

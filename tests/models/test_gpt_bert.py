@@ -8,11 +8,11 @@ import torch
 from tests.conftest import shrink, without_dropout
 from tests.models.test_ltg_bert import naive_scores, published_bucket, with_any_weights
 
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.running_average import RunningAverage
 from bakeoff.models.inputs import Inputs
 from bakeoff.optimization.schedules import CosineConfig
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.running_average import RunningAverage
 
 VOCABULARY, LENGTH, HEADS, SIZE, LONGEST = 60, 40, 2, 6, 30
 

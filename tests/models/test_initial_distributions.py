@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from bakeoff.conformance.narrow import ALIKE, narrow
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.blocks.convolution import Convolution
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 VOCABULARY, LEAST = 1500, 96
 MANY = 1000

@@ -8,9 +8,9 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.layer_map import stack_sources
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 VOCABULARY, LENGTH = 60, 12
 NAMES = ["bert-tiny", "gpt-tiny", "albert-tiny", "conv-light-encoder-tiny", "lstm-lm-tiny", "transformer-xl-tiny"]

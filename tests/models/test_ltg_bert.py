@@ -9,6 +9,7 @@ from tests.conftest import shrink, without_dropout
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.mixers import disentangled_attention
@@ -16,7 +17,6 @@ from bakeoff.models.mixers.disentangled_attention import DisentangledAttentionCo
 from bakeoff.models.model import ModelConfig
 from bakeoff.ops import attention as ops_attention
 from bakeoff.optimization.optimizers.lamb import LambConfig
-from bakeoff.training.pretraining_model import PretrainingModel
 
 VOCABULARY, LENGTH, EPSILON = 60, 45, 1e-7
 

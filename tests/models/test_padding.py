@@ -4,8 +4,8 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
-from bakeoff.training.pretraining_model import PretrainingModel
 
 ONE_OF_EACH_FAMILY = [
     "bert-tiny",

@@ -5,8 +5,8 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
 from bakeoff.batching.batch import Batch
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Source
-from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
 

@@ -3,8 +3,8 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 
 CONV = {"kind": "light_conv", "kernel": [3, 5, 3, 5], "heads": 2}
 

@@ -6,11 +6,11 @@ from tests.conftest import shrink
 from torch import nn
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.costs import costs_of
-from bakeoff.training.pretraining_model import build_on_meta
+from bakeoff.resources.costs import costs_of
 
 
 def block(inputs, layer=0, causal=True, dropout=0.0, **options):

@@ -12,8 +12,8 @@ import torch
 from tests.models.parity import VOCABULARY, assert_equal, loss_of, marked, sized
 
 from bakeoff.batching.batch import Batch
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Source
-from bakeoff.training.pretraining_model import PretrainingModel
 
 pytestmark = pytest.mark.usefixtures("double", "marked_dropout")
 

@@ -5,9 +5,9 @@ import torch
 from tests.models.parity import VOCABULARY, Links, assert_equal, loss_of, randomise, sized
 
 from bakeoff.batching.batch import Batch
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Inputs, Queries
-from bakeoff.training.pretraining_model import PretrainingModel
 
 transformers = pytest.importorskip("transformers")
 

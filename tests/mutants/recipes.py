@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.costs import costs_of
+from bakeoff.resources.costs import costs_of
 from tests.published.table import read_table, recipe_leaves
 
 TABLE = read_table()

@@ -3,8 +3,8 @@
 import torch
 from tests.conftest import shrink
 
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 RECIPE = {"input.length": 48, "training.batch": 7, "training.micro_batch": 3}

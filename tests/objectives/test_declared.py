@@ -5,10 +5,10 @@ import pytest
 import torch
 from tests.conftest import shrink
 
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.legality import TRAITS
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 RECIPES = {part.kind: name for name in reversed(recipe_names()) for part in load_recipe(name).objective}

@@ -7,9 +7,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 def adaptive(width=32, vocabulary=50, cutoffs=(10, 25), bias=False):

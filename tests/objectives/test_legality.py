@@ -10,15 +10,15 @@ from pydantic import TypeAdapter
 
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS, InputConfig
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.blocks import BLOCKS as REGISTERED_BLOCKS
 from bakeoff.models.mixers import MIXERS as REGISTERED_MIXERS
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import TRAITS, legality_table, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
-from bakeoff.training.device import Placement
+from bakeoff.resources.device import Placement
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 MIXERS = {

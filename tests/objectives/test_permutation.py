@@ -7,11 +7,11 @@ from tests.conftest import shrink
 
 from bakeoff.errors import UserError
 from bakeoff.formats.pairs import SegmentPairConfig
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
 
 

@@ -8,10 +8,10 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.formats.blocks import BlocksConfig
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.objectives.prefix_clm import PrefixCausalLanguageModelConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
 
 CHANCE = 1e-6

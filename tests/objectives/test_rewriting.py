@@ -161,7 +161,7 @@ def shuffles(corpus, objective):
     ],
 )
 def test_what_makes_no_sense_is_refused(name, changes, reason):
-    from bakeoff.training.pretraining_model import build_on_meta
+    from bakeoff.learner.pretraining_model import build_on_meta
 
     with pytest.raises(UserError, match=reason):
         build_on_meta(load_recipe(name, changes), 100)

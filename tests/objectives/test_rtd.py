@@ -8,11 +8,11 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
 from bakeoff.inspection.peek import peek
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.rtd import ReplacedTokenDetectionConfig
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 

@@ -5,9 +5,9 @@ from tests.conftest import digit_pairs, shrink
 
 import bakeoff
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 NAME = "transformer-translation-tiny"

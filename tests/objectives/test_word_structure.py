@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from tests.conftest import shrink
 
 from bakeoff.formats.example import Examples
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.objectives.word_structure import WordStructureConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import make_batches
 
 

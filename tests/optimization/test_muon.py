@@ -5,13 +5,13 @@ import torch
 from tests.conftest import shrink
 from torch import nn
 
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.stack import Stack
 from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.device import Placement
+from bakeoff.resources.device import Placement
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import make_batches
 
 

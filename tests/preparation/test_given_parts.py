@@ -9,7 +9,7 @@ import pytest
 from bakeoff.corpus.mixture import Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation import worker
+from bakeoff.preparation.encoding import worker
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer import TokenizerConfig

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation import jobs, sampling
 from bakeoff.preparation import parts as parts_module
+from bakeoff.preparation.encoding import jobs
+from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 
@@ -101,7 +102,7 @@ def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, par
     assert not (folder / ".parts.unfinished").exists()
 
 
-@pytest.mark.parametrize("trained", [True, False])
+@pytest.mark.parametrize("trained", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_parts_of_long_documents_that_are_cut_give_the_same_bytes(tmp_path, tokenizer_file, trained):
     """Two documents are twice the share: runs of sentences are held out, in whichever part they lie."""
     texts = []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation import sampling
+from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import prepare
 from bakeoff.text.sentences import RULE
 from bakeoff.tokenizer.tokenizer import TokenizerConfig

@@ -18,7 +18,8 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 # Saves as often as it can, since the text is short.
 OFTEN = """
-from bakeoff.preparation import jobs, parts
+from bakeoff.preparation import parts
+from bakeoff.preparation.encoding import jobs
 parts._SAVE_EVERY, parts._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
 """
 PREPARE = f"""
@@ -193,7 +194,7 @@ def test_a_mistake_leaves_nothing_of_what_was_killed(tmp_path):
 
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, monkeypatch):
     """The system kills one where memory is short; the plan is kept."""
-    from bakeoff.preparation import worker
+    from bakeoff.preparation.encoding import worker
 
     file = text(tmp_path / "a.jsonl", 500)
     started = []

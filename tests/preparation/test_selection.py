@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
+from bakeoff.preparation.planning.selection import SelectionOptions, select
 from bakeoff.preparation.prepare import prepare
-from bakeoff.preparation.selection import SelectionOptions, select
 from bakeoff.reading.files import find_files
 from bakeoff.reading.sources import CONTINUATION, DOCUMENT, PARAGRAPH, SourceOptions, TextPiece, TextReader
 from bakeoff.tokenizer.tokenizer import TokenizerConfig

@@ -6,6 +6,7 @@ from tests.conftest import shrink, without_dropout
 
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.batches import InputBatch, collate
@@ -15,7 +16,6 @@ from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 

@@ -9,11 +9,11 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 

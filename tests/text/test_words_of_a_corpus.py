@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from tests.conftest import sentences
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from bakeoff.preparation.encoding.worker import EncodingJob, encode_job
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.preparation.worker import EncodingJob, encode_job
 from bakeoff.reading.sources import DOCUMENT, TextPiece
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 

@@ -12,12 +12,12 @@ from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.cli import run
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.throughput import cell as cells
 from bakeoff.throughput.cell import Cell
 from bakeoff.throughput.measure import parse_lengths, speed
 from bakeoff.throughput.results import QUANTITIES, shown
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
-from bakeoff.training.pretraining_model import PretrainingModel
 
 NAMES = ["bert-tiny", "conv-light-lm-tiny"]
 

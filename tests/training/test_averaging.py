@@ -12,15 +12,15 @@ from typer.testing import CliRunner
 
 import bakeoff
 from bakeoff.cli.app import app
-from bakeoff.comparison.engine import Engine
+from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
 from bakeoff.training import averaging, loop
 from bakeoff.training.averaging import snapshot_steps
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.run import Run
 
 
 def train(recipe, corpus, out, **options):

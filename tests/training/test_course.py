@@ -15,14 +15,15 @@ from bakeoff.batching.order import EXAMPLES_AT_ONCE
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.inspection.peek import peek
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import STEPS_AT_ONCE, Course
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training import memory_limit, speed
-from bakeoff.training.memory_limit import require_memory
-from bakeoff.training.memory_need import memory_need
+from bakeoff.resources import memory_limit
+from bakeoff.resources.memory_limit import require_memory
+from bakeoff.resources.memory_need import memory_need
+from bakeoff.training import speed
 from bakeoff.training.pretrain import settle
-from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import Stages, make_batches
 
 STEPS = 40

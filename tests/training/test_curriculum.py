@@ -8,13 +8,13 @@ from tests.conftest import shrink
 from tests.training.test_pretrain import interrupt_at, train
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import Placement
 from bakeoff.training import loop
-from bakeoff.training.device import Placement
 from bakeoff.training.loop import optimize
 from bakeoff.training.pretrain import settle
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.stages import Stages, make_batches
 
 STAGES = [{"until": 0.5, "length": 24, "weights": {"nsp": 0}}, {"until": 0.75, "weights": {"mlm": 0.5}}]

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from tests.conftest import shrink
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
@@ -18,7 +19,6 @@ from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 def train(recipe, corpus, out, **options):

@@ -4,9 +4,9 @@ import pytest
 import torch
 from tests.conftest import shrink
 
-from bakeoff.training.device import Placement
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.resources.device import Placement
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 RATE = 0.5

@@ -20,12 +20,12 @@ from bakeoff.inspection.peek import peek
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.costs import costs_of
+from bakeoff.resources.device import resolve_precision
+from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
 from bakeoff.training import loop
-from bakeoff.training.costs import costs_of
-from bakeoff.training.device import resolve_precision
 from bakeoff.training.pretrain import pretrain, settle
-from bakeoff.training.run import Run
 from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]

@@ -8,12 +8,12 @@ import torch
 from tests.conftest import shrink, without_dropout
 
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.device import Placement
+from bakeoff.resources.device import Placement
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]

@@ -19,13 +19,13 @@ from bakeoff.inference.generate import generate
 from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inspection.inspect import inspect
 from bakeoff.optimization.budget import Budget
+from bakeoff.runs.run import Run
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.run import Run
 
 
 def train(recipe, corpus, out, **options):

@@ -10,11 +10,11 @@ from tests.training.test_pretrain import interrupt_at, train
 
 import bakeoff
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.running_average import RunningAverage
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.memory_need import memory_need
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.run import Run
-from bakeoff.training.running_average import RunningAverage
+from bakeoff.resources.memory_need import memory_need
+from bakeoff.runs.run import Run
 
 STEPS, SHARE = 40, 0.2
 AVERAGED = {"training.budget": {"steps": STEPS}, "training.running_average": SHARE, "training.optimizer.lr": 0.01}

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from bakeoff.display import page
 from bakeoff.errors import Interrupted
+from bakeoff.report import page
 from bakeoff.tuning.engine import TrialOutcome
 
 

@@ -13,7 +13,7 @@ from bakeoff.durable import held
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal, TuningResults
 from bakeoff.tuning.search import tune

@@ -15,8 +15,8 @@ from bakeoff.cli import run
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.run import Run
 from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.search import tune
@@ -64,7 +64,7 @@ class Stopping(TrialEngine):
         return super().train(stage, progress)
 
 
-@pytest.mark.parametrize("training", [1, 2, 5])
+@pytest.mark.parametrize("training", [2, *(pytest.param(place, marks=pytest.mark.slow) for place in (1, 5))])
 def test_a_search_that_is_stopped_within_a_trial_goes_on_bit_for_bit(whole, corpus, tmp_path, training):
     results, out = whole
     with pytest.raises(Interrupted, match="the same command goes on"):

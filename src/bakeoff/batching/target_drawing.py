@@ -49,6 +49,6 @@ class TargetDrawing:
         return draws if self.versions is None else draws.static(self.versions)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> dict[str, Targets]:
-        """Of each objective its targets; the examples' ids are changed in place."""
+        """The targets of each objective by its name; the examples' ids are changed in place."""
         drawn = {each.name: each.targets(examples, split, tokenizer, draws) for each in self.in_turn}
         return {each.name: drawn.get(each.name, no_targets()) for each in self.objectives}

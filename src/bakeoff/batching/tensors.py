@@ -13,7 +13,7 @@ from bakeoff.objectives.objective import Targets
 
 
 def batches_of(examples: Examples, targets: Mapping[str, Targets], parts: Cuts, advance: int | None) -> list[Batch]:
-    """Examples as batches.
+    """Cut rows into batches, and make tensors of what they hold.
 
     Args:
         examples: N rows.

@@ -22,7 +22,7 @@ def compare(
     Example: bakeoff compare plan.yaml --out comparisons/first
     """
     from bakeoff.comparison.execution import compare as run_comparison
-    from bakeoff.comparison.terminal import print_results
+    from bakeoff.comparison.reporting.terminal import print_results
 
     results = run_comparison(plan, out, jobs=jobs_of(jobs), progress=tell)
     if json:

@@ -289,7 +289,7 @@ def _part_table(made: dict[str, Any], out: Path) -> dict[str, str]:
 
 
 def parse_part(text: str) -> tuple[int, int]:
-    """Read `3/16`."""
+    """The part and the number of parts of `3/16`."""
     part, _, parts = text.partition("/")
     if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
         raise UserError(f"--part {text}: expected the number of a part and how many there are, such as 3/16")

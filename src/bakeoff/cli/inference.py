@@ -37,7 +37,7 @@ def generate(
     """
     from bakeoff.inference.generate import write
     from bakeoff.inference.generation import GenerationConfig
-    from bakeoff.training.run import Run
+    from bakeoff.runs.run import Run
 
     config = GenerationConfig.parse(
         {

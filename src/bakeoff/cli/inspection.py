@@ -46,7 +46,7 @@ def inspect(
     Example: bakeoff inspect runs/albert
     """
     from bakeoff.inspection.inspect import inspect as inspect_run
-    from bakeoff.training.run import Run
+    from bakeoff.runs.run import Run
 
     found = inspect_run(run, corpus=corpus, out=out, examples=examples, device=device)
     remark_unfinished(Run.open_trained(run))

@@ -22,7 +22,7 @@ from bakeoff.display.terminal import tell, write
 from bakeoff.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
-    from bakeoff.training.run import Run
+    from bakeoff.runs.run import Run
 
 
 def recipes(json: Json = False) -> None:
@@ -31,8 +31,8 @@ def recipes(json: Json = False) -> None:
     Example: bakeoff recipes
     """
     from bakeoff.display.wording import quantity
+    from bakeoff.learner.pretraining_model import build_on_meta
     from bakeoff.recipe_files import load_recipe, recipe_names
-    from bakeoff.training.pretraining_model import build_on_meta
 
     found = {name: load_recipe(name) for name in recipe_names()}
     sizes = {name: build_on_meta(each, each.tokenizer.size).parameter_count() for name, each in found.items()}
@@ -61,9 +61,9 @@ def show(
     Example: bakeoff show bert-mini > mine.yaml
     """
     from bakeoff.recipe_files import load_recipe
-    from bakeoff.training.costs import costs_of
-    from bakeoff.training.device import resolve_device
-    from bakeoff.training.memory_need import memory_need
+    from bakeoff.resources.costs import costs_of
+    from bakeoff.resources.device import resolve_device
+    from bakeoff.resources.memory_need import memory_need
 
     loaded = load_recipe(recipe, set)
     size = vocabulary or loaded.tokenizer.size
@@ -180,11 +180,11 @@ def pretrain(
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe
+    from bakeoff.runs.run import Run
     from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
     from bakeoff.training.progress import duration
-    from bakeoff.training.run import Run
 
     given = {"run": from_run, "grow": grow, "encoder": encoder_from, "decoder": decoder_from}
     given = {name: value for name, value in given.items() if value is not None}

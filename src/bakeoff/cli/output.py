@@ -10,7 +10,7 @@ from bakeoff.display.terminal import show, tell, write_json
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.training.run import Run
+    from bakeoff.runs.run import Run
 
 Errors = Annotated[Literal["strict", "replace"], typer.Option(help="Refuse invalid UTF-8, or read it as U+FFFD.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

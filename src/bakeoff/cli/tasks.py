@@ -159,9 +159,9 @@ def evaluate(
 
     Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
+    from bakeoff.runs.changed_run import parsed
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
     from bakeoff.tasks.evaluate import opened, require_one
-    from bakeoff.training.changed_run import parsed
 
     if corpus is None and (split != "validation" or examples is not None):
         raise UserError("--split and --examples belong to --corpus DIR")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.contributions import Vector, contributions
-from bakeoff.comparison.jobs import Finetuning, Jobs
 from bakeoff.comparison.plan import RecipePlan
 from bakeoff.comparison.results import (
     Analysis,
@@ -21,12 +20,13 @@ from bakeoff.comparison.results import (
     Score,
     TaskFacts,
 )
+from bakeoff.comparison.running.jobs import Finetuning, Jobs
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tasks.finetuned_run import read_predictions
-from bakeoff.training.records import read_metrics, read_summary
 from bakeoff.tuning.results import TuningResults
 
 
@@ -164,7 +164,7 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
 
 
 def _score(job: Finetuning, root: Path) -> Score:
-    """One fine-tuning."""
+    """The scores of a finished fine-tuning, as its results.json has them."""
     path = job.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
     for part in ("dev", "test"):

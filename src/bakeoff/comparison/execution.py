@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff import checksums
 from bakeoff.comparison.collect import collect
-from bakeoff.comparison.engine import Engine
-from bakeoff.comparison.floors import floors
-from bakeoff.comparison.jobs import Jobs
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import Failure, Floor, Results, TaskFacts
-from bakeoff.comparison.searches import Searches
-from bakeoff.comparison.spendable import Spendable
-from bakeoff.comparison.trainings import MODULES, Trainings
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.floors import floors
+from bakeoff.comparison.running.jobs import Jobs
+from bakeoff.comparison.running.searches import Searches
+from bakeoff.comparison.running.spendable import Spendable
+from bakeoff.comparison.running.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.durable import held, own_folder
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import full_disk
 from bakeoff.json_files import read_json
-from bakeoff.training.records import PretrainingEnvironment
+from bakeoff.runs.records import PretrainingEnvironment
 from bakeoff.workers.pool import Workers
 
 if TYPE_CHECKING:
-    from bakeoff.training.threads import SharedMachine
+    from bakeoff.resources.threads import SharedMachine
 
 Progress = Callable[[str], None]
 
@@ -70,7 +70,7 @@ def compare(
 
 
 def _report(results: Results, path: Path) -> None:
-    from bakeoff.comparison.report import write_report
+    from bakeoff.comparison.reporting.report import write_report
 
     write_report(results, path)
 
@@ -78,7 +78,7 @@ def _report(results: Results, path: Path) -> None:
 def _threads(shared: "SharedMachine | None") -> AbstractContextManager[None]:
     if shared is None:
         return nullcontext()
-    from bakeoff.training.threads import using_threads
+    from bakeoff.resources.threads import using_threads
 
     return using_threads(shared.threads)
 
@@ -173,7 +173,7 @@ class _Comparison:
         """How the jobs share the machine; None: one at a time, with the threads that torch has."""
         if self.asked is None:
             return None
-        from bakeoff.training.threads import side_by_side
+        from bakeoff.resources.threads import side_by_side
 
         threads = self.budget.facts.threads
         if threads is None and self.budget.begun:  # an older version's, whose runs had as many as torch

@@ -37,7 +37,7 @@ class CurvePoint(Config):
 
 
 class PretrainingRun(Config):
-    """One finished pre-training."""
+    """A finished pre-training of one recipe and seed: its size, its cost and its curve of losses."""
 
     seed: int
     """The seed of the comparison that it belongs to."""
@@ -93,7 +93,7 @@ class Score(Config):
 
 
 class RecipeEntry(Config):
-    """Everything about one recipe."""
+    """A recipe with its pre-trainings, its search and all scores of its fine-tunings."""
 
     label: str
     """Its name in the report."""
@@ -142,7 +142,7 @@ class Floor(Config):
 
 
 class TaskFacts(Config):
-    """What one task is."""
+    """A task as the report describes it: its metric, its rows and its files."""
 
     name: str
     """Its name in the plan."""
@@ -159,7 +159,7 @@ class TaskFacts(Config):
 
 
 class CorpusFacts(Config):
-    """What was pre-trained on."""
+    """The corpus of all pre-trainings: where it is, its size and its tokenizer."""
 
     path: str
     """Its directory."""

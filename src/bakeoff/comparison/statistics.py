@@ -51,7 +51,7 @@ class Spread(Config):
     seeds: dict[int, float]
     """The score by seed."""
     mean: float
-    """Mean over seeds."""
+    """Mean score over seeds."""
     deviation: float | None
     """Standard deviation over seeds (n - 1); none for one seed."""
     median: float
@@ -65,7 +65,7 @@ class Spread(Config):
 
 
 class Difference(Config):
-    """One score against another."""
+    """The difference of two mean scores, and whether it exceeds the noise."""
 
     first: str
     """What is compared."""

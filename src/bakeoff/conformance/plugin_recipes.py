@@ -8,13 +8,13 @@ import torch
 from bakeoff.config import PartConfig
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.blocks import BLOCKS
 from bakeoff.models.mixers import MIXERS
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.plugins import Plugin, registry_of
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel
 
 BASES = ("bert-tiny", "roberta-tiny", "gpt2-tiny", "xlnet-tiny", "t5-tiny", "transformer-translation-tiny")
 """Recipes of every kind of model and of rows, in one of which at least a part can stand."""

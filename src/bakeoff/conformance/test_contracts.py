@@ -12,12 +12,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bakeoff.conformance.narrow import ALIKE, REGISTRY, narrow, without_dropout
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
 from bakeoff.models.inputs import Inputs, Source
-from bakeoff.training.costs import costs_of
-from bakeoff.training.device import Placement
+from bakeoff.resources.costs import costs_of
+from bakeoff.resources.device import Placement
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 VOCABULARY = 160

@@ -4,7 +4,7 @@ import hashlib
 import mmap
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -48,13 +48,13 @@ class SplitCounts(Config):
     """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
     pairs, a token of the targets."""
     target_tokens: int | None = None
-    """Of pairs: token ids of the targets. None: the corpus is a text."""
+    """Token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
     target_bytes: int | None = None
-    """Of pairs: UTF-8 bytes of the targets."""
+    """UTF-8 bytes of the targets, in a corpus of pairs."""
 
 
 class SourceFile(Config):
-    """One input file."""
+    """A file that the corpus was made from."""
 
     path: str
     """Path as it was found."""
@@ -134,7 +134,7 @@ class Split:
         Returns:
             bool, the shape of `indices`.
         """
-        return (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1
+        return cast(np.ndarray, (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1)
 
     @property
     def pairs(self) -> bool:

@@ -23,7 +23,7 @@ cut where a sentence starts, so that there is always much to walk through at onc
 MEASURED = 1 << 18
 """Rows whose lengths are looked at for their mean: of more a part, for it would take seconds to read them all."""
 MEASURED_TOGETHER = 1 << 8
-"""Of these that stand side by side."""
+"""How many of these rows stand side by side."""
 
 
 def mean_length(size: int, lengths_of: Callable[[Integers], Integers]) -> float:

@@ -45,17 +45,17 @@ class ContinuedPairConfig(PairConfig):
 
     @property
     def continues(self) -> bool:
-        """Always."""
+        """Rows of a batch always continue those of the batch before."""
         return True
 
     @property
     def remembered_tokens(self) -> int:
-        """As `reuse` says."""
+        """Tokens of the row before that a row can attend to: `reuse`."""
         return self.reuse
 
     @property
     def directions(self) -> int:
-        """Two, if `backwards`."""
+        """Directions that the text is read in: 2 with `backwards`, else 1."""
         return 2 if self.backwards else 1
 
     def build(self, split: Split, tokenizer: Tokenizer, marks: RowMarks, relation: Relation | None) -> "ContinuedPairs":

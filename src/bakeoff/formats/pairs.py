@@ -1,7 +1,7 @@
 """Pairs: [CLS] A [SEP] B [SEP], where A and B are runs of sentences of one document (BERT, ALBERT), or one each."""
 
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ class SegmentPairs(Format):
 
     def _lengths(self, indices: NDArray[np.int64]) -> NDArray[np.int64]:
         """(N,) tokens of these rows, before any relation."""
-        return self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS
+        return cast(NDArray[np.int64], self.stops[indices] - self.starts[indices] + SPECIAL_TOKENS)
 
     @cached_property
     def lengths(self) -> NDArray[np.int64]:

@@ -3,6 +3,8 @@
 Or places documents[d] to documents[d + 1] - 1, without separators.
 """
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -36,7 +38,9 @@ class Stream:
 
     def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         """The tokens of the text at places of the stream; for a separator the one before it, or the first of all."""
-        return np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
+        return cast(
+            NDArray[np.int64], np.maximum(places - self.marks * np.searchsorted(self.starts, places, side="right"), 0)
+        )
 
     def rows(self, places: NDArray[np.int64], ends: NDArray[np.int64] | int) -> Rows:
         """What stands at some places.

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_around
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Queries
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 class _Target(NamedTuple):

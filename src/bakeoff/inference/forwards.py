@@ -9,8 +9,8 @@ from torch import Tensor
 from bakeoff.inference.generation import chosen_rows
 from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_behind
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 class Forwards:

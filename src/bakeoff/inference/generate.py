@@ -9,9 +9,9 @@ from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
+from bakeoff.resources.device import resolve_device
+from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.device import resolve_device
-from bakeoff.training.run import Run
 
 MASK = "[MASK]"
 """Stands in a prompt for what a sequence-to-sequence model shall fill in."""
@@ -33,7 +33,7 @@ class Written(NamedTuple):
 
     @property
     def texts(self) -> tuple[str]:
-        """What is answered."""
+        """The prompt, as the one text that this answers."""
         return (self.prompt,)
 
     @property

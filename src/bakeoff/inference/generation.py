@@ -4,6 +4,7 @@ Shapes: B rows, V vocabulary.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 import torch
 from pydantic import Field, model_validator
@@ -13,12 +14,12 @@ from bakeoff.config import Config
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.sampling import draw, filtered
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Source
 from bakeoff.models.model import ModelState
 from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.registry import OBJECTIVES
-from bakeoff.training.pretraining_model import PretrainingModel
 
 PLACES = 1 << 14
 """Tokens, those to be written included, that are held at once."""
@@ -33,7 +34,7 @@ class GenerationConfig(Config):
     tokens: int = Field(default=100, gt=0)
     """The most tokens to write; less where the model ends the text itself."""
     temperature: float = Field(default=1.0, ge=0)
-    """Of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
+    """Temperature of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
     top_k: int | None = Field(default=None, gt=0)
     """Sample from the so many most likely tokens."""
     top_p: float = Field(default=1.0, gt=0, le=1)
@@ -42,9 +43,10 @@ class GenerationConfig(Config):
     """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
     token."""
     length_penalty: float = Field(default=0.6, ge=0)
-    """Of the search: a text's score is its log-probability divided by ((5 + length) / 6) to this power."""
+    """How much the search favours long texts: a text's score is its log-probability divided by ((5 + length) / 6) to
+    this power."""
     seed: int = 0
-    """Of sampling."""
+    """Seed of sampling."""
 
     @model_validator(mode="after")
     def _one_way(self) -> "GenerationConfig":
@@ -188,7 +190,7 @@ class Generator:
         finished: list[tuple[float, list[int]]] = []
 
         def value(total: float, length: int) -> float:
-            return total / ((5 + length) / 6) ** config.length_penalty
+            return cast(float, total / ((5 + length) / 6) ** config.length_penalty)
 
         for length in range(1, config.tokens + 1):
             candidates = totals[:, None] + scores.double()  # (beams, V)

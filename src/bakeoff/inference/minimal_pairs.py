@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.inference.readings import Reading, score_sentences
 from bakeoff.inference.text_files import TextFile
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 
 TIE = 1e-4
 """Nats; sentences whose scores are less apart tie, for other batches would change their order."""

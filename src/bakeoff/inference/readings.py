@@ -15,9 +15,9 @@ from bakeoff.inference.token_scores import ScoredText
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.reading.aligned import clean
+from bakeoff.runs.run import Run
 from bakeoff.tokenizer.pieces import Speller
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.run import Run
 
 Reading = Literal["forwards", "pseudo", "pseudo_words"]
 """forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
@@ -114,7 +114,7 @@ class _Words:
             spaced: (T,) which start what white space separates.
         """
         edges = np.array([self._edges_of(token) for token in ids.tolist()], bool).reshape(-1, 2)
-        starts = spaced | edges[:, 0]
+        starts: NDArray[np.bool_] = spaced | edges[:, 0]
         starts[1:] |= edges[:-1, 1]
         return starts
 

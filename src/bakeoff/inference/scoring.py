@@ -15,9 +15,9 @@ from bakeoff.inference.text_files import TextFile, read_ahead
 from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
+from bakeoff.resources.device import resolve_device
+from bakeoff.runs.run import Run
 from bakeoff.text.words import words_before
-from bakeoff.training.device import resolve_device
-from bakeoff.training.run import Run
 
 TEXTS_AT_ONCE = 4096
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -35,7 +35,7 @@ class TextScore(NamedTuple):
     unknown: int
     """How many of them stand for what the vocabulary lacks."""
     likeliest: bool | None
-    """Of a last word: each of its tokens is the likeliest, so that reading greedily writes it. None: no last word."""
+    """Whether each token of a last word is the likeliest, so that reading greedily writes it; None: no last word."""
 
 
 class TextScores:

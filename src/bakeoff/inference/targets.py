@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from bakeoff.inference.token_scores import ScoredText, TokenPredictions, TokenScores, batches, padded
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 class OfTargets:

@@ -11,8 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import Head
-from bakeoff.training.pretraining_model import PretrainingModel
 
 PLACES = 8192
 """Tokens, padding included, that go through the model at once."""
@@ -35,7 +35,7 @@ class ScoredText(NamedTuple):
 
 
 class TokenScores:
-    """Of a row's scored tokens the log-probabilities in nats, and, if asked for, which are the likeliest of all."""
+    """The log-probabilities of a row's scored tokens in nats, and, if asked for, which are the likeliest of all."""
 
     def __init__(self, count: int) -> None:
         self.log_probabilities = np.zeros(count)

@@ -19,7 +19,7 @@ class Totals:
         self.log_probability = 0.0
 
     def add(self, score: TextScore) -> None:
-        """Count a score."""
+        """Add a text's score to the sums."""
         self.texts += 1
         self.blank += not score.text
         self.tokens += score.tokens

@@ -9,9 +9,9 @@ from bakeoff.durable import own_folder, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.layers import Layer, layers_of
 from bakeoff.inspection.page import write_page
+from bakeoff.resources.device import resolve_device
+from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.training.device import resolve_device
-from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches
 
 EXAMPLES = 64

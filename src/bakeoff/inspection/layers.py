@@ -11,9 +11,9 @@ from torch import Tensor
 
 from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
 from bakeoff.models.stack import Stack
-from bakeoff.training.pretraining_model import PretrainingModel
 
 
 class Kernels(Config):
@@ -36,7 +36,7 @@ class Kernels(Config):
 
 
 class Layer(Config):
-    """One layer."""
+    """What a layer does to its input, and the kernels of its convolutions."""
 
     stack: str
     """encoder, decoder, or backward_decoder."""

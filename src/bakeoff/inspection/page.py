@@ -1,17 +1,17 @@
 """The page of an inspection: one HTML file that needs no network."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import altair
 import torch
 
-from bakeoff.display.charts import PALETTE, Figure, specification
-from bakeoff.display.page import figure_element, html_page
 from bakeoff.durable import write_atomically
 from bakeoff.inspection.layers import Kernels, Layer
+from bakeoff.report.charts import PALETTE, Figure, on_page
+from bakeoff.report.elements import note, opening, panels
+from bakeoff.report.page import html_page
 
 MOST_KERNELS = 64
 """Drawn of each layer; more lines than that are not told apart."""
@@ -26,14 +26,15 @@ FIGURES = {
 def write_page(path: Path, title: str, about: str, layers: Sequence[Layer]) -> None:
     """Write the figures of all layers."""
     parts = [
-        f'<p class="eyebrow">{escape(about)}</p>',
-        f"<h1>{escape(title)}</h1>",
+        *opening(about, title),
         "<h2>Input and output of each layer</h2>",
-        '<p class="note">Means over real tokens, between the states that come into a layer and those that leave it, '
-        "as in figure 1 of the ALBERT paper. A layer that changes the width has none.</p>",
+        note(
+            "Means over real tokens, between the states that come into a layer and those that leave it, as in figure 1 "
+            "of the ALBERT paper. A layer that changes the width has none."
+        ),
     ]
     curves = [Figure(name, "Input and output", text, _curve(layers, name, text)) for name, text in FIGURES.items()]
-    parts += _panels(curves)
+    parts += panels(curves)
     heat_maps = [
         Figure(
             f"kernels-{layer.stack}-{layer.layer}-{each.part}",
@@ -47,24 +48,15 @@ def write_page(path: Path, title: str, about: str, layers: Sequence[Layer]) -> N
     if heat_maps:
         parts.append("<h2>Kernels</h2>")
         parts.append(
-            '<p class="note">Weight of each tap, by distance in tokens from the output (negative: before it). Rows are '
-            "heads or channels; dynamic kernels are means over the text; of dense ones, and of the dense layer over a "
-            f"window, the length of each tap's vector of weights. Of more than {MOST_KERNELS} rows so many are drawn, "
-            "spread evenly over all in the order of where their weight lies.</p>"
+            note(
+                "Weight of each tap, by distance in tokens from the output (negative: before it). Rows are heads or "
+                "channels; dynamic kernels are means over the text; of dense ones, and of the dense layer over a "
+                "window, the length of each tap's vector of weights. If there are more rows than "
+                f"{MOST_KERNELS}, so many are drawn, spread evenly over all in the order of where their weight lies."
+            )
         )
-        parts += _panels(heat_maps)
-    drawn = {
-        figure.name: specification(figure.chart, width="container", height=240, **_LOOK)
-        for figure in (*curves, *heat_maps)
-    }
-    write_atomically(path, html_page(title, "\n".join(parts), drawn))
-
-
-def _panels(figures: Sequence[Figure]) -> list[str]:
-    return ['<div class="panels">', *map(figure_element, figures), "</div>"]
-
-
-_LOOK: dict[str, Any] = {"ink": "currentColor", "legend": True}
+        parts += panels(heat_maps)
+    write_atomically(path, html_page(title, "\n".join(parts), on_page([*curves, *heat_maps], 240, legend=True)))
 
 
 def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:

@@ -10,11 +10,11 @@ from bakeoff.config import Config
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.inspection.rows import Row, RowReader
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.packing import Packing, packing_of
-from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.stages import AnyBatches, make_batches
 
 EXAMPLES = 3

@@ -22,7 +22,7 @@ class DistanceTable(nn.Module):
         self.norm = context.norm(affine=True)
 
     def initialise(self) -> None:
-        """As the class says."""
+        """Draw the initial weights that the class names."""
         deviation = math.sqrt(2 / (5 * self.table.embedding_dim))
         nn.init.trunc_normal_(self.table.weight, std=deviation, a=-2 * deviation, b=2 * deviation)
 

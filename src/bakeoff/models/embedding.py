@@ -1,7 +1,7 @@
 """From token ids to the first hidden states."""
 
 import math
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -79,7 +79,7 @@ class Embedding(nn.Module):
         self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
     ) -> Tensor:
         """(B, T, D) hidden states before the first layer: the `vectors`, brought to the model's width."""
-        return self.projection(self.vectors(ids, segments, start, table))
+        return cast(Tensor, self.projection(self.vectors(ids, segments, start, table)))
 
     def vectors(
         self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None

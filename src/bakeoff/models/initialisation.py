@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.stack import Stack
 
 INITIAL_STANDARD_DEVIATION = 0.02
-"""Of all linear maps and tables, as in GPT and BERT; larger tables make denormals and slow starts."""
+"""Standard deviation of all linear maps and tables, as in GPT and BERT; larger tables make slow starts."""
 
 
 class InitialConfig(Config):
@@ -47,7 +47,7 @@ class InitialWeightsConfig(Config):
     """The maps of the feed-forward network of layer l, counted from 0, begin smaller by sqrt(2 (1 + l)) (LTG-BERT)."""
 
     def deviation(self, linear: nn.Linear) -> float:
-        """Of a linear map's weight."""
+        """The standard deviation of a linear map's initial weight."""
         return linear.in_features**-0.5 if self.linear == "fan_in" else self.linear
 
 

@@ -27,7 +27,7 @@ class LayerWeighting(nn.Module):
     def forward(self, outputs: Sequence[Tensor]) -> Tensor:
         """(B, T, D) the mix of what came into the stack and what its first parts have given, each (B, T, D)."""
         first, *others = self.weights[len(outputs) - 2].to(outputs[0].dtype).unbind(-1)
-        mixed = outputs[0] * first
+        mixed: Tensor = outputs[0] * first
         for weight, output in zip(others, outputs[1:], strict=True):
             mixed = torch.addcmul(mixed, output, weight)
         return mixed

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
 import torch
 from pydantic import Field, model_validator
@@ -216,7 +216,7 @@ class Model(nn.Module):
             meaningless.
         """
         x, context = self.stack_inputs(inputs)
-        hidden = self.stack(x, context)[0]
+        hidden: Tensor = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
         backward = self.backward_decoder(*self.reversed_inputs(x, inputs))[0]
@@ -341,8 +341,8 @@ class Model(nn.Module):
 
     def _embed(self, ids: Tensor, segments: Tensor | None, start: int) -> Tensor:
         if self.target_embedding is not None:
-            return self.target_embedding(ids, segments, start, self.embedding.table)
-        return self.embedding(ids, segments, start)
+            return cast(Tensor, self.target_embedding(ids, segments, start, self.embedding.table))
+        return cast(Tensor, self.embedding(ids, segments, start))
 
     def _mask_of_chunk(
         self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None

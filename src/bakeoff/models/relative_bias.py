@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +29,7 @@ class RelativeBias(nn.Module):
         device = self.table.weight.device
         queries = torch.arange(start, start + length, device=device)
         distance = torch.arange(start + length, device=device) - queries[:, None]  # (T, S) of key from query
-        return self.table(self.bucket(distance)).permute(2, 0, 1)[None]
+        return cast(Tensor, self.table(self.bucket(distance)).permute(2, 0, 1)[None])
 
     def bucket(self, distance: Tensor) -> Tensor:
         """The bucket of each distance, negative to the left."""

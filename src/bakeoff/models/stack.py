@@ -91,7 +91,7 @@ class StackConfig(Config):
         return layer * self.groups // self.layers
 
     def build(self, context: BuildContext) -> "Stack":
-        """The stack.
+        """Build the layers, shared parts once.
 
         Raises:
             UserError: layers that shall share a part differ in its shapes.

@@ -56,7 +56,7 @@ class BidirectionalLanguageModel:
         self.targets_per_token = 2.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Of all places but padding both neighbours.
+        """Both neighbours of every place but padding.
 
         Backwards the first place of a row or a document has none: what stands before it is not in the row, or belongs
         to another document.

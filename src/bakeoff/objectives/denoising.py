@@ -52,8 +52,8 @@ class DenoisingConfig(SequenceToSequenceConfig):
         return self
 
     @property
+    @override
     def about_source(self) -> str | None:
-        """Deletion and order, which masks do not tell."""
         changes = {
             "lacks tokens, and has nothing in their place": self.noise == "deletion",
             "has its sentences in a random order; the target has the text's": self.permute,

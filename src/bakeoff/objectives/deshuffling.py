@@ -26,8 +26,8 @@ class DeshufflingConfig(SequenceToSequenceConfig):
     refused: ClassVar[Mapping[str, str]] = writes_for_a_source("deshuffling")
 
     @property
+    @override
     def about_source(self) -> str:
-        """The order."""
         return "has the text's tokens in a random order"
 
     @override

@@ -6,6 +6,7 @@ Shapes: N gathered rows, D model width, E embedding width, V vocabulary, C class
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -115,7 +116,7 @@ class UntiedTokenHead(Head):
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
-        return self.output(rows)
+        return cast(Tensor, self.output(rows))
 
 
 class AdaptiveTokenHead(Head):
@@ -201,4 +202,4 @@ class SentenceHead(Head):
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, C) unnormalised log-probabilities; the embedding's table is not used."""
-        return self.output(self.pooler(rows).tanh())
+        return cast(Tensor, self.output(self.pooler(rows).tanh()))

@@ -31,8 +31,8 @@ class MaskingConfig(TokenObjectiveConfig):
     """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), to (1 - stop)^n
     (geometric), or the same for all n (uniform)."""
     stop: float = Field(default=STOP, gt=0, lt=1)
-    """Of geometric lengths. 0.2 with ngram 10 are the spans of SpanBERT (Joshi et al. 2020, arXiv:1907.10529, section
-    3.1), 1/3 with ngram 9 those of LTG-BERT."""
+    """The probability that a span of geometric length ends behind any of its words. 0.2 with ngram 10 are the spans of
+    SpanBERT (Joshi et al. 2020, arXiv:1907.10529, section 3.1), 1/3 with ngram 9 those of LTG-BERT."""
     runs: Literal["words", "tokens"] = "words"
     """What runs are counted in; those of tokens begin and end anywhere in a word (LTG-BERT, GPT-BERT)."""
     whole_word: bool = False

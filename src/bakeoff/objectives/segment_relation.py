@@ -97,7 +97,7 @@ class NextSentence(SegmentRelation):
     """Half of the second segments are replaced by text from another document."""
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Replace with probability 1/2.
+        """Replace the second segment with probability 1/2; label 1 where it was replaced.
 
         Raises:
             UserError: the split has one document, so that there is no other.
@@ -111,7 +111,7 @@ class SentenceOrder(SegmentRelation):
     """Half of the pairs are swapped."""
 
     def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
-        """Swap with probability 1/2."""
+        """Swap the segments with probability 1/2; label 1 where they were swapped."""
         swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
         return pairs.swapped(swapped), swapped.astype(np.int64)
 

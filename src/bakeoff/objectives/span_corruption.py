@@ -40,12 +40,12 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
 
     @property
     def extra_tokens(self) -> int:
-        """The marks."""
+        """Ids beyond the tokenizer's vocabulary that the model has: the marks."""
         return self.marks
 
     @property
     def gap_marks(self) -> int:
-        """The marks."""
+        """Marks that can stand for gaps in a text to be filled in."""
         return self.marks
 
     @override

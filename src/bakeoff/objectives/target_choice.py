@@ -1,6 +1,6 @@
 """Which tokens of a row an objective predicts: single ones, words, or runs of words. N examples, T length."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class TargetChoice:
         starts = broken | (split.starts_word(np.maximum(sources, 0)) if self.of == "words" else ordinary)
         words = np.cumsum(starts & ordinary, 1) - 1
         if self.ngram == 1:
-            return np.maximum(words, 0)
+            return cast(NDArray[np.int64], np.maximum(words, 0))
         # Runs of 1, 2, ... words are laid side by side over the row; choosing among them evenly keeps p(n).
         lengths = np.searchsorted(self.bounds, draws.uniform("ngram", length), side="right") + 1  # (N, T)
         if self.span_end == "token":
@@ -129,7 +129,7 @@ class TargetChoice:
         first_of_run[rows, np.minimum(ends, length)] = True
         first_of_run[:, 0] = True
         begins = starts & np.take_along_axis(first_of_run, np.maximum(words, 0), 1)
-        return np.maximum(np.cumsum((begins | broken) & ordinary, 1) - 1, 0)
+        return cast(NDArray[np.int64], np.maximum(np.cumsum((begins | broken) & ordinary, 1) - 1, 0))
 
 
 def _turn(backwards: NDArray[np.bool_], length: int) -> NDArray[np.int64]:

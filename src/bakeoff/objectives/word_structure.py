@@ -1,7 +1,7 @@
 """Word structure: runs of three tokens are shuffled, and the original order is predicted (StructBERT)."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,4 +97,4 @@ class WordStructure:
         order = np.argsort(score, axis=1, kind="stable")
         chosen = np.zeros_like(free)
         np.put_along_axis(chosen, order, np.arange(length) < wanted[:, None], axis=1)
-        return chosen & candidates
+        return cast(NDArray[np.bool_], chosen & candidates)

@@ -23,7 +23,7 @@ def cross_entropy(scores: Tensor, labels: Tensor, smoothing: float = 0.0, z_loss
     if scores.device.type != "cpu":
         plain = F.cross_entropy(scores, labels, reduction="sum", label_smoothing=smoothing)
         return plain + z_loss * scores.logsumexp(-1).square().sum() if z_loss else plain
-    loss: Tensor = _CrossEntropy.apply(scores, labels, smoothing, z_loss)
+    loss: Tensor = _CrossEntropy.apply(scores, labels, smoothing, z_loss)  # type: ignore[no-untyped-call]
     return loss
 
 

@@ -23,7 +23,7 @@ def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
     """
     if torch.compiler.is_compiling() or type(x) is not Tensor:
         return F.rms_norm(x.to(gain.dtype), gain.shape, gain, epsilon)
-    result: Tensor = _HeadNorm.apply(x, gain, epsilon)
+    result: Tensor = _HeadNorm.apply(x, gain, epsilon)  # type: ignore[no-untyped-call]
     return result
 
 

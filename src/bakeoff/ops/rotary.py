@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 BASE = 10_000.0
-"""Of the wavelengths, which run from 2 pi to 2 pi times this."""
+"""The base of the wavelengths, which run from 2 pi to 2 pi times this."""
 
 
 def rotate(x: Tensor, start: int = 0) -> Tensor:
@@ -29,7 +29,7 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
         cosine, sine = _waves(start, length, width, x.dtype, x.device)
         first, second = x.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
-    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, x.dtype))
+    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, x.dtype))  # type: ignore[no-untyped-call]
     return result
 
 

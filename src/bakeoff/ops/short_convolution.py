@@ -56,7 +56,7 @@ def short_convolution(
         same = (neighbours == documents[..., None]).to(x.dtype)  # (B, T, K)
     if left is not None:
         x, before = torch.cat([left, x], dim=1), 0
-    result: Tensor = _ShortConvolution.apply(x, weight.to(x.dtype), same, Taps(before, after, dilation))
+    result: Tensor = _ShortConvolution.apply(x, weight.to(x.dtype), same, Taps(before, after, dilation))  # type: ignore[no-untyped-call]
     return result
 
 

@@ -62,7 +62,7 @@ class LinearConfig(WarmupConfig):
         return super().factor(step, steps, losses)
 
     def decay(self, progress: float) -> float:
-        """1 - progress."""
+        """The factor at a share of the decay: 1 - progress, a line to zero."""
         return max(0.0, 1 - progress)
 
 

@@ -6,12 +6,12 @@ from functools import partial
 from pathlib import Path
 
 from bakeoff.errors import UserError
-from bakeoff.preparation.jobs import Ends, jobs_of
+from bakeoff.preparation.encoding.jobs import Ends, jobs_of
+from bakeoff.preparation.encoding.split_writer import SplitWriter
+from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
 from bakeoff.preparation.options import Texts
+from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress
-from bakeoff.preparation.sampling import CutPoint
-from bakeoff.preparation.split_writer import SplitWriter
-from bakeoff.preparation.worker import encode_job, encode_jobs
 from bakeoff.reading.files import find_files
 from bakeoff.reading.hub import HubFile
 from bakeoff.reading.sources import BEGINNING, TextPosition, TextReader

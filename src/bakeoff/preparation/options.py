@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from bakeoff.preparation.selection import SelectionOptions
+from bakeoff.preparation.planning.selection import SelectionOptions
 from bakeoff.reading.sources import SourceOptions
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 

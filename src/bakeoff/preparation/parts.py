@@ -15,15 +15,15 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
+from bakeoff.preparation.encoding.jobs import Ends, jobs_of
+from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter, id_type
+from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
+from bakeoff.preparation.encoding.writer import CorpusWriter
 from bakeoff.preparation.given_parts import encode_given
-from bakeoff.preparation.held_out import Assigned, assign
-from bakeoff.preparation.jobs import Ends, jobs_of
-from bakeoff.preparation.plan import PreparationPlan, part_folder
+from bakeoff.preparation.planning.held_out import Assigned, assign
+from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
+from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress
-from bakeoff.preparation.sampling import CutPoint
-from bakeoff.preparation.split_writer import SplitState, SplitWriter, id_type
-from bakeoff.preparation.worker import encode_job, encode_jobs
-from bakeoff.preparation.writer import CorpusWriter
 from bakeoff.reading.sources import BEGINNING, TextPiece, TextReader
 
 _SAVE_EVERY = 2.0  # seconds

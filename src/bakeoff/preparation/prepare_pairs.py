@@ -12,15 +12,15 @@ import numpy as np
 from bakeoff.corpus.store import SPLITS, TEST, Corpus, SourceFile
 from bakeoff.durable import own_folder
 from bakeoff.errors import UserError
+from bakeoff.preparation.encoding.pair_encoding import LengthFilter, encode_pairs
+from bakeoff.preparation.encoding.split_writer import SplitWriter
+from bakeoff.preparation.encoding.worker import encode_jobs, workers_for
+from bakeoff.preparation.encoding.writer import CorpusWriter, check_target, versions, work_folder
 from bakeoff.preparation.given_parts import require_apart
-from bakeoff.preparation.held_out import TRAIN, VALIDATION
-from bakeoff.preparation.pair_encoding import LengthFilter, encode_pairs
+from bakeoff.preparation.planning.held_out import TRAIN, VALIDATION
+from bakeoff.preparation.planning.sampling import Sample
+from bakeoff.preparation.planning.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.preparation.progress import ReadingProgress, ShowProgress
-from bakeoff.preparation.sampling import Sample
-from bakeoff.preparation.split_writer import SplitWriter
-from bakeoff.preparation.tokenizer_sample import sample_for, train_tokenizer
-from bakeoff.preparation.worker import encode_jobs, workers_for
-from bakeoff.preparation.writer import CorpusWriter, check_target, versions, work_folder
 from bakeoff.reading.aligned import Pair, PairOptions, PairReader
 from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
 from bakeoff.tokenizer.word_counts import WordCounts

@@ -19,12 +19,12 @@ class Reader(Protocol[T]):
 
     @property
     def files(self) -> Sequence[object]:
-        """The files."""
+        """The files, in the order in which they are read."""
         ...
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Their bytes on disk."""
+        """Bytes on disk of each of the files."""
         ...
 
     def bytes_read(self) -> int:

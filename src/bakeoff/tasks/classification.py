@@ -1,7 +1,7 @@
 """A classifier: a model, one vector for each row of its hidden states, and a linear map to the classes."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,7 @@ class Classifier(nn.Module):
             real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
         last = hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
         if self.pooler is not None:
-            return self.pooler(last if self.start_last else hidden[:, 0]).tanh()
+            return cast(Tensor, self.pooler(last if self.start_last else hidden[:, 0]).tanh())
         if self.pooling == "last":
             return last
         outside = ~real[..., None]  # (B, T, 1)

@@ -63,7 +63,7 @@ class Labelled(NamedTuple):
 
 
 class TaskData(NamedTuple):
-    """A task's data."""
+    """The labelled rows of a task in three parts, and the names of its classes."""
 
     train: Labelled
     """What is learned from."""

@@ -13,14 +13,14 @@ from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.resources.device import Placement, resolve_device, resolve_precision
+from bakeoff.runs.changed_run import Overrides, changed_run, parsed
+from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.predict import predictions_of
 from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.tables import read_table
-from bakeoff.training.changed_run import Overrides, changed_run, parsed
-from bakeoff.training.device import Placement, resolve_device, resolve_precision
-from bakeoff.training.run import Run
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 

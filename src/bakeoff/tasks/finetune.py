@@ -10,28 +10,30 @@ import torch
 
 from bakeoff.errors import Diverged, UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.recipe import Recipe
+from bakeoff.resources.device import resolve_device, resolve_precision
+from bakeoff.resources.thread_choice import Asked, quickest
+from bakeoff.resources.thread_choice import settled as settled_threads
+from bakeoff.resources.threads import default_threads, restoring_threads
+from bakeoff.runs.environment import environment
+from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
+from bakeoff.tasks.batches import shuffled_batches
 from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
-from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, optimize_rows, plan_steps, shuffled_batches
+from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, optimize_rows, plan_steps
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.probabilities import class_probabilities
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.device import environment, resolve_device, resolve_precision
-from bakeoff.training.pretraining_model import build_on_meta
 from bakeoff.training.progress import Shown, TrainingProgress
-from bakeoff.training.run import Run
-from bakeoff.training.thread_choice import Asked, quickest
-from bakeoff.training.thread_choice import settled as settled_threads
-from bakeoff.training.threads import default_threads, restoring_threads
 from bakeoff.yaml_files import dump_yaml
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from pydantic import Field
@@ -16,15 +16,15 @@ from bakeoff.durable import fresh, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.recipe import Recipe
+from bakeoff.runs.records import Environment, read_metrics
+from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
+from bakeoff.runs.run import Run
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.records import Environment, read_metrics
-from bakeoff.training.rules import OF_FINETUNED_RUNS, changes_since
-from bakeoff.training.run import Run
 from bakeoff.yaml_files import read_yaml
 
 
@@ -42,7 +42,7 @@ class FinetuneResult(Config):
     source: str | None
     """The pre-trained run; null: the weights were random."""
     seed: int
-    """Of the random weights, the order and the dropout."""
+    """Seed of the random weights, the order and the dropout."""
     scores: dict[str, dict[str, float]]
     """For dev and test all metrics, as fractions."""
     majority: float
@@ -79,14 +79,14 @@ class Settings(Record):
 
 
 class Labels(Record):
-    """labels.json."""
+    """The content of labels.json."""
 
     labels: list[str] = Field(min_length=1)
     """Names of the classes, in the order of the classifier's outputs."""
 
 
 class Prediction(Record):
-    """A line of predictions.jsonl."""
+    """A row of test with what was predicted, as a line of predictions.jsonl."""
 
     label: str
     """The row's class."""
@@ -95,7 +95,7 @@ class Prediction(Record):
 
 
 class FinetunedRun:
-    """A fine-tuned run's directory.
+    """The directory of a fine-tuned run.
 
     recipe.yaml, tokenizer.json, task.yaml, labels.json, environment.json, metrics.jsonl, model.safetensors,
     predictions.jsonl (of test), README.md, results.json and bakeoff.sha256.
@@ -107,7 +107,7 @@ class FinetunedRun:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """A fine-tuned run.
+        """Open the fine-tuned run at a path.
 
         Raises:
             UserError: there is none at that path.
@@ -134,7 +134,7 @@ class FinetunedRun:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer."""
+        """The tokenizer of the pre-trained run, or the one that was given from scratch."""
         return self._run.tokenizer
 
     @property
@@ -145,7 +145,7 @@ class FinetunedRun:
 
     @cached_property
     def task(self) -> TaskConfig:
-        """The task."""
+        """The files, columns and metric that it was fine-tuned with."""
         return TaskConfig.parse(self._settings["task"], f"{self._settings_file}: task")
 
     @cached_property
@@ -166,13 +166,15 @@ class FinetunedRun:
 
     @cached_property
     def classes(self) -> list[str]:
-        """Names of the classes."""
+        """Names of the classes, in the order of the classifier's outputs."""
         path = self.path / "labels.json"
-        return Labels.check({"labels": parse_any_json(checksums.read(path), str(path))}, str(path))["labels"]
+        return cast(
+            list[str], Labels.check({"labels": parse_any_json(checksums.read(path), str(path))}, str(path))["labels"]
+        )
 
     @cached_property
     def results(self) -> FinetuneResult:
-        """What it achieved."""
+        """Scores on dev and test, the chosen learning rate and epoch, and the cost."""
         path = self.path / "results.json"
         return FinetuneResult.parse({**read_json(path), "path": self.path}, str(path), strict=True)
 
@@ -185,7 +187,7 @@ class FinetunedRun:
         return read_predictions(self.path / "predictions.jsonl")
 
     def format(self) -> InputFormat:
-        """The format of rows."""
+        """The format of its rows, by which texts become tokens as in fine-tuning."""
         assert self.config.length is not None
         return InputFormat(self.tokenizer, self.recipe, self.config.length)
 

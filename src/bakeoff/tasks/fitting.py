@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import Diverged, Interrupted
-from bakeoff.optimization.optimizers import AdamWConfig
+from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig
+from bakeoff.resources.device import autocast
 from bakeoff.tasks.batches import collate, shuffled_batches
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.inputs import EncodedRows, InputFormat
 from bakeoff.tasks.metrics import score
 from bakeoff.tasks.probabilities import class_probabilities
-from bakeoff.training.device import autocast
 from bakeoff.training.loop import step_seed
 from bakeoff.training.progress import TrainingProgress
 
@@ -45,7 +45,7 @@ class Setting(NamedTuple):
     format: InputFormat
     """The rows' format."""
     seed: int
-    """Of the weights, the order and the dropout."""
+    """Seed of the weights, the order and the dropout."""
     device: torch.device
     """Where the classifier is."""
     precision: str
@@ -53,7 +53,7 @@ class Setting(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """One look at dev."""
+    """The scores and the loss on dev after some steps."""
 
     step: int
     """Optimizer steps done."""
@@ -69,7 +69,7 @@ class Evaluation(NamedTuple):
 
 @dataclass
 class Fit:
-    """A training that ended."""
+    """The best of a training at one learning rate: its look at dev and its weights."""
 
     learning_rate: float
     """At the end of its warm-up."""

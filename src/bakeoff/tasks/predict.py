@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
+from bakeoff.resources.device import resolve_device
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.probabilities import Predictions, class_probabilities
-from bakeoff.training.device import resolve_device
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""

@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
 
+from bakeoff.resources.device import autocast
 from bakeoff.tasks.batches import collate, sorted_batches
 from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.inputs import EncodedRows, InputFormat
-from bakeoff.training.device import autocast
 
 EVALUATION_BATCH = 128
 """Rows of a batch where no gradients are needed."""

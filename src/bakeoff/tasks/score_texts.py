@@ -8,8 +8,8 @@ from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TextScores, scoring_objective
 from bakeoff.inference.text_files import TextFile
 from bakeoff.inference.totals import Totals
+from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.training.run import Run
 
 
 def open_scores(

@@ -23,7 +23,7 @@ class Table(NamedTuple):
     """(N,) the line of the file on which each row ends."""
 
     def take(self, rows: Sequence[int]) -> "Table":
-        """Some of the rows."""
+        """The rows at these places, in this order."""
         return Table(
             [self.texts[row] for row in rows],
             None if self.pairs is None else [self.pairs[row] for row in rows],

@@ -14,7 +14,7 @@ _PIECE = 16  # bits; no piece of text has more words
 
 
 class NgramShuffle(NamedTuple):
-    """How to shuffle."""
+    """How words change places: n-grams of so many words are permuted, by a seed."""
 
     ngram: int
     """Words of an n-gram, which stay together in their order."""

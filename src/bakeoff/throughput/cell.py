@@ -12,12 +12,12 @@ from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
+from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
-from bakeoff.training.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 
 STEPS = 1_000_000
 """The schedule's steps: all that are measured lie in its warm-up, where the weights hardly move."""

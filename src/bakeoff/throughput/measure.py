@@ -11,11 +11,12 @@ import torch
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import resolve_device, resolve_precision
+from bakeoff.runs.environment import environment
 from bakeoff.throughput.cell import KINDS, Cell
 from bakeoff.throughput.page import write_page
 from bakeoff.throughput.results import SpeedResults
 from bakeoff.tokenizer.tokenizer import SPECIAL_TOKENS
-from bakeoff.training.device import environment, resolve_device, resolve_precision
 from bakeoff.training.speed import medians_in_turns
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)

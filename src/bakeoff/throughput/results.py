@@ -29,7 +29,7 @@ class Measurement(Config):
     latency_ms: float | None
     """The same for a single row, in milliseconds."""
     generation_ms: float | None
-    """Of a causal model: milliseconds to write a token behind a row of this length."""
+    """Milliseconds in which a causal model writes a token behind a row of this length."""
     memory_bytes: int | None
     """Peak of a training step: weights, gradients, optimizer, activations."""
     problem: str | None
@@ -61,7 +61,7 @@ class SpeedResults(Config):
 
     @property
     def lengths(self) -> list[int]:
-        """The lengths, rising."""
+        """Lengths of rows in tokens that were measured, from the shortest on."""
         return sorted({each.length for each in self.measurements})
 
     def at(self, recipe: str, length: int) -> Measurement:

@@ -4,6 +4,7 @@ import json
 from array import array
 from collections.abc import Sequence
 from itertools import chain, pairwise
+from typing import Any
 
 import numpy as np
 import tokenizers
@@ -179,7 +180,7 @@ def _separates_words(inner: tokenizers.Tokenizer) -> bool:
     return step["type"] in _SEPARATE_PRE_TOKENIZERS
 
 
-def _flatten(step: dict | None, key: str) -> list[dict]:
+def _flatten(step: dict[str, Any] | None, key: str) -> list[dict[str, Any]]:
     if step is None:
         return []
     if step["type"] == "Sequence":

@@ -15,9 +15,9 @@ from bakeoff import checksums
 from bakeoff.errors import UserError
 
 MOST_BYTES = 1 << 28
-"""Of a file; the largest in use have a seventh of it."""
+"""The largest file that is read; the largest in use have a seventh of it."""
 MOST_IDS = 1 << 22
-"""Of a vocabulary; the largest in use have a quarter of it."""
+"""The largest vocabulary; the largest in use have a quarter of it."""
 MOST_UNUSED = 10_000
 """Ids without a token, where they are more than those with one."""
 LONGEST_INSERTION = 64

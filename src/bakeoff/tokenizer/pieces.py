@@ -34,7 +34,7 @@ class TokenRun(Config):
     objective: str | None = None
     """Which objective predicts them."""
     order: int | None = None
-    """Of ordered: when it is predicted, counted from 1; it is predicted from all that is not ordered, and from the
+    """When an ordered token is predicted, counted from 1; it is predicted from all that is not ordered, and from the
     tokens ordered before it."""
 
 

@@ -43,7 +43,7 @@ _PROBE = (
     "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
     "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
 )
-"""Of many kinds of characters: what a tokenizer cannot encode comes out when it is read."""
+"""A text of many kinds of characters: what a tokenizer cannot encode comes out when its file is read."""
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""

@@ -124,7 +124,7 @@ def _train_in_order(inner: Inner, trainer: Any, size: int, specials: list[str], 
 
 
 def new_words(texts: Iterable[str]) -> Iterator[list[str]]:
-    """Of each text the words between spaces that no text before it has; a 64-bit hash tells words apart."""
+    """The words of each text, between spaces, that no text before it has; a 64-bit hash tells words apart."""
     seen: set[int] = set()
     for text in texts:
         words = text.split()

@@ -42,5 +42,5 @@ class WordCounts:
         return self._counts
 
     def clear(self) -> None:
-        """Free the memory."""
+        """Forget the counted words, whose memory is needed for something else."""
         self._counts.clear()

@@ -9,14 +9,14 @@ from bakeoff import checksums
 from bakeoff.checksums import Damaged
 from bakeoff.durable import beside, fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.resources.device import Placement
+from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors, save_tensors
-from bakeoff.training.device import Placement
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.run import Run
 from bakeoff.training.validation import HeldOut, validate
 
 SNAPSHOTS = 100
-"""Snapshots of a training's weights, if all were kept. Of the papers' trainings there are about as many checkpoints:
+"""Snapshots of a training's weights, if all were kept. The papers' trainings kept about as many checkpoints:
 one in ten minutes of twelve hours (Vaswani et al. 2017), one an epoch of about a hundred (Wu et al. 2019, WMT)."""
 
 

@@ -10,11 +10,11 @@ from torch import Tensor
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.layer_map import GrowBy, grown, model_sources, stack_sources
 from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.training.run import Run
 
 TOKEN_TABLE = "model.embedding.tokens.weight"
 

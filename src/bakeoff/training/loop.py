@@ -12,16 +12,16 @@ import torch
 from bakeoff.batching.ahead import ahead
 from bakeoff.batching.batch import Batch
 from bakeoff.errors import Diverged, Interrupted
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.recurrent_memory import Memory
+from bakeoff.learner.running_average import RunningAverage
 from bakeoff.recipe import Recipe
+from bakeoff.resources.device import Placement, work_clock
+from bakeoff.runs.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
+from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
-from bakeoff.training.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
-from bakeoff.training.device import Placement, work_clock
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.progress import TrainingProgress
-from bakeoff.training.recurrent_memory import Memory
-from bakeoff.training.run import Run
-from bakeoff.training.running_average import RunningAverage
 from bakeoff.training.stages import Stages
 from bakeoff.training.validation import HeldOut, validate
 

@@ -13,10 +13,10 @@ from bakeoff.config import Config
 from bakeoff.corpus.extract import Extract
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import Objective, Rewriting
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe import Recipe
-from bakeoff.training.pretraining_model import PretrainingModel
 
 MEASURED_TOKENS = 1 << 19
 """Tokens of text on which an epoch is measured; a larger text is represented by stretches from many places."""

@@ -13,31 +13,31 @@ from bakeoff.corpus.mixture import AnyCorpus, open_corpus
 from bakeoff.durable import held, remove, without_links
 from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
-from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
-from bakeoff.training.checkpoint import list_checkpoints
-from bakeoff.training.device import (
+from bakeoff.resources.device import (
     Placement,
-    environment,
     peak_memory,
     reset_peak_memory,
     resolve_device,
     resolve_precision,
 )
+from bakeoff.resources.memory_limit import require_memory
+from bakeoff.resources.thread_choice import Asked, quickest
+from bakeoff.resources.thread_choice import settled as settled_threads
+from bakeoff.resources.threads import default_threads, restoring_threads
+from bakeoff.runs.checkpoint import list_checkpoints
+from bakeoff.runs.environment import environment
+from bakeoff.runs.run import Run
+from bakeoff.training.averaging import average_path, is_average_of, require_free, write_average
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
-from bakeoff.training.memory_limit import require_memory
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.remarks import other_tokenizer, unread
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
-from bakeoff.training.run import Run
 from bakeoff.training.speed import step_times, stepper
 from bakeoff.training.stages import Stages, make_batches
-from bakeoff.training.thread_choice import Asked, quickest
-from bakeoff.training.thread_choice import settled as settled_threads
-from bakeoff.training.threads import default_threads, restoring_threads
 from bakeoff.training.validation import HeldOut
 
 COMPILE_FROM_FLOPS = {"cuda": 2e16}
@@ -92,7 +92,7 @@ def pretrain(
     progress: Shown = True,
     watch: Callable[[Position], None] | None = None,
 ) -> Run:
-    """Pre-train a model.
+    """Pre-train the model of a recipe on a corpus, into a run's directory; or go on with an interrupted run.
 
     Args:
         recipe: what to train and how; None: as the run that is resumed, or that `start` names, was trained.

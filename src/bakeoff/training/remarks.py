@@ -6,10 +6,10 @@ import numpy as np
 
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus, Split
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.packing import packing_of
-from bakeoff.training.pretraining_model import build_on_meta
 
 LEAST_READ = 0.5
 """Rows that hold a smaller share of the text are remarked on."""

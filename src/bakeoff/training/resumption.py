@@ -6,10 +6,10 @@ from bakeoff.config import differing, with_defaults
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
+from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.runs.rules import OF_TRAINING, changes_since
+from bakeoff.runs.run import Run
 from bakeoff.training.averaging import snapshot_file, snapshot_steps
-from bakeoff.training.checkpoint import checkpoint_step, list_checkpoints
-from bakeoff.training.rules import OF_TRAINING, changes_since
-from bakeoff.training.run import Run
 
 
 def require_same_request(run: Run, request: dict[str, Any]) -> None:

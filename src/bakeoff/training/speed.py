@@ -10,12 +10,12 @@ import torch
 
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Corpus
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
-from bakeoff.training.device import Placement, resolve_device, resolve_precision, work_clock
+from bakeoff.resources.device import Placement, resolve_device, resolve_precision, work_clock
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
-from bakeoff.training.recurrent_memory import Memory
 from bakeoff.training.stages import make_batches
 
 MEASURE_SECONDS = 5.0
@@ -60,7 +60,7 @@ def step_times(
 
 
 def _middles(recipe: Recipe) -> list[Recipe]:
-    """Of each stage the recipe as it is in the middle of it, which stands for all of its steps."""
+    """The recipe as it is in the middle of each stage, which stands for all steps of that stage."""
     places = middles(recipe.training.curriculum)
     return [stage.at(progress) for stage, progress in zip(recipe.stages(), places, strict=True)]
 

@@ -11,11 +11,11 @@ from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.mixture import AnyCorpus, Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.randomness.draws import key_of
 from bakeoff.recipe import Recipe
-from bakeoff.training.memory_limit import require_memory
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.resources.memory_limit import require_memory
 
 AnyBatches = Batches | MixedBatches
 
@@ -105,7 +105,7 @@ class Stages:
         ]
         others = [build_on_meta(each, corpus.tokenizer.size) for each in recipes[:-1]]  # the last is the recipe's own
         self.flops_per_token = [each.flops_per_token(own) for each, own in zip((*others, module), idle, strict=True)]
-        """Of each stage, where it changes from step to step as in the middle of the training."""
+        """Operations of a token in each stage; where they change from step to step, those in its middle."""
         self._rise = [0] * len(recipes)  # of each, from the first step to the last
         if any(each.at(0.0).objective != each.objective for each in recipes):
             ends = [

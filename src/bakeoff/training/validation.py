@@ -10,9 +10,9 @@ import torch.nn.functional as F
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.store import Split
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import ModelState
-from bakeoff.training.device import Placement
-from bakeoff.training.pretraining_model import PretrainingModel
+from bakeoff.resources.device import Placement
 
 
 class HeldOut(NamedTuple):

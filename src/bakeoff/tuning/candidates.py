@@ -1,6 +1,6 @@
 """The values that the trials of a search have: all of them are known before the first one begins.
 
-Of one range they are a grid, the recipe's own value among it. Of several they are the points of an additive recurrence,
+For one range they are a grid, the recipe's own value among it; for several the points of an additive recurrence,
 which fill a space more evenly than random ones do (Bergstra and Bengio 2012, "Random search for hyper-parameter
 optimization", section 3, measured that this is what decides for so few trials).
 """

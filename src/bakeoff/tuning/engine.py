@@ -65,8 +65,8 @@ class TrialEngine:
 
     def check(self, recipe: Recipe, measured_as: dict[str, Any], corpus: str, device: str) -> None:
         """Refuse what cannot be trained on the corpus, or measured so."""
-        from bakeoff.training.changed_run import unlike
-        from bakeoff.training.device import resolve_device
+        from bakeoff.resources.device import resolve_device
+        from bakeoff.runs.changed_run import unlike
         from bakeoff.training.stages import require_rows
 
         opened = open_corpus(corpus)
@@ -119,9 +119,9 @@ class TrialEngine:
 
     def _measured(self, stage: Stage) -> float:
         """The held-out loss of the weights of now, under other keys than they were trained with."""
-        from bakeoff.training.changed_run import changed_run
-        from bakeoff.training.device import Placement, resolve_device, resolve_precision
-        from bakeoff.training.run import Run
+        from bakeoff.resources.device import Placement, resolve_device, resolve_precision
+        from bakeoff.runs.changed_run import changed_run
+        from bakeoff.runs.run import Run
         from bakeoff.training.stages import make_batches
         from bakeoff.training.validation import HeldOut, validate
 
@@ -135,14 +135,15 @@ class TrialEngine:
 
     def environment(self, device: str) -> dict[str, Any]:
         """Machine and versions; the precision stands in the recipes."""
-        from bakeoff.training.device import environment, resolve_device
+        from bakeoff.resources.device import resolve_device
+        from bakeoff.runs.environment import environment
 
         return {name: value for name, value in environment(resolve_device(device), "").items() if name != "precision"}
 
 
 def _spent(out: Path) -> dict[str, Any]:
     """What the steps of a trial have cost so far; nothing where it left no directory."""
-    from bakeoff.training.records import read_metrics
+    from bakeoff.runs.records import read_metrics
 
     lines = read_metrics(out / "metrics.jsonl", growing=True)
     last = max(lines, key=lambda line: line["step"], default={})

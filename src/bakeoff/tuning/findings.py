@@ -38,7 +38,7 @@ def cautions(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial, bu
 
 
 def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> Iterator[tuple[Range, str]]:
-    """Of numbers beyond which nothing was tried, and which are the best: their range, and "lowest" or "highest"."""
+    """The ranges whose best value is the lowest or the highest that was tried, with that word."""
     for each in ranges:
         tried = [trial.values[each.key] for trial in trials]
         # Of two values of a list either is an edge, which says nothing.

@@ -1,17 +1,17 @@
 """A search as a page: a chart of losses over each key, a table of trials, and the recipe that was found."""
 
 from collections.abc import Iterator
-from html import escape
 from pathlib import Path
 from typing import Any
 
 import altair
 
-from bakeoff.display.charts import Figure, specification, styles
-from bakeoff.display.page import figure_element, html_page, legend
 from bakeoff.display.wording import budget, counted, duration, quantity
 from bakeoff.durable import write_atomically
 from bakeoff.recipe import Recipe
+from bakeoff.report.charts import Figure, colour_scale, on_page, styles
+from bakeoff.report.elements import folded, legend, note, opening, panels, table
+from bakeoff.report.page import html_page
 from bakeoff.tuning.candidates import short, shown, written
 from bakeoff.tuning.ranges import RATE, Range, is_logarithmic, is_number
 from bakeoff.tuning.results import Trial, TuningResults
@@ -22,34 +22,28 @@ DIVERGED = "diverged"
 def write_report(results: TuningResults, recipe: Recipe, path: Path) -> None:
     """Write the page; it needs no network."""
     figures = [figure for _, figure in loss_figures(results, "key")]
-    drawn = {
-        figure.name: specification(figure.chart, width="container", height=300, ink="currentColor", legend=False)
-        for figure in figures
-    }
     title = f"The best values for {results.recipe}"
     about = (
         f"{counted(len(results.trials), 'trial')}, {budget(results.budget)} each, {seeds_text(results)} · "
         f"{results.corpus} · {results.environment.get('device_name', '')}"
     )
+    keys = [each.key for each in results.ranges]
     body = [
-        f'<p class="eyebrow">{escape(about)}</p>',
-        f"<h1>{escape(f'{results.recipe}: {shown(results.winner.values)}')}</h1>",
-        f'<ul class="answer">{_items(answers(results))}</ul>',
-        f'<section class="cautions"><h2>Before you rely on this</h2><ul>{_items(results.cautions)}</ul></section>',
+        *opening(about, f"{results.recipe}: {shown(results.winner.values)}", answers(results), results.cautions),
         "<h2>Loss over what was searched</h2>",
-        '<p class="note">Each dot is a trial at one of the steps at which all were compared; only dots of one colour '
-        f"compare. {_bars(results)}At each such step the worst were stopped. A cross at the top is a trial that "
-        "diverged, the dashed line the best value.</p>",
+        note(
+            "Each dot is a trial at one of the steps at which all were compared; only dots of one colour compare. "
+            f"{_bars(results)}At each such step the worst were stopped. A cross at the top is a trial that diverged, "
+            "the dashed line the best value."
+        ),
         legend(look_styles(results)),
-        '<div class="panels">',
-        *map(figure_element, figures),
-        "</div>",
+        *panels(figures),
         "<h2>Trials</h2>",
-        _table(results),
+        table(columns(keys), (cells(trial, keys) for trial in results.ranked)),
         "<h2>The recipe</h2>",
-        f"<details><summary>{escape(recipe.name)}</summary><pre>{escape(recipe.to_yaml())}</pre></details>",
+        folded(recipe.name, recipe.to_yaml()),
     ]
-    write_atomically(path, html_page(title, "\n".join(body), drawn))
+    write_atomically(path, html_page(title, "\n".join(body), on_page(figures, 300)))
 
 
 def carried_lines(results: TuningResults) -> list[str]:
@@ -104,10 +98,6 @@ def _loss(trial: Trial) -> str:
     if trial.loss is None:
         return "-"
     return f"{trial.loss:.4f}" + (f" ± {trial.spreads[-1]:.4f}" if trial.spreads else "")
-
-
-def _items(texts: list[str]) -> str:
-    return "".join(f"<li>{escape(text)}</li>" for text in texts)
 
 
 def _look_name(trial: Trial, look: int) -> str:
@@ -171,9 +161,7 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     base = altair.Chart().encode(
         x=x,
         y=altair.Y("y:Q", title="held-out loss", scale=altair.Scale(zero=False, padding=16)),
-        color=altair.Color(
-            "look:N", title=None, scale=altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
-        ),
+        color=altair.Color("look:N", title=None, scale=colour_scale(found)),
         tooltip=[
             altair.Tooltip("trial:N"),
             altair.Tooltip("values:N"),
@@ -198,18 +186,6 @@ def _figure(results: TuningResults, searched: Range, name: str) -> Figure:
     layers.append(best.mark_rule(strokeDash=[5, 4], strokeWidth=1.2).encode(x=x))
     chart = altair.layer(*layers, data=altair.Data(values=rows))  # one copy of the rows for all layers
     return Figure(name, searched.key, f"held-out loss over {searched.key}", chart)
-
-
-def _table(results: TuningResults) -> str:
-    keys = [each.key for each in results.ranges]
-    head = "".join(f"<th>{escape(name)}</th>" for name in columns(keys))
-    rows = "".join(
-        "<tr>"
-        + "".join(f"<{'th' if i == 0 else 'td'}>{escape(cell)}</{'th' if i == 0 else 'td'}>" for i, cell in row)
-        + "</tr>"
-        for row in (enumerate(cells(trial, keys)) for trial in results.ranked)
-    )
-    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
 
 
 def columns(keys: list[str]) -> list[str]:

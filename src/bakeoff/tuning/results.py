@@ -72,7 +72,7 @@ class Trial(Config):
 
     @property
     def loss(self) -> float | None:
-        """Its last held-out loss."""
+        """The held-out loss at its last look; None: it diverged before the first."""
         return None if self.diverged is not None or not self.losses else self.losses[-1]
 
     @property
@@ -215,5 +215,5 @@ class TuningResults(Config):
 
     @property
     def winner(self) -> Trial:
-        """The best trial."""
+        """The trial with the lowest held-out loss among those that went to the end."""
         return self.trials[self.best]

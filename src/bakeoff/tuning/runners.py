@@ -13,7 +13,7 @@ MODULES = ("bakeoff.training.pretrain",)
 
 
 class Runner(Protocol):
-    """What trains stages."""
+    """Trains stages of trials, one at a time or several."""
 
     def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
         """The place and the outcome of each stage as soon as it is known.
@@ -24,7 +24,7 @@ class Runner(Protocol):
 
 
 class InTurn:
-    """One stage after the other."""
+    """One stage after the other, in this process."""
 
     def __init__(self, engine: TrialEngine, progress: bool) -> None:
         self.engine, self.progress = engine, progress
@@ -36,7 +36,7 @@ class InTurn:
 
 
 class SideBySide:
-    """Several at a time.
+    """Several stages at a time, each in a process of its own.
 
     Args:
         workers: the processes that train.

@@ -112,11 +112,11 @@ class WindowConvolution(Part):
         return torch.cat(found) if found else None
 
     def offsets(self) -> list[int]:
-        """The window's slots."""
+        """Distance of each token of the window from the output, in tokens; negative before it."""
         return list(range(1 - self.window, 1))
 
     def reach(self) -> tuple[float, float]:
-        """The window."""
+        """The tokens of the window before the output, and none behind it."""
         return self.window - 1, 0
 
 
@@ -148,7 +148,7 @@ class Column(nn.Module):
         x = self.norm(x, real)
         if self.output is None:
             largest = x.topk(self.keep, dim=0).indices.sort(dim=0).values
-            return x.gather(0, largest).transpose(0, 1).flatten(1)
+            return cast(Tensor, x.gather(0, largest).transpose(0, 1).flatten(1))
         x = dropout(x.transpose(0, 1).flatten(1), self.dropout, self.training)  # (N, S * D)
         return F.relu(self.output(x))
 
@@ -156,7 +156,7 @@ class Column(nn.Module):
         """(O, S) for each output the length of the vector of weights that every slot has, None without weights."""
         if self.output is None:
             return None
-        return torch.linalg.vector_norm(self.output.weight.unflatten(1, (self.window, -1)), dim=-1)
+        return cast(Tensor | None, torch.linalg.vector_norm(self.output.weight.unflatten(1, (self.window, -1)), dim=-1))
 
     def flops_per_window(self) -> int:
         """Floating-point operations of one window's forward pass."""
@@ -184,4 +184,4 @@ class SlotConvolution(nn.Module):
         y = padded[:slots].reshape(-1, width) @ self.weight[0]
         for tap in range(1, kernel):
             y = torch.addmm(y, padded[tap : tap + slots].reshape(-1, width), self.weight[tap])
-        return self.norm(y.view_as(x), real)
+        return cast(Tensor, self.norm(y.view_as(x), real))

@@ -40,11 +40,11 @@ class Convolution(Part):
         self.bias = nn.Parameter(torch.zeros(output_width))
 
     def _norm(self) -> Tensor:
-        return torch.linalg.vector_norm(self.direction, dim=(1, 2), keepdim=True)
+        return cast(Tensor, torch.linalg.vector_norm(self.direction, dim=(1, 2), keepdim=True))
 
     @property
     def weight(self) -> Tensor:
-        """(O, K, D)."""
+        """The kernels (O, K, D): with weight normalisation each output's direction times its magnitude."""
         return self.direction if self.magnitude is None else self.direction * (self.magnitude / self._norm())
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
@@ -74,10 +74,10 @@ class Convolution(Part):
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
         """(O, K) for each output the length of every tap's vector of weights."""
-        return torch.linalg.vector_norm(self.weight, dim=-1)
+        return cast(Tensor, torch.linalg.vector_norm(self.weight, dim=-1))
 
     def offsets(self) -> list[int]:
-        """Of the taps."""
+        """Distance of each tap from the output, in tokens; negative before it."""
         return tap_offsets(self.kernel, self.causal, self.dilation)
 
 
@@ -97,7 +97,7 @@ class Convolutions(Part):
         return x if self.projection is None else self.projection(x, context)[0]
 
     def start(self, rows: int, like: Tensor) -> State:
-        """One entry a convolution."""
+        """The states of all convolutions before the first token, in their order."""
         return tuple(each.start(rows, like) for each in self._owned())
 
     def flops_per_token(self, length: int) -> int:
@@ -111,11 +111,11 @@ class Convolutions(Part):
         return torch.cat([each.kernels(x, context) for each in self._owned() if each.kernel == longest.kernel])
 
     def offsets(self) -> list[int]:
-        """Those of the longest convolution."""
+        """The longest convolution's distances of its taps from the output, in tokens."""
         return self._longest().offsets()
 
     def reach(self) -> tuple[float, float]:
-        """The convolutions' added up."""
+        """The sum of what its convolutions reach, to the left and to the right."""
         reaches = [each.reach() for each in self._owned()]
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
 

@@ -68,5 +68,5 @@ class Average(Part):
         return 2 * 2 * width**2 + 2 * length * width
 
     def reach(self) -> tuple[float, float]:
-        """Everything, or everything before."""
+        """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")

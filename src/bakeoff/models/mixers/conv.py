@@ -1,6 +1,6 @@
 """Dense convolution: every tap is a whole linear map, the first rung of the ladder dense, depthwise, light, dynamic."""
 
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ class Conv(GatedShortConvolution):
 
     def kernels(self, x: Tensor, context: Context) -> Tensor:
         """(D, K) for each output the length of every tap's vector of weights."""
-        return torch.linalg.vector_norm(self.taps, dim=-1)
+        return cast(Tensor, torch.linalg.vector_norm(self.taps, dim=-1))
 
     @override
     def convolution_flops(self) -> int:

@@ -30,5 +30,5 @@ class DepthwiseConv(ShortConvolution):
         nn.init.normal_(self.taps, std=self.kernel**-0.5)
 
     def weight(self, x: Tensor) -> Tensor:
-        """(D, K)."""
+        """A kernel for each channel (D, K)."""
         return self.taps

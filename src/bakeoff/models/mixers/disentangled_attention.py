@@ -139,5 +139,5 @@ class DisentangledAttention(Part):
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """Everything, or everything before."""
+        """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")

@@ -32,7 +32,7 @@ class DynamicConv(ShortConvolution):
         self.prediction = nn.Linear(context.width, config.heads * self.kernel, bias=False)
 
     def weight(self, x: Tensor) -> Tensor:
-        """(B, T, H, K)."""
+        """A kernel for each token and head (B, T, H, K), normalised over its taps."""
         taps = self.prediction(x).unflatten(-1, (self.heads, self.kernel))
         return dropout(taps.softmax(-1), self.weight_dropout, self.training)
 

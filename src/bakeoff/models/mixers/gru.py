@@ -34,5 +34,5 @@ class Gru(Recurrent):
         return y, hidden[0]
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros."""
+        """The state before the first token: zeros (rows, D)."""
         return like.new_zeros(rows, self.cells.hidden_size)

@@ -33,5 +33,5 @@ class LightConv(ShortConvolution):
         nn.init.xavier_uniform_(self.taps[:, None])  # as H kernels of one channel each, which the authors' code has
 
     def weight(self, x: Tensor) -> Tensor:
-        """(H, K)."""
+        """A kernel for each head (H, K), normalised over its taps."""
         return dropout(self.taps.softmax(-1), self.weight_dropout, self.training)

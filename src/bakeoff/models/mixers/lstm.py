@@ -43,7 +43,7 @@ class Lstm(Recurrent):
         return y, (hidden[0], cell[0])
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros."""
+        """The state before the first token: zeros for h and for c."""
         units = self.cells.hidden_size
         return like.new_zeros(rows, self.cells.proj_size or units), like.new_zeros(rows, units)
 
@@ -51,9 +51,9 @@ class Lstm(Recurrent):
 class Projecting(nn.LSTM):
     """Torch's LSTM with a projection, without its warning that oneDNN has no code for it."""
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, *args: Any) -> Any:
-        """What torch's gives."""
+        """The same outputs and states as `nn.LSTM`, without the warning."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
             return super().forward(*args)

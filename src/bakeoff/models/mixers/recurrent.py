@@ -59,7 +59,7 @@ class Recurrent(Part):
         """The outputs behind a state of the cells, and the state behind them."""
         raise NotImplementedError
 
-    @torch.compiler.disable
+    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
         """Gather the documents into rows, and put their outputs back; (B, T) owners, 0 or False for padding.
 
@@ -88,5 +88,5 @@ class Recurrent(Part):
         return 2 * directions * (gates + units * projected)
 
     def reach(self) -> tuple[float, float]:
-        """Everything, or everything before."""
+        """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")

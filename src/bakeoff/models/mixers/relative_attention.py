@@ -34,12 +34,12 @@ class RelativeAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def forgets(self) -> bool:
-        """As `memory` says."""
+        """Whether what is remembered is bounded: `memory` is a number."""
         return self.memory is not None
 
     @property
     def reads_segments(self) -> bool:
-        """As `segments` says."""
+        """Whether scores depend on the segments of query and key: `segments`."""
         return self.segments
 
     @override
@@ -143,7 +143,7 @@ class RelativeAttention(Part):
         return before.triu(remembered - self.memory) if context.banded and self.memory is not None else before
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Nothing."""
+        """No memory before the first token."""
         return like.new_zeros(rows, 0, self.output.out_features)
 
     def flops_per_token(self, length: int) -> int:
@@ -164,7 +164,7 @@ class RelativeAttention(Part):
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """Everything, or everything before."""
+        """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")
 
 

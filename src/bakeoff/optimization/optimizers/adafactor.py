@@ -1,7 +1,7 @@
 """Adafactor: second moments of matrices from those of their rows and columns."""
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from pydantic import Field
@@ -42,7 +42,7 @@ class Adafactor(torch.optim.Optimizer):
     """x <- x - lr max(e2, rms(x)) U / max(1, rms(U) / threshold), with U = g / sqrt(V), tensor by tensor.
 
     V is a running mean of g^2 + e1 with decay 1 - t^-c; for matrices R C / mean(R), with the running means R of the
-    rows and C of the columns. Of tensors with more dimensions the two largest are factored, as in T5's code.
+    rows and C of the columns. Tensors with more dimensions are factored over the two largest, as in T5's code.
 
     torch's own is another algorithm: it caps the learning rate at 1 / sqrt(t), and instead of adding e1 it holds V
     above e1^2, which stops tensors with small gradients, or divides zero by zero where e1 is the paper's.
@@ -91,4 +91,4 @@ class Adafactor(torch.optim.Optimizer):
 
 def _root_mean_square(x: Tensor) -> Tensor:
     """sqrt(mean(x^2)) as a scalar on the device."""
-    return torch.linalg.vector_norm(x) / x.numel() ** 0.5
+    return cast(Tensor, torch.linalg.vector_norm(x) / x.numel() ** 0.5)

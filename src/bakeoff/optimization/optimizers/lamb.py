@@ -26,7 +26,7 @@ class LambConfig(MomentsConfig):
 
     @property
     def temporaries(self) -> int:
-        """Those of the moments."""
+        """Tensors of the parameters' size that a step needs: as many as the moments do."""
         return Moments.TEMPORARIES
 
     @override

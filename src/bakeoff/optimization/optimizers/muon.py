@@ -86,7 +86,7 @@ class Muon(torch.optim.Optimizer):
 
     O(m) is roughly the orthogonal matrix next to m: singular values become about 1, between 0.7 and 1.2, by
     Newton-Schulz iterations x <- a x + (b x x^T + c (x x^T)^2) x from m / |m|. Matrices of one shape go through them
-    together. Of a convolution's weight all dimensions but the first count as one. Weight decay is decoupled. All groups
+    together. All dimensions of a convolution's weight but the first count as one. Weight decay is decoupled. All groups
     but the first are trained by torch's AdamW.
 
     torch's own Muon does the same for linear maps alone, one after the other and always in bfloat16, which takes longer
@@ -174,7 +174,7 @@ def _gradients(parameters: list[Tensor]) -> list[Tensor]:
 def orthogonal(matrices: Tensor, iterations: int) -> Tensor:
     """(N, R, C) matrices with their singular values brought near 1; those of zeros stay zeros."""
     a, b, c = COEFFICIENTS
-    x = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
+    x: Tensor = matrices / torch.linalg.matrix_norm(matrices, keepdim=True).clamp(min=1e-7)
     tall = x.shape[1] > x.shape[2]
     for _ in range(iterations):
         square = x.mT @ x if tall else x @ x.mT  # of the shorter side

@@ -43,7 +43,7 @@ class NagConfig(DecayConfig):
 
     @property
     def moments(self) -> int:
-        """The momentum's direction."""
+        """One tensor a parameter is kept between steps: the direction of the momentum."""
         return 1
 
     @override

@@ -1,0 +1,220 @@
+"""The charts of a comparison's report."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import altair
+
+from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
+from bakeoff.display.wording import METRIC_NAMES
+from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
+
+MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
+
+
+class Panel(NamedTuple):
+    """Losses that may be compared: of one objective with the same settings, in one unit."""
+
+    title: str
+    unit: str
+    entries: list[RecipeEntry]
+    objective: str
+
+    def value(self, point: CurvePoint) -> float | None:
+        """What is drawn of one validation."""
+        losses = point.bits_per_byte if self.unit == "bits per byte" else point.losses
+        return losses.get(self.objective)
+
+
+def colours(results: Results) -> dict[str, tuple[str, list[int]]]:
+    """Colour and dash of each recipe, the same in every chart."""
+    return styles([entry.label for entry in results.recipes])
+
+
+def panels(results: Results) -> list[Panel]:
+    """Group the recipes' losses by what can be compared."""
+    grouped: dict[tuple[str, str], list[RecipeEntry]] = defaultdict(list)
+    for entry in results.recipes:
+        for name in dict.fromkeys(name for run in entry.runs for point in run.curve for name in point.losses):
+            # Bits a byte compare whatever the settings; a loss over masked tokens depends on what is masked.
+            settings = "" if OBJECTIVES[name].whole_text else json.dumps(_settings(entry.recipe, name), sort_keys=True)
+            grouped[name, settings].append(entry)
+    found = []
+    for (name, settings), entries in grouped.items():
+        title = OBJECTIVES[name].title
+        if sum(other == name for other, _ in grouped) > 1 and settings:
+            title += "; " + ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
+        byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
+        unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
+        found.append(Panel(title, unit, entries, name))
+    return sorted(found, key=lambda panel: list(OBJECTIVES).index(panel.objective))
+
+
+def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """What a recipe's objective of this name masks or asks; its weight does not change the loss itself."""
+    objectives = recipe.get("objective") or []
+    for objective in objectives if isinstance(objectives, list) else [objectives]:
+        if objective.get("kind") == name:
+            return {key: value for key, value in objective.items() if key not in ("kind", "weight")}
+    return {}
+
+
+def curves(results: Results) -> Iterator[Figure]:
+    """Validation loss over tokens and over time, two figures a panel."""
+    for number, panel in enumerate(panels(results), 1):
+        seconds = max(run.seconds for entry in panel.entries for run in entry.runs)
+        unit, length = ("hours", 3600) if seconds > 7200 else ("minutes", 60) if seconds > 120 else ("seconds", 1)
+        for axis, title, scale in (("tokens", "tokens seen", 1), ("seconds", f"{unit} of training", length)):
+            rows = list(_curve_rows(panel, axis, scale))
+            caption = "over tokens" if axis == "tokens" else "over time"
+            chart = _curve_chart(results, panel, rows, title, axis == "tokens")
+            yield Figure(f"loss-{number}-{panel.objective}-{axis}", panel.title, caption, chart)
+
+
+def _curve_rows(panel: Panel, axis: str, scale: float) -> Iterator[dict[str, Any]]:
+    """Each seed's curve, and the mean of all at every step that all of them reached."""
+    for entry in panel.entries:
+        at_step: dict[int, list[tuple[float, float]]] = defaultdict(list)
+        for run in entry.runs:
+            for point in run.curve[:: max(1, math.ceil(len(run.curve) / MOST_POINTS))]:
+                value = panel.value(point)
+                if value is not None and math.isfinite(value):
+                    x = getattr(point, axis) / scale
+                    at_step[point.step].append((x, value))
+                    yield {"recipe": entry.label, "seed": f"seed {run.seed}", **_place(x, value)}
+        for pairs in at_step.values():
+            if len(pairs) == len(entry.runs):
+                x, y = (sum(column) / len(pairs) for column in zip(*pairs, strict=True))
+                yield {"recipe": entry.label, "seed": "mean", **_place(x, y)}
+
+
+def _place(x: float, y: float) -> dict[str, float]:
+    """A point, to more digits than a pixel shows."""
+    return {"x": float(f"{x:.5g}"), "y": float(f"{y:.5g}")}
+
+
+def _curve_chart(results: Results, panel: Panel, rows: list[dict[str, Any]], title: str, tokens: bool) -> Any:
+    """Thin lines for seeds, a thick one for their mean, and the line of having learned nothing but frequencies."""
+    suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
+    axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
+    style = {label: found for label, found in colours(results).items() if any(label == r["recipe"] for r in rows)}
+    base = altair.Chart().encode(
+        x=altair.X("x:Q", title=title, axis=axis, scale=altair.Scale(nice=False, zero=True)),
+        y=altair.Y("y:Q", title=f"validation loss, {panel.unit}", scale=altair.Scale(zero=False, padding=16)),
+        color=altair.Color("recipe:N", title=None, scale=colour_scale(style)),
+        strokeDash=altair.StrokeDash("recipe:N", title=None, scale=dash_scale(style)),
+    )
+    seeds = (
+        base.transform_filter("datum.seed !== 'mean'").mark_line(strokeWidth=1, opacity=0.45).encode(detail="seed:N")
+    )
+    mean = base.transform_filter("datum.seed === 'mean'")
+    line = mean.mark_line(strokeWidth=2.5)
+    # Points without ink, to hover over.
+    hover = mean.mark_circle(size=90, opacity=0).encode(
+        strokeDash=altair.value([1, 0]),
+        tooltip=[
+            altair.Tooltip("recipe:N"),
+            altair.Tooltip("x:Q", title=title, format=".3s" if tokens else ".1f"),
+            altair.Tooltip("y:Q", title=panel.unit, format=".3f"),
+        ],
+    )
+    layers = [seeds, line, hover]
+    for value, text in _reference_lines(panel):
+        layers += _rule(value, text)
+    # One copy of the rows for all layers: they are most of the report's size.
+    return altair.layer(*layers, data=altair.Data(values=rows))
+
+
+def _reference_lines(panel: Panel) -> Iterator[tuple[float, str]]:
+    """The loss of a model that knows nothing but how frequent each token, or each answer, is."""
+    objective = OBJECTIVES[panel.objective]
+    if objective.classes is not None:
+        yield math.log(len(objective.classes)), "guessing"
+    if not objective.bounded_by_frequencies:
+        return
+    for entry in panel.entries:
+        for run in entry.runs:
+            last = run.curve[-1] if run.curve else None
+            if run.unigram_entropy and last and last.losses.get(panel.objective):
+                drawn = panel.value(last)
+                if drawn is not None:
+                    # One corpus and tokenizer: the same factor turns every loss a token into bits a byte.
+                    yield run.unigram_entropy * drawn / last.losses[panel.objective], "unigram entropy"
+                    return
+
+
+def _rule(value: float, text: str) -> list[altair.Chart]:
+    """A dashed line across the panel with its name."""
+    data = altair.Chart(altair.Data(values=[{"y": value, "text": text}]))
+    rule = data.mark_rule(strokeDash=[5, 4], strokeWidth=1.2).encode(y="y:Q")
+    label = data.mark_text(align="right", baseline="top", dy=4, fontSize=11).encode(
+        x=altair.value("width"), y="y:Q", text="text:N"
+    )
+    return [rule, label]
+
+
+def dots(results: Results) -> Iterator[Figure]:
+    """Every seed's score, one figure a task."""
+    for analysis in results.analyses:
+        metric = next(task.metric for task in results.tasks if task.name == analysis.task)
+        chart = _dot_chart(results, analysis, metric)
+        number = results.analyses.index(analysis) + 1
+        yield Figure(f"scores-{number}", analysis.task, f"{METRIC_NAMES[metric]} on test by seed", chart)
+
+
+def _dot_chart(results: Results, analysis: Analysis, metric: str) -> Any:
+    """One line a recipe: filled dots pre-trained, open ones from scratch, a bar for the interval of the mean."""
+    order = sorted(analysis.pretrained, key=lambda label: -analysis.pretrained[label].mean)
+    rows, means = [], []
+    for kind, spreads in (("pre-trained", analysis.pretrained), ("from scratch", analysis.scratch)):
+        for label, spread in spreads.items():
+            rows += [
+                {"recipe": label, "kind": kind, "seed": f"seed {seed}", "x": 100 * value}
+                for seed, value in spread.seeds.items()
+            ]
+            low, high = spread.interval or (spread.mean, spread.mean)
+            means.append({"recipe": label, "kind": kind, "x": 100 * spread.mean, "low": 100 * low, "high": 100 * high})
+    style = colours(results)
+    # The most frequent class alone lies so far off that it would squeeze what is compared; the table has it.
+    floors = [
+        {"x": 100 * floor.test[metric], "text": "TF-IDF"}
+        for floor in results.floors
+        if floor.task == analysis.task and floor.kind != "majority"
+    ]
+    unit = METRIC_NAMES[metric] + (" × 100" if metric == "matthews" else ", %")
+    shared: dict[str, Any] = {
+        "y": altair.Y("recipe:N", sort=order, title=None, axis=altair.Axis(labelLimit=190, domain=False, ticks=False)),
+        "yOffset": altair.YOffset(
+            "kind:N", sort=["pre-trained", "from scratch"], scale=altair.Scale(paddingOuter=0.35)
+        ),
+        "color": altair.Color("recipe:N", legend=None, scale=colour_scale(style)),
+    }
+    x = altair.X(
+        "x:Q", title=unit, scale=altair.Scale(zero=False, nice=True, padding=12), axis=altair.Axis(tickCount=7)
+    )
+    base = altair.Chart(altair.Data(values=rows)).encode(x=x, **shared)
+    summary = altair.Chart(altair.Data(values=means)).encode(**shared)
+    tooltip = ["recipe:N", "kind:N", "seed:N", altair.Tooltip("x:Q", title=unit, format=".1f")]
+    layers = [
+        summary.mark_bar(height=11, opacity=0.18, cornerRadius=2).encode(x=altair.X("low:Q", title=unit), x2="high:Q"),
+        summary.mark_tick(thickness=2, size=15).encode(x="x:Q"),
+        base.transform_filter("datum.kind === 'pre-trained'")
+        .mark_point(filled=True, size=52, opacity=0.9)
+        .encode(tooltip=tooltip),
+        base.transform_filter("datum.kind !== 'pre-trained'")
+        .mark_point(filled=False, size=44, strokeWidth=1.6)
+        .encode(tooltip=tooltip),
+    ]
+    if floors:
+        mark = altair.Chart(altair.Data(values=floors)).encode(x="x:Q")
+        layers.append(mark.mark_rule(strokeDash=[5, 4], strokeWidth=1.2))
+        layers.append(
+            mark.mark_text(align="left", baseline="top", angle=0, dx=4, fontSize=11).encode(
+                y=altair.value(2), text="text:N"
+            )
+        )
+    return altair.layer(*layers)

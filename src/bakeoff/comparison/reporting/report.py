@@ -1,0 +1,212 @@
+"""The report: one HTML file that needs no network, and its figures as PNG and SVG."""
+
+from html import escape
+from pathlib import Path
+
+import altair
+import vl_convert
+
+from bakeoff.comparison.reporting import tables
+from bakeoff.comparison.reporting.charts import colours, curves, dots
+from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.search_report import search_figures, search_section
+from bakeoff.comparison.results import Results
+from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
+from bakeoff.display.wording import budget, counted, listed, quantity
+from bakeoff.durable import own_folder, write_atomically
+from bakeoff.report.charts import Figure, on_page, specification
+from bakeoff.report.elements import figure_element, folded, legend, note, opening, panels
+from bakeoff.report.page import html_page
+from bakeoff.yaml_files import dump_yaml
+
+INK = "#1c2126"
+"""Colour of text in the figures beside the report; in the report itself they take the page's."""
+
+CURVES = ("loss", "search")
+"""What the names of figures of losses begin with."""
+
+
+def write_report(results: Results, path: Path) -> None:
+    """Write `report.html` and, beside it, `figures/` with every chart as SVG and PNG.
+
+    Args:
+        results: what is reported; nothing else is read.
+        path: the HTML file to write.
+    """
+    losses, scores, searches = list(curves(results)), list(dots(results)), search_figures(results)
+    drawn = on_page([*losses, *scores, *searches], lambda figure: _height(figure, results))
+    body = [
+        _answer(results),
+        _scores(results, scores),
+        _costs(results),
+        _losses(results, losses),
+        search_section(results, searches),
+        _method(results),
+        _recipes(results),
+    ]
+    page = html_page(results.title, "\n".join(body), drawn)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, page)
+    _write_figures(results, [*losses, *scores, *searches], path.parent / "figures")
+
+
+def _height(figure: Figure, results: Results) -> int:
+    """A panel of curves has one height; a plot of dots grows with its recipes."""
+    if figure.name.startswith(CURVES):
+        return 260
+    return 40 + len(results.recipes) * (44 if any(a.scratch for a in results.analyses) else 30)
+
+
+def _write_figures(results: Results, figures: list[Figure], folder: Path) -> None:
+    """Every chart on white, with its legend and title, for slides and papers."""
+    own_folder(folder).mkdir(parents=True, exist_ok=True)
+    # Panels are numbered; what an earlier report with other recipes left would be taken for one of these.
+    for stale in [*folder.glob("loss-*.*"), *folder.glob("search-*.*"), *folder.glob("scores-*.*")]:
+        stale.unlink()
+    for figure in figures:
+        titled = figure.chart.properties(
+            title=altair.TitleParams(f"{figure.title}, {figure.caption}", anchor="start", fontSize=13, color=INK)
+        )
+        drawn = specification(
+            titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith(CURVES)
+        )
+        (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
+        (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=2))
+
+
+def _answer(results: Results) -> str:
+    """The headline, its details, and what to be careful about."""
+    found = findings(results)
+    seeds = counted(len(results.finished_seeds), "seed")
+    sizes = [counted(len(results.recipes), "recipe"), seeds, counted(len(results.tasks), "task")]
+    about = f"{', '.join(sizes)}, {budget(results.budget.text)} each"
+    parts = opening(
+        f"{results.title} · {about} · {results.created[:10]}", found.headline, found.details, cautions(results)
+    )
+    return "\n".join(parts)
+
+
+def _scores(results: Results, figures: list[Figure]) -> str:
+    """The table, the dots, and which differences are real."""
+    claim = len(results.finished_seeds) >= SEEDS_FOR_A_CLAIM
+    bold = (
+        "Bold: the best mean and every mean that cannot be told apart from it; gains that exceed the noise."
+        if claim
+        else f"Nothing is marked as best: that takes {SEEDS_FOR_A_CLAIM} seeds."
+    )
+    interval = "; below it the 95 % confidence interval for other seeds and other test examples" if claim else ""
+    parts = [
+        "<h2>Results</h2>",
+        note(
+            f"Test scores, mean ± standard deviation over seeds{interval}. Gain: points, and relative to from scratch. "
+            f"{bold}"
+        ),
+        tables.scores(results),
+        *panels(figures, titled=True),
+    ]
+    filled = "Filled: pre-trained; open: from scratch. " if any(a.scratch for a in results.analyses) else ""
+    marks = "Tick: mean; bar: its 95 % interval" if claim else "Tick: mean"
+    parts.append(note(f"Each dot is a seed. {filled}{marks}."))
+    if any(analysis.pairs for analysis in results.analyses):
+        parts.append("<h2>Which differences are real</h2>")
+        parts.append(
+            note(
+                "A difference exceeds the noise if it would hardly have come about (p below 0.05, corrected for the "
+                "number of pairs) among equal recipes with other seeds and other test examples. The interval is of "
+                "that difference alone, and may therefore leave out zero where the corrected verdict is still “within "
+                "the noise”."
+            )
+        )
+        parts += [f"<h3>{escape(each.task)}</h3>{tables.differences(each)}" for each in results.analyses]
+    return "\n".join(parts)
+
+
+def _costs(results: Results) -> str:
+    what = "Pre-training, mean over seeds (memory: the highest); time is the clock's"
+    of = f"of {budget(results.budget.text)}{', by work' * bool(results.budget.work_seconds_per_step)}"
+    return f"<h2>What each recipe cost</h2>{note(f'{what}; budget spent is {of}.')}{tables.costs(results)}"
+
+
+def _losses(results: Results, figures: list[Figure]) -> str:
+    """Curves of losses that can be compared, side by side over tokens and over time."""
+    parts = [
+        "<h2>How they learned</h2>",
+        note(
+            "Validation loss; a panel holds only losses that can be compared: the same objective and tokenizer, causal "
+            "models in bits per byte. Thick: mean over seeds; thin: each seed. A curve that stays at the line “unigram "
+            "entropy” has learned how frequent each token is, and nothing else."
+        ),
+        legend(colours(results)),
+        '<div class="panels">',
+    ]
+    for before, figure in zip([None, *figures], figures, strict=False):
+        if before is None or before.title != figure.title:
+            parts.append(f"<h3>{escape(figure.title)}</h3>")
+        parts.append(figure_element(figure))
+    return "\n".join([*parts, "</div>"])
+
+
+def _method(results: Results) -> str:
+    """How it was measured, as a list of terms."""
+    corpus = results.corpus
+    size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
+    size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []
+    entropy = f", unigram entropy {corpus.unigram_entropy:.2f} nats" if corpus.unigram_entropy else ""
+    searched = " What was searched is chosen on the corpus's validation part alone." if results.search else ""
+    rows = [
+        ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
+        ("Seeds", _seeds(results)),
+        (
+            "Selection",
+            "Epochs, learning rates of fine-tuning and the settings of TF-IDF are chosen on dev alone; every number is "
+            f"from test.{searched}",
+        ),
+        (
+            "Significance",
+            "Clark's min F′ for two samples: the variance over seeds plus the variance over test examples, with "
+            "Satterthwaite's degrees of freedom, Holm's correction within a task, level 0.05.",
+        ),
+        (
+            "Corpus",
+            f"{corpus.path}: {', '.join(size)}{entropy}; tokenizer {corpus.tokenizer}; checksum {corpus.fingerprint}",
+        ),
+    ]
+    for task in results.tasks:
+        counts = ", ".join(f"{number:,} {part}" for part, number in task.rows.items())
+        rows.append((task.name, f"{counts} rows; {task.classes} classes; {_files(task.files)}"))
+    rows.append(("Machine", "; ".join(f"{name} {value}" for name, value in results.machine.items())))
+    rows.append(("Device", results.device))
+    rows.append(("Versions", ", ".join(f"{name} {value}" for name, value in results.versions.items())))
+    rows.append(("Written", results.created))
+    terms = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in rows)
+    return f"<h2>How it was measured</h2><dl>{terms}</dl>"
+
+
+def _seeds(results: Results) -> str:
+    nested = results.finetune_seeds
+    averaged = f" Of each, {nested} fine-tunings are averaged." if nested > 1 else ""
+    return (
+        f"{listed([str(seed) for seed in results.finished_seeds])}. A seed is a fresh pre-training (other weights, "
+        f"order and masks) with its fine-tuning.{averaged} All recipes of a seed run one after the other, so that a "
+        "slow hour of the machine hits all alike."
+    )
+
+
+def _files(named: dict[str, str | None]) -> str:
+    return ", ".join(f"{part} {name or 'held out of train'}" for part, name in named.items())
+
+
+def _budget_note(results: Results) -> str:
+    steps = results.budget.steps
+    if not steps:
+        return ""
+    each = ", ".join(f"{label} {steps[label]:,}" for label in steps)
+    return (
+        ". Minutes were turned into steps by the work of a step (on a CPU processor time), measured in all recipes in "
+        f"turns and once more in the first training; they hold for every seed: {each}"
+    )
+
+
+def _recipes(results: Results) -> str:
+    complete = [folded(entry.label, dump_yaml(entry.recipe)) for entry in results.recipes]
+    return "\n".join(["<h2>The complete recipes</h2>", *complete])

@@ -1,0 +1,66 @@
+"""What pre-trainings spent, beside what was planned."""
+
+from collections.abc import Iterator
+from statistics import fmean
+from typing import NamedTuple
+
+from bakeoff.comparison.results import RecipeEntry, Results
+from bakeoff.display.wording import budget, listed
+from bakeoff.optimization.budget import Budget
+
+TOLERATED = 0.1
+"""Shares of the budget that are further from 1 are warned of."""
+
+
+class Spending(NamedTuple):
+    """Shares of the budget, each a mean over seeds; 1 is what was planned."""
+
+    clock: float
+    """What was spent; of minutes, time by the clock."""
+    work: float | None
+    """The share of minutes without what other work on the machine did to the clock; none where it is not known."""
+
+    @property
+    def fair(self) -> float:
+        """What recipes are compared by: the work where it is known."""
+        return self.clock if self.work is None else self.work
+
+
+def spending(results: Results, entry: RecipeEntry) -> Spending:
+    """The share of the budget that a recipe's pre-trainings spent, by the clock and by work."""
+    planned, runs = Budget.parse_text(results.budget.text), entry.runs
+    if planned.minutes is None:
+        unit, amount = next((unit, amount) for unit, amount in planned if amount is not None)
+        if unit == "epochs":
+            assert results.corpus.tokens is not None  # facts without them are older than such budgets
+            unit, amount = "tokens", amount * results.corpus.tokens
+        return Spending(fmean(getattr(run, unit) for run in runs) / amount, None)
+    clock = fmean(run.seconds for run in runs) / (60 * planned.minutes)
+    seconds = results.budget.seconds_per_step.get(entry.label)
+    work = results.budget.work_seconds_per_step.get(entry.label)
+    done = [run.work_seconds for run in runs if run.work_seconds is not None]
+    if seconds is None or not work or len(done) < len(runs):
+        return Spending(clock, None)
+    return Spending(clock, fmean(done) * seconds / work / (60 * planned.minutes))
+
+
+def spending_cautions(results: Results) -> Iterator[str]:
+    """Warnings where recipes spent more or less than was planned."""
+    spent = {entry.label: spending(results, entry) for entry in results.recipes if entry.runs}
+    of = f"the {budget(results.budget.text)} that were planned"
+    unequal = {label: each.fair for label, each in spent.items() if abs(each.fair - 1) > TOLERATED}
+    if unequal:
+        how = " by the work done" if any(each.work is not None for each in spent.values()) else ""
+        told = "Recipes with more have an advantage"
+        yield f"The budget was not spent as planned: {_listed(unequal)} of {of}{how}. {told}."
+        return
+    clock = {label: each.clock for label, each in spent.items() if each.work is not None}
+    if any(abs(share - 1) > TOLERATED for share in clock.values()):
+        yield (
+            f"By the clock, {_listed(clock)} of {of} were spent, for the machine had other work or another speed. "
+            "Steps are planned by work and not by the clock, so this favours no recipe."
+        )
+
+
+def _listed(shares: dict[str, float]) -> str:
+    return listed([f"{label} {100 * share:.0f} %" for label, share in shares.items()])

@@ -1,0 +1,73 @@
+"""A comparison's answer and scores on the terminal."""
+
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
+from bakeoff.comparison.results import Analysis, Results
+from bakeoff.comparison.statistics import Spread
+from bakeoff.display.console import Console
+from bakeoff.display.wording import METRIC_NAMES, counted, duration, percent, points
+
+FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, regression"}
+
+
+def print_results(results: Results, out: Path) -> None:
+    """Print a table a task, what can be said of it, and where the report is."""
+    console = Console()
+    for analysis in results.analyses:
+        console.print(_table(results, analysis))
+    if results.search is not None:
+        console.print(_searches(results))
+    found = findings(results)
+    console.print(f"\n{found.headline}", style="bold")
+    for line in [*found.details, *cautions(results)]:
+        console.print(f"- {line}")
+    console.print(f"\nreport: {out / 'report.html'}", soft_wrap=True)
+
+
+def _table(results: Results, analysis: Analysis) -> Table:
+    facts = next(task for task in results.tasks if task.name == analysis.task)
+    seeds = len(results.finished_seeds)
+    title = f"{analysis.task}: test {METRIC_NAMES[facts.metric]} in %, mean ± deviation over {counted(seeds, 'seed')}"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    table.add_column("recipe", no_wrap=True)
+    for name in ("pre-trained", "from scratch", "gain", "time"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for entry in results.recipes:
+        gain = analysis.gains.get(entry.label)
+        seconds = sum(run.seconds for run in entry.runs) / max(1, len(entry.runs))
+        table.add_row(
+            entry.label,
+            _spread(analysis.pretrained.get(entry.label)),
+            _spread(analysis.scratch.get(entry.label)),
+            "" if gain is None else points(gain.difference) + (" *" if gain.real else "  "),
+            duration(seconds),
+        )
+    table.add_section()
+    for floor in results.floors:
+        if floor.task == analysis.task:
+            table.add_row(FLOOR_NAMES[floor.kind], percent(floor.test[facts.metric]))
+    if any(gain.real for gain in analysis.gains.values()):
+        table.caption = "* beyond the noise of seeds and test rows"
+        table.caption_justify = "left"
+    return table
+
+
+def _searches(results: Results) -> Table:
+    title = "searched before, by held-out loss; cost in pre-trainings"
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
+    for number, name in enumerate(COLUMNS[:-1]):
+        table.add_column(name, justify="left" if number < 2 else "right")
+    for row in rows(results):
+        table.add_row(*row[:-1])
+    return table
+
+
+def _spread(spread: Spread | None) -> str:
+    if spread is None:
+        return ""
+    return percent(spread.mean) + ("" if spread.deviation is None else f" ± {percent(spread.deviation)}")

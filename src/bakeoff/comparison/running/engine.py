@@ -1,0 +1,166 @@
+"""What a comparison asks of the rest of Bakeoff, behind one door, so that a test can stand in for it."""
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.plan import SearchPlan, TaskPlan
+from bakeoff.comparison.results import CorpusFacts
+from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
+from bakeoff.errors import UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.tasks.data import TaskData, load_task
+from bakeoff.training.progress import Shown
+from bakeoff.workers.pool import Workers
+
+Watch = Callable[[int, float], None]
+
+
+class Engine:
+    """The steps of a comparison. Imports wait until they are needed: reading a plan takes no torch.
+
+    Of a recipe no more is needed than `model_dump`, and `changed` where it is searched.
+    """
+
+    def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
+        """A recipe by name or file, with the precision that it will be trained in on that device."""
+        from bakeoff.recipe_files import load_recipe
+        from bakeoff.resources.device import resolve_device, resolve_precision
+
+        recipe = load_recipe(name, overrides)
+        precision = resolve_precision(recipe.training.precision, resolve_device(device))
+        return recipe.changed({"training.precision": precision})
+
+    def check(self, recipe: Any, task: TaskPlan) -> None:
+        """Refuse what cannot be fine-tuned, before anything is trained."""
+        from bakeoff.tasks.finetune import settle
+
+        settle(task.finetune, recipe)
+
+    def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
+        """What the corpus is; refused where one of the recipes cannot be trained on it."""
+        from bakeoff.resources.device import resolve_device
+        from bakeoff.training.stages import require_rows
+
+        corpus = open_corpus(path)
+        for recipe in recipes:
+            try:
+                require_rows(recipe, corpus, resolve_device(device))
+            except UserError as error:
+                raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
+        facts = [part.summary() for part in (corpus.parts if isinstance(corpus, Mixture) else [corpus])]
+        return CorpusFacts(
+            path=str(path),
+            fingerprint=corpus.fingerprint,
+            tokenizer=str(corpus.tokenizer.config),
+            tokenizer_config=corpus.tokenizer.config.model_dump(),
+            tokens=corpus.train_tokens,
+            documents=sum(part["documents"] for part in facts),
+            unigram_entropy=corpus.validation.unigram_entropy(),
+        )
+
+    def task(self, task: TaskPlan) -> TaskData:
+        """The labelled rows of a task."""
+        return load_task(task.data)
+
+    def search_steps(self, recipe: Any, corpus: Path, *, search: SearchPlan, budget: Budget, device: str) -> int:
+        """The steps that the budget allows the shortest trial; refused where the recipe cannot be searched so."""
+        from bakeoff.tuning.planning import fewest_steps
+
+        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
+        return fewest_steps(recipe, str(corpus), option="search.over", **options)
+
+    def search(
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        search: SearchPlan,
+        budget: Budget,
+        device: str,
+        progress: Callable[[str], None],
+        workers: Workers | None = None,
+    ) -> None:
+        """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
+
+        `budget` is that of one whole trial. `workers` train several trials side by side. The seeds are always the same
+        ones, so that a plan's seeds may change.
+        """
+        from bakeoff.tuning.engine import TrialEngine
+        from bakeoff.tuning.search import tune
+
+        options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
+        several: dict[str, Any] = {"engine": TrialEngine()} if workers is None else {"workers": workers}
+        tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
+
+    def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
+        """Seconds of a step of each recipe on an idle machine, and seconds of its work; all measured in turns."""
+        from bakeoff.training.speed import step_times
+
+        return step_times(recipes, corpus, device)
+
+    def pretrain(
+        self,
+        recipe: Any,
+        corpus: Path,
+        out: Path,
+        *,
+        seed: int,
+        budget: Budget,
+        device: str,
+        progress: Shown,
+        watch: Watch | None = None,
+    ) -> None:
+        """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
+
+        `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
+        """
+        from bakeoff.training.pretrain import pretrain
+
+        begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
+        options: dict[str, Any] = {"seed": seed, "budget": budget, "device": device, "progress": progress}
+        if watch is not None:
+            options["watch"] = lambda position: watch(position.step, position.work_seconds)
+        # What is compared is the run itself, so that its average would be written for nobody.
+        pretrain(recipe, corpus, out, average_last=0, resume=begun, **options)
+
+    def finetune(
+        self,
+        source: Any,
+        task: TaskPlan,
+        out: Path,
+        *,
+        seed: int,
+        corpus: Path,
+        device: str,
+        progress: Shown,
+    ) -> None:
+        """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
+        from bakeoff.tasks.finetune import finetune
+
+        parts = mixture_parts(str(corpus))
+        shared = parts[0][0] if parts else corpus  # the corpora of a mixture have one tokenizer
+        tokenizer = None if isinstance(source, Path) else shared  # a run has its own, the very same
+        common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
+        finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)
+
+    def environment(self, device: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Processor, cores, memory, accelerator and system; Python and what decides numbers and speed."""
+        import torch
+
+        from bakeoff.resources.device import processor_name, resolve_device
+
+        machine = {"processor": processor_name(), "cores": str(os.cpu_count()), "threads": str(torch.get_num_threads())}
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+            machine["memory"] = f"{size / 2**30:.1f} GiB"
+        on = resolve_device(device)
+        machine["device"] = torch.cuda.get_device_name(on) if on.type == "cuda" else on.type
+        machine["system"] = platform.platform()
+        packages = ("bakeoff", "torch", "numpy", "tokenizers", "scikit-learn", "scipy")
+        versions = {"python": platform.python_version()} | {name: metadata.version(name) for name in packages}
+        return machine, versions

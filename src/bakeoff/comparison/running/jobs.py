@@ -1,0 +1,245 @@
+"""The jobs of a comparison: what each directory holds, and the settings that it was, or will be, made with."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from bakeoff import checksums
+from bakeoff.comparison.plan import Plan, RecipePlan, SearchPlan, TaskPlan, directory_name
+from bakeoff.comparison.results import Initialisation
+from bakeoff.config import Record, differing, with_defaults
+from bakeoff.durable import remove
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.models.model import ModelConfig
+from bakeoff.recipe import Recipe
+
+FAILURE = "failure.json"
+"""The file in a job's directory that says that it diverged."""
+
+
+class Diverging(Record):
+    """The content of failure.json, which stands in the directory of a training that diverged."""
+
+    message: str
+    """What was said."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
+
+    directory: Path
+    """Where it writes."""
+    marker: str
+    """The file that exists there only once it has finished."""
+    settings: dict[str, Any]
+    """All that decides its outcome; written beside its directory before it begins."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it need not run again."""
+        return (self.directory / self.marker).is_file() and self._settings_file.is_file()
+
+    @property
+    def failure(self) -> str | None:
+        """Why it diverged, which it would most likely do again with the same settings; None where it did not."""
+        path = self.directory / FAILURE
+        return str(Diverging.check(read_json(path), str(path))["message"]) if path.is_file() else None
+
+    def fail(self, message: str) -> None:
+        """Write failure.json, by which the same plan does not try this training again."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        checksums.write(self.directory / FAILURE, json.dumps({"message": message}, ensure_ascii=False) + "\n")
+
+    @property
+    def _settings_file(self) -> Path:
+        # Beside the directory and not in it: a new run wants to find an empty place.
+        return self.directory.with_name(self.directory.name + ".settings.json")
+
+    def check(self, key: str = "") -> None:
+        """Refuse to mix settings; what diverged or was deleted leaves nothing to mix with, and is forgotten.
+
+        Args:
+            key: only this setting is looked at, and those below it; left out: all.
+
+        Raises:
+            UserError: the directory was made with others; the message names what differs.
+        """
+        if self._settings_file.is_file():
+            old, above = _completed(read_json(self._settings_file)), f"{key}." if key else ""
+            changed = [each for each in differing(old, self.settings) if f"{each[0]}.".startswith(above)]
+            if not self.directory.exists() or (changed and self.failure is not None):
+                remove(self.directory)
+                checksums.forget(self._settings_file.parent, [self._settings_file.name])
+                self._settings_file.unlink()
+                return
+            for key, before, now in changed:
+                raise UserError(
+                    f"{self.directory}: made with {key} {_short(before)}, the plan now says {_short(now)}; restore the "
+                    "plan, choose another --out, or delete that directory"
+                )
+        elif self.directory.exists():
+            raise UserError(f"{self.directory}: not made by a comparison; move it away or choose another --out")
+
+    def begin(self) -> None:
+        """Write the settings beside the directory, so that a later call can tell whether they changed."""
+        self.directory.parent.mkdir(parents=True, exist_ok=True)
+        checksums.write(self._settings_file, json.dumps(self.settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an older version has written them: what recipes and searches have learnt since is at its default."""
+    found = dict(settings)
+    for key, config in (("recipe", Recipe), ("model", ModelConfig), ("search", SearchPlan)):
+        if found.get(key) is not None:
+            found[key] = with_defaults(found[key], config)
+    if "pretraining" in found:
+        found["pretraining"] = _completed(found["pretraining"])
+    return found
+
+
+@dataclass(frozen=True)
+class Search(Job):
+    """The search of one recipe's values."""
+
+    recipe: RecipePlan
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        return f"searching {self.recipe.name}"
+
+
+def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
+    """Where the search of a recipe is."""
+    return out / "searches" / directory_name(recipe.name)
+
+
+@dataclass(frozen=True)
+class Pretraining(Job):
+    """One recipe with one seed."""
+
+    recipe: RecipePlan
+    seed: int
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        return f"pre-training {self.recipe.name}"
+
+
+@dataclass(frozen=True)
+class Finetuning(Job):
+    """One recipe, seed, task, initialisation and nested seed."""
+
+    recipe: RecipePlan
+    seed: int
+    task: TaskPlan
+    initialisation: Initialisation
+    finetune_seed: int
+    begins_from: Pretraining
+    """The pre-training of its recipe and seed, whose weights it has where it is not from scratch."""
+
+    @property
+    def title(self) -> str:
+        """What is done, in words."""
+        start = "" if self.initialisation == "pretrained" else " from scratch"
+        return f"fine-tuning {self.recipe.name} on {self.task.name}{start}"
+
+    @property
+    def random_seed(self) -> int:
+        """The seed of its order, head and dropout: another one for each seed and nested seed."""
+        return self.seed + 1_000_003 * self.finetune_seed
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """All jobs of a plan."""
+
+    plan: Plan
+    out: Path
+    recipes: dict[str, dict[str, Any]]
+    """The complete recipes, by label."""
+    corpus: str
+    """The corpus's fingerprint."""
+    budgets: dict[str, str]
+    """What each recipe may spend, by label."""
+
+    def pretraining(self, recipe: RecipePlan, seed: int) -> Pretraining:
+        """The pre-training of a recipe with a seed."""
+        directory = self.out / "runs" / directory_name(recipe.name) / f"seed-{seed}" / "pretrain"
+        return Pretraining(directory, "summary.json", self._before(recipe, seed), recipe, seed)
+
+    def _before(self, recipe: RecipePlan, seed: int) -> dict[str, Any]:
+        search = self.plan.search if recipe.search else None
+        return {
+            "search": None if search is None else search.model_dump(mode="json"),
+            "recipe": self.recipes[recipe.name],
+            "budget": self.budgets[recipe.name],
+            "seed": seed,
+            "corpus": self.corpus,
+            "device": self.plan.device,
+        }
+
+    def finetunings(self, recipe: RecipePlan, seed: int) -> Iterator[Finetuning]:
+        """The fine-tunings that follow it."""
+        starts: tuple[Initialisation, ...] = ("pretrained", "scratch") if self.plan.from_scratch else ("pretrained",)
+        for task in self.plan.tasks:
+            for nested in range(self.plan.finetune_seeds):
+                for start in starts:
+                    yield self._finetuning(recipe, seed, task, start, nested)
+
+    def _finetuning(
+        self, recipe: RecipePlan, seed: int, task: TaskPlan, start: Initialisation, nested: int
+    ) -> Finetuning:
+        before = self.pretraining(recipe, seed)
+        directory = before.directory.parent / directory_name(task.name) / f"{start}-{nested}"
+        settings = {**self.tasks[task.name], "finetune_seed": nested}
+        # From random weights nothing of the pre-training matters but the model and the tokenizer.
+        settings["pretraining"] = (
+            self._before(recipe, seed)
+            if start == "pretrained"
+            else {"model": self.recipes[recipe.name].get("model"), "corpus": self.corpus, "seed": seed}
+        )
+        return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
+
+    def renewed(self, job: Pretraining | Finetuning) -> Pretraining | Finetuning:
+        """The same job with the budget of now."""
+        if isinstance(job, Pretraining):
+            return self.pretraining(job.recipe, job.seed)
+        return self._finetuning(job.recipe, job.seed, job.task, job.initialisation, job.finetune_seed)
+
+    @cached_property
+    def tasks(self) -> dict[str, dict[str, Any]]:
+        """The settings of each task: its files by content, so that a moved folder is no change."""
+        return {
+            task.name: {
+                **task.model_dump(mode="json", exclude={"name", "train", "dev", "test"}),
+                "files": {part: _digest(getattr(task, part)) for part in ("train", "dev", "test")},
+            }
+            for task in self.plan.tasks
+        }
+
+    def all(self) -> Iterator[Pretraining | Finetuning]:
+        """Every job, in the order in which they run: all recipes of a seed, then the next seed."""
+        for seed in self.plan.seeds:
+            for recipe in self.plan.recipes:
+                yield self.pretraining(recipe, seed)
+                yield from self.finetunings(recipe, seed)
+
+
+def _digest(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,175 @@
+"""The searches of a comparison: one for each recipe, all of them before the first training."""
+
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.plan import Plan
+from bakeoff.comparison.results import Failure
+from bakeoff.comparison.running.engine import Engine
+from bakeoff.comparison.running.jobs import Search, directory_of_search
+from bakeoff.durable import own_folder
+from bakeoff.errors import Diverged, UserError
+from bakeoff.optimization.budget import Budget
+from bakeoff.optimization.carrying import carried
+from bakeoff.runs.run import SEARCH
+from bakeoff.tuning.ranges import RATE, searched
+from bakeoff.tuning.results import REPORT, RESULTS, TuningResults
+from bakeoff.workers.pool import Workers
+
+LEAST_STEPS = 50
+"""Steps of a whole trial at least: in fewer, learning rates are hardly told apart, and no trial is stopped early."""
+
+
+class Searches:
+    """What a plan has searched.
+
+    Args:
+        plan: the plan.
+        out: the comparison's directory.
+        recipes: by label, as they are before their search.
+        corpus: the corpus's fingerprint.
+        engine: what searches.
+        say: told a line now and then.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        out: Path,
+        recipes: Mapping[str, Any],
+        corpus: str,
+        engine: Engine,
+        say: Callable[[str], None],
+    ) -> None:
+        self.plan, self.out, self.engine, self.say = plan, out, engine, say
+        self.recipes = dict(recipes)
+        self.jobs: dict[str, Search] = {}
+        for item in plan.recipes:
+            if plan.search is None or not item.search:
+                continue
+            settings = {
+                "search": plan.search.model_dump(mode="json"),
+                "recipe": recipes[item.name].model_dump(mode="json"),
+                "budget": plan.budget,
+                "corpus": corpus,
+                "device": plan.device,
+            }
+            self.jobs[item.name] = Search(directory_of_search(out, item), REPORT, settings, item)
+
+    def require_possible(self) -> None:
+        """Refuse what cannot be searched, before anything is written or trained.
+
+        Raises:
+            UserError: a key that a recipe does not have, a value that it refuses, or trials that are too short.
+        """
+        if self.plan.search is None:
+            return
+        budget = Budget.parse_text(self.plan.budget)
+        for name, job in self.jobs.items():
+            if (job.directory / SEARCH).is_file():
+                continue
+            if budget.minutes is not None:
+                self.say(f"measuring the speed of {name}")
+            try:
+                steps = self.engine.search_steps(
+                    self.recipes[name],
+                    self.plan.corpus,
+                    search=self.plan.search,
+                    budget=budget,
+                    device=self.plan.device,
+                )
+            except UserError as error:
+                raise UserError(f"recipe {name}: {error}") from None
+            if steps * self.plan.search.share < LEAST_STEPS:
+                raise UserError(f"recipe {name}: search.budget: {_too_short(self.plan.search.budget, steps)}")
+
+    def check(self) -> None:
+        """Refuse settings other than those that a search was begun with.
+
+        Raises:
+            UserError: it was; the message names what differs.
+        """
+        for job in self.jobs.values():
+            own_folder(job.directory, self.out)
+            job.check()
+
+    @property
+    def waiting(self) -> list[str]:
+        """The recipes that are not searched yet, or not to the end."""
+        return [name for name, job in self.jobs.items() if not job.finished and job.failure is None]
+
+    def run(self, workers: Workers | None = None) -> None:
+        """Search what waits; one of which every trial diverges is told in `failures`.
+
+        Args:
+            workers: what trains several trials side by side; None: one at a time.
+        """
+        assert self.plan.search is not None or not self.jobs
+        for name in self.waiting:
+            job, search = self.jobs[name], self.plan.search
+            assert search is not None
+            job.begin()
+            self.say(job.title)
+            budget = Budget.parse_text(self.plan.budget).times(search.share)
+            try:
+                self.engine.search(
+                    self.recipes[name],
+                    self.plan.corpus,
+                    job.directory,
+                    search=search,
+                    budget=budget,
+                    device=self.plan.device,
+                    progress=self.say,
+                    **({} if workers is None else {"workers": workers}),
+                )
+            except Diverged as error:
+                job.fail(str(error))
+                self.say(f"{job.title}: every trial diverged; {name} is left out from here on")
+                continue
+            if not job.finished:
+                raise UserError(f"{job.directory}: did not finish; the same command goes on from here")
+
+    @property
+    def results(self) -> dict[str, TuningResults]:
+        """What was found, of the searches that have finished."""
+        return {name: TuningResults.read(job.directory / RESULTS) for name, job in self.jobs.items() if job.finished}
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The recipes with the values that were found, of the searches that have finished.
+
+        The rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
+        """
+        assert self.plan.search is not None or not self.jobs
+        return {name: self._chosen(self.recipes[name], found) for name, found in self.results.items()}
+
+    def _chosen(self, recipe: Any, found: TuningResults) -> Any:
+        assert self.plan.search is not None
+        recipe = recipe.changed(found.winner.values)
+        optimizer, ratio = recipe.training.optimizer, 1 / self.plan.search.share
+        return recipe.changed({RATE: carried(optimizer.rate, optimizer.kind, ratio, searched(found.ranges, RATE)).rate})
+
+    @property
+    def failures(self) -> dict[str, Failure]:
+        """The recipes of which every trial diverged."""
+        return {
+            name: Failure(recipe=name, seed=0, training="every trial of its search", message=message)
+            for name, job in self.jobs.items()
+            if (message := job.failure) is not None
+        }
+
+
+def _too_short(share: str, steps: int) -> str:
+    """What to say of trials with fewer than the least steps; `steps` are those of a whole pre-training."""
+    if steps < LEAST_STEPS:
+        return (
+            f"a whole pre-training has {steps:,} steps, and a trial needs {LEAST_STEPS} at least; give a larger "
+            "budget, or leave `search` out"
+        )
+    least = math.ceil(1000 * LEAST_STEPS / steps) / 10
+    return (
+        f"{share} of the {steps:,} steps of a pre-training are less than {LEAST_STEPS}, the fewest of a trial; give "
+        f"{least:g} % at least"
+    )

@@ -1,0 +1,111 @@
+"""What each recipe of a comparison may spend: fixed once, kept in budget.json, and of minutes corrected once."""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from bakeoff import checksums
+from bakeoff.comparison.results import BudgetFacts
+from bakeoff.comparison.running.correction import Pace
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.optimization.budget import Budget
+
+Measure = Callable[[list[str]], Sequence[tuple[float, float]]]
+
+
+class Spendable:
+    """The budget of a plan.
+
+    Args:
+        text: the budget as the plan gives it.
+        out: the comparison's directory.
+        say: told a line now and then.
+
+    Raises:
+        UserError: an earlier call had another budget.
+    """
+
+    def __init__(self, text: str, out: Path, say: Callable[[str], None]) -> None:
+        self.path, self.say = out / "budget.json", say
+        self.minutes = Budget.parse_text(text).minutes
+        self.facts = BudgetFacts(text=text)
+        self.begun = self.path.is_file()
+        """Whether an earlier call has left it."""
+        if not self.begun:
+            return
+        self.facts = BudgetFacts.parse(read_json(self.path), str(self.path), strict=True)
+        if self.facts.text != text:
+            raise UserError(
+                f"{out}: made with budget {self.facts.text}, the plan now says {text}; restore the plan or choose "
+                "another --out"
+            )
+
+    def write(self) -> None:
+        """Keep it for the next call."""
+        checksums.write(self.path, self.facts.model_dump_json(indent=1) + "\n")
+
+    def settle_threads(self, threads: int | None) -> None:
+        """Keep how many threads every training has."""
+        if threads != self.facts.threads:
+            self.facts = self.facts.model_copy(update={"threads": threads})
+            self.write()
+
+    def by_recipe(self, names: Iterable[str]) -> dict[str, str]:
+        """What each may spend, in steps where they are known."""
+        steps = self.facts.steps
+        return {name: f"steps={steps[name]}" if name in steps else self.facts.text for name in names}
+
+    def fix(self, names: Iterable[str], measure: Measure) -> None:
+        """Turn minutes into steps, once for all seeds; other budgets are the same for every seed by themselves.
+
+        Args:
+            names: the recipes that are trained.
+            measure: the seconds of a step on an idle machine, and those of its work, of recipes by name.
+        """
+        missing = [name for name in names if name not in self.facts.steps]
+        if self.minutes is not None and missing:
+            self.say(f"measuring the speed of {', '.join(missing)}")
+            for name, times in zip(missing, measure(missing), strict=True):
+                self._take(name, Pace.of(self.minutes, *times))
+        self.write()
+
+    def pace(self, name: str) -> Pace | None:
+        """What a recipe's steps follow from, where its first training is still to be looked at."""
+        facts = self.facts
+        if self.minutes is None or name in facts.corrected or name not in facts.work_seconds_per_step:
+            return None
+        return Pace(
+            minutes=self.minutes,
+            steps=facts.steps[name],
+            seconds=facts.seconds_per_step[name],
+            work_seconds=facts.work_seconds_per_step[name],
+        )
+
+    def looked(self, name: str, work_seconds: float | None = None) -> None:
+        """The look at a recipe's first training is over.
+
+        Args:
+            name: the recipe.
+            work_seconds: what a step has taken, where the training begins anew.
+        """
+        before = self.pace(name)
+        if before is None:
+            return
+        found = before if work_seconds is None else before.found(work_seconds)
+        self._take(name, found)
+        self.facts = self.facts.model_copy(update={"corrected": [*self.facts.corrected, name]})
+        self.write()
+        if found.steps != before.steps:
+            self.say(
+                f"{name}: {before.steps:,} steps would not take {self.minutes:g} minutes; anew with {found.steps:,}"
+            )
+
+    def _take(self, name: str, pace: Pace) -> None:
+        facts = self.facts
+        self.facts = facts.model_copy(
+            update={
+                "steps": facts.steps | {name: pace.steps},
+                "seconds_per_step": facts.seconds_per_step | {name: pace.seconds},
+                "work_seconds_per_step": facts.work_seconds_per_step | {name: pace.work_seconds},
+            }
+        )

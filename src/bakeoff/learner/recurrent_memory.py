@@ -1,0 +1,72 @@
+"""What a model remembers from one step to the next, where rows continue each other: a value of the whole batch."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bakeoff.batching.batch import Batch
+from bakeoff.models.model import Model, ModelState
+from bakeoff.models.part import map_state
+
+
+class Memory:
+    """The states of all lanes behind the last step; B lanes, one for each row of a batch.
+
+    No gradient goes from one step to the one before (Dai et al. 2019, arXiv:1901.02860, section 3.2).
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._states: list[ModelState] = []  # of each part of a batch
+        self._loaded: list[Tensor] = []  # of all lanes, before it is known which parts a batch has
+
+    def before(self, parts: Sequence[Batch]) -> list[ModelState]:
+        """What each part of the next batch goes on from."""
+        if not self._states:
+            self._states = [self.model.start(len(part.ids)) for part in parts]
+        if self._loaded:
+            first = 0
+            for index, state in enumerate(self._states):
+                rows = slice(first, first + len(parts[index].ids))
+                self._states[index] = _filled(state, [tensor[rows] for tensor in self._loaded])
+                first = rows.stop
+            self._loaded = []
+        return self._states
+
+    def keep(self, index: int, state: ModelState) -> None:
+        """Take the state behind part `index` of a batch."""
+        # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
+        # copied, because a part of a tensor holds all of it.
+        layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
+        self._states[index] = state._replace(tokens=0, layers=layers)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors, each with its B lanes on the first axis; the same for every size of the parts."""
+        if not self._states:
+            return {}
+        parts = [_leaves(state) for state in self._states]
+        return {str(place): torch.cat(tensors) for place, tensors in enumerate(zip(*parts, strict=True))}
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""
+        device = self.model.embedding.table.device
+        self._states = []
+        self._loaded = [tensors[str(place)].to(device) for place in range(len(tensors))]
+
+
+def _filled(state: ModelState, tensors: list[Tensor]) -> ModelState:
+    """The same tree with these tensors, in the order of `_leaves`."""
+    following = iter(tensors)
+    return state._replace(layers=map_state(state.layers, lambda _: next(following)))
+
+
+def _leaves(state: ModelState) -> list[Tensor]:
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    map_state(state.layers, note)
+    return found

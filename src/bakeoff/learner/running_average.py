@@ -1,0 +1,61 @@
+"""The mean of the weights behind the steps so far, the last ones counting most, beside the weights that are trained."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class RunningAverage:
+    """a <- a + (w - a) / n behind every step, where w are the weights and a begins as they do.
+
+    That is an exponential mean with a decay of 1 - 1 / n: 0.999 in GPT-BERT (Charpentier and Samuel 2024,
+    arXiv:2410.24159), with n = 1,000 of 7,812 steps. What a module counts or measures beside its weights is averaged,
+    too, but for integers, of which it has the last ones.
+
+    Args:
+        module: what is trained.
+        steps: n, one at least.
+
+    Attributes:
+        tensors: the average, by the names of the module's tensors; what is trained, while the two are exchanged.
+    """
+
+    def __init__(self, module: nn.Module, steps: float) -> None:
+        self.module, self.rate = module, 1 / max(1.0, steps)
+        self.tensors: dict[str, Tensor] = {name: tensor.clone() for name, tensor in self._trained().items()}
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the module's weights."""
+        torch._foreach_lerp_(list(self.tensors.values()), list(self._trained().values()), self.rate)
+
+    @torch.no_grad()
+    def exchange(self) -> None:
+        """Put the average into the module and keep what was there, or the other way round."""
+        for name, tensor in self._trained().items():
+            before = tensor.clone()
+            tensor.copy_(self.tensors[name])
+            self.tensors[name].copy_(before)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """The module has the average for as long as this lasts."""
+        self.exchange()
+        try:
+            yield
+        finally:
+            self.exchange()
+
+    def load(self, tensors: dict[str, Tensor]) -> None:
+        """Restore the average from the tensors of a checkpoint, as `tensors` held them.
+
+        Raises:
+            KeyError: one is missing.
+        """
+        for name, tensor in self.tensors.items():
+            tensor.copy_(tensors[name])
+
+    def _trained(self) -> dict[str, Tensor]:
+        return {name: each.detach() for name, each in self.module.state_dict().items() if each.is_floating_point()}

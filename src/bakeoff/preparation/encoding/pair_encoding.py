@@ -1,0 +1,77 @@
+"""Encoding pairs of texts: both sides in their vocabularies, pairs of the wrong lengths left out.
+
+Shapes: P pairs, n tokens of all of them.
+"""
+
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from bakeoff.config import Config
+from bakeoff.reading.aligned import Pair
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+class LengthFilter(Config):
+    """Which pairs are kept, by their lengths."""
+
+    longest_pair: int = Field(default=250, gt=0)
+    """The most tokens of a source, and of a target."""
+    ratio: float | None = Field(default=None, ge=1)
+    """How many times as many tokens the longer side has at most; None: any number."""
+
+
+class EncodedPairs(NamedTuple):
+    """The pairs of one part that are kept; source and target of a pair follow each other."""
+
+    ids: np.ndarray  # (n,) uint32
+    starts: np.ndarray  # (n,) bool, whether each token starts a word
+    lengths: np.ndarray  # (2 P,) int64, tokens of source, target, source, ...
+    size: int  # UTF-8 bytes of all texts
+    words: int  # what white space separates in them
+    target_size: int  # UTF-8 bytes of the targets
+    skips: Counter[str]  # pairs that are left out, by reason
+
+
+def encode_pairs(
+    tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter | None
+) -> tuple[EncodedPairs, EncodedPairs]:
+    """Encode the pairs of a job, each with the part of the corpus (0 or 1) that it belongs to; None: of any lengths."""
+    first, second = (_encode(tokenizer, [pair for part, pair in job if part == own], limits) for own in (0, 1))
+    return first, second
+
+
+def _encode(tokenizer: Tokenizer, pairs: list[Pair], limits: LengthFilter | None) -> EncodedPairs:
+    sides = (
+        tokenizer.encode_joined([pair.source for pair in pairs]),
+        tokenizer.encode_targets([p.target for p in pairs]),
+    )
+    ids, starts = (np.concatenate([side[i] for side in sides]) for i in (0, 1))
+    lengths = np.stack([side[2] for side in sides], axis=1)  # (P, 2)
+    shortest, longest = lengths.min(1, initial=1 << 62), lengths.max(1, initial=0)
+    reasons = {"pairs with an empty side": shortest == 0}
+    if limits is not None:
+        reasons[f"pairs above {limits.longest_pair:,} tokens"] = longest > limits.longest_pair
+    if limits is not None and limits.ratio is not None:
+        reasons[f"pairs with one side above {limits.ratio:g} times the other"] = longest > limits.ratio * shortest
+    skips: Counter[str] = Counter()
+    dropped = np.zeros(len(pairs), dtype=bool)
+    for reason, out in reasons.items():  # the first reason counts
+        skips[reason] = int(np.count_nonzero(out & ~dropped))
+        dropped |= out
+    begins = np.cumsum(lengths.T).reshape(2, -1).T - lengths  # (P, 2) where each side stands in the ids of both
+    begins, lengths = begins[~dropped].ravel(), lengths[~dropped].ravel()
+    places = np.repeat(begins - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
+    kept = [pair for pair, out in zip(pairs, dropped.tolist(), strict=True) if not out]
+    target_size = len("".join(pair.target for pair in kept).encode())
+    return EncodedPairs(
+        ids=ids[places],
+        starts=starts[places],
+        lengths=lengths,
+        size=len("".join(pair.source for pair in kept).encode()) + target_size,
+        words=sum(len(text.split()) for pair in kept for text in pair),
+        target_size=target_size,
+        skips=skips,
+    )

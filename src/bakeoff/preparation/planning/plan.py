@@ -1,0 +1,161 @@
+"""The plan of a corpus: all that the encoding of any part of the text must know of the rest, kept on the disk."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bakeoff import checksums
+from bakeoff.config import Config
+from bakeoff.corpus.store import SPLITS, TEST, SourceFile
+from bakeoff.durable import sync, write_atomically
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.preparation.planning.held_out import Survey
+from bakeoff.preparation.planning.sampling import CutPoint
+from bakeoff.preparation.planning.selection import Selection
+from bakeoff.text.sentences import LINES
+from bakeoff.text.word_order import NgramShuffle
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+_PLAN, _TOKENIZER, _LEFT_OUT = "plan.json", "tokenizer.json", "left_out.npy"
+
+
+class PreparationPlan(Config):
+    """What the readings before the encoding have found."""
+
+    arguments: dict[str, Any]
+    """All that the corpus depends on: input files with their sizes and times, options, versions."""
+    options: dict[str, Any]
+    """Options as the manifest of the corpus records them."""
+    sources: list[SourceFile]
+    """Input files."""
+    survey: Survey
+    """What the first look at the text has found."""
+    starts: list[CutPoint]
+    """Where each part starts; one part is the whole text."""
+    tokenizer_sample: dict[str, Any]
+    """What the tokenizer was trained on; empty if it was given."""
+    skips: dict[str, int]
+    """Files and documents that were left out before the encoding, by reason."""
+    sentence_rule: str
+    """Rule that splits sentences."""
+    versions: dict[str, str]
+    """Versions of the libraries that make the corpus."""
+
+    @property
+    def share(self) -> float | None:
+        """Share of the text that is held out; None: validation text was given."""
+        validation = self.options["validation"]
+        return validation if isinstance(validation, float) else None
+
+    @property
+    def cut(self) -> tuple[str, ...]:
+        """The parts of the corpus that are made of the text."""
+        return SPLITS[:1] if self.share is None else SPLITS
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parts of the corpus."""
+        return (*SPLITS, TEST) if "test" in self.options else SPLITS
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is runs within documents that are held out of the text: whole ones cannot give the share."""
+        return self.share is not None and self.survey.runs
+
+    @property
+    def _unit(self) -> str:
+        if not self.runs:
+            return "documents"
+        return "runs of sentences" if self.survey.sentences else "runs of paragraphs"
+
+    @property
+    def lines(self) -> bool:
+        """Whether each line is a sentence."""
+        return self.sentence_rule == LINES
+
+    @property
+    def shuffle(self) -> NgramShuffle | None:
+        """How words change places, if they do."""
+        ngram = self.options["shuffle_ngrams"]
+        return None if ngram is None else NgramShuffle(ngram, self.options["seed"])
+
+    @property
+    def parts(self) -> int:
+        """How many parts the text is cut into."""
+        return len(self.starts)
+
+    def save(self, folder: Path, tokenizer: Tokenizer, selection: Selection | None) -> None:
+        """Keep the plan in a folder; it is there whole or not at all."""
+        names = [_TOKENIZER]
+        write_atomically(folder / _TOKENIZER, tokenizer.to_string())
+        if selection is not None:
+            np.save(folder / _LEFT_OUT, selection.left_out)
+            sync(folder / _LEFT_OUT)
+            names.append(_LEFT_OUT)
+        text = json.dumps(self.model_dump(mode="json"), ensure_ascii=False)
+        checksums.record(folder, names, {_PLAN: text})
+        write_atomically(folder / _PLAN, text)
+        sync(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> "PreparationPlan | None":
+        """The plan in a folder; None where there is none that this version can read."""
+        try:
+            return cls.parse(read_json(folder / _PLAN), str(folder / _PLAN))
+        except UserError:
+            return None
+
+    @staticmethod
+    def tokenizer(folder: Path) -> Tokenizer:
+        """The tokenizer of the plan in a folder."""
+        return Tokenizer.load(folder / _TOKENIZER)
+
+    @staticmethod
+    def selection(folder: Path) -> Selection | None:
+        """The documents that the plan in a folder keeps; None: all."""
+        if not (folder / _LEFT_OUT).exists():
+            return None
+        checksums.verify(folder / _LEFT_OUT)
+        try:
+            return Selection(np.load(folder / _LEFT_OUT, allow_pickle=False), {})  # noqa: TID251
+        except (OSError, ValueError) as error:
+            raise UserError(f"{folder / _LEFT_OUT}: damaged ({error}); remove {folder} to start anew") from None
+
+    def differences(self, arguments: Mapping[str, Any]) -> list[str]:
+        """Names of the arguments that are not those of this plan; a file that has changed comes by its path."""
+        new = json.loads(json.dumps(arguments))
+        names = [key for key in self.arguments if key != "files" and self.arguments[key] != new.get(key)]
+        old_files, new_files = self.arguments["files"], new["files"]
+        if [path for path, *_ in old_files] != [path for path, *_ in new_files]:
+            return [*names, "input files"]
+        return names + [path for (path, *old), (_, *now) in zip(old_files, new_files, strict=True) if old != now]
+
+    def provenance(self, recorded: int, opened: int, empty: int, given: int) -> dict[str, Any]:
+        """What the manifest of the corpus tells of where it comes from.
+
+        Args:
+            recorded: documents that stand in the corpus.
+            opened: documents that were kept, with those of which no token is left.
+            empty: empty documents.
+            given: documents of parts that were given, which are kept.
+        """
+        skips = {**self.skips, "empty documents": empty, "documents without tokens": max(0, opened - recorded)}
+        return {
+            "sources": self.sources,
+            "options": self.options,
+            "sentence_rule": self.sentence_rule,
+            "tokenizer_sample": self.tokenizer_sample,
+            "originals": self.survey.documents + given if self.runs else recorded,
+            "validation_unit": self._unit,
+            "skips": {reason: count for reason, count in sorted(skips.items()) if count},
+            "versions": self.versions,
+        }
+
+
+def part_folder(work: Path, part: int, parts: int) -> Path:
+    """Where a part, from 1, of a corpus grows; beside it stands how far it is."""
+    return work / f"part-{part:05}-of-{parts:05}"

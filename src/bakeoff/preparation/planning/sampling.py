@@ -1,0 +1,175 @@
+"""A first look at the text: a sample for the tokenizer, places for cuts, and what decides which text is held out."""
+
+import heapq
+import random
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from bakeoff.preparation.planning.held_out import (
+    FEWEST_DOCUMENTS,
+    IDENTITY,
+    Survey,
+    close,
+    identity,
+    runs_hold,
+    threshold,
+)
+from bakeoff.reading.sources import BEGINNING, DOCUMENT, TextPiece, TextPosition
+from bakeoff.tokenizer.word_counts import WordCounts
+
+SURVEYED_DOCUMENTS = 10_000
+"""Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Of
+more, each is held out or not by itself, and chance evens out."""
+LEAST_TO_CUT = 2_000
+"""Characters to hold out, or to leave, below which whole documents are held out however far from that they are."""
+LEAST_MISSED = 1_000
+"""Characters too many or too few below which paragraphs are held out, however few were asked for."""
+_MOST_MARKS = 1 << 14
+_MOST_LENGTHS = 1 << 24
+
+
+class Sample:
+    """A uniform sample of pieces with at most `limit` UTF-8 bytes: those whose keyed random numbers are smallest."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        """Sample up to `limit` bytes; the seed alone decides which pieces, by their position in the text."""
+        self._limit = limit
+        self._random = random.Random(seed)
+        self._heap: list[tuple[float, int, bytes]] = []  # the largest number first
+        self._count = 0
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, text: str) -> None:
+        """Offer the next piece of the text."""
+        priority = self._random.random()
+        self._count += 1
+        if self.bytes >= self._limit and -self._heap[0][0] <= priority:
+            return
+        data = text.encode()
+        heapq.heappush(self._heap, (-priority, self._count, data))
+        self.bytes += len(data)
+        while self.bytes > self._limit and len(self._heap) > 1:
+            self.bytes -= len(heapq.heappop(self._heap)[2])
+
+    def shrink(self, limit: int) -> None:
+        """Keep at most `limit` bytes."""
+        self._limit = limit
+        while self.bytes > limit and len(self._heap) > 1:
+            self.bytes -= len(heapq.heappop(self._heap)[2])
+
+    def clear(self) -> None:
+        """Forget the sampled pieces, whose memory is needed for something else."""
+        self._heap.clear()
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        """The sampled pieces in the order of the text."""
+        for _, _, data in sorted(self._heap, key=lambda item: item[1]):
+            yield data.decode()
+
+
+class CutPoint(NamedTuple):
+    """A place in the text at which it can be cut, with what the kept documents before it hold."""
+
+    place: TextPosition
+    """Where."""
+    pieces: int
+    """Pieces before it."""
+    characters: int
+    """Characters before it."""
+
+
+class Cuts:
+    """Marks all over the text, within a bounded memory, with about as many characters between two."""
+
+    def __init__(self) -> None:
+        self._marks: list[CutPoint] = []
+        self._gap = 0
+
+    def add(self, mark: CutPoint) -> None:
+        """Offer the start of the next document."""
+        if self._marks and mark.characters < self._marks[-1].characters + self._gap:
+            return
+        self._marks.append(mark)
+        if len(self._marks) > _MOST_MARKS:
+            self._marks = self._marks[::2]
+            self._gap = 2 * mark.characters // _MOST_MARKS
+
+    def divide(self, parts: int, characters: int) -> list[CutPoint]:
+        """Where each of so many parts of a text of so many characters starts; some are empty where it is short."""
+        starts = [CutPoint(BEGINNING, 0, 0)]
+        for part in range(1, parts):
+            i = bisect_left(self._marks, characters * part / parts, key=lambda mark: mark.characters)
+            starts.append(max(starts[-1], self._marks[min(i, len(self._marks) - 1)]))
+        return starts
+
+
+def survey(
+    pieces: Iterable[TextPiece],
+    validation: float | None,
+    seed: int,
+    sample: Sample | WordCounts | None,
+    cuts: Cuts | None = None,
+) -> Survey:
+    """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
+
+    Args:
+        pieces: the text.
+        validation: share of the text to hold out, between 0 and 1; None: nothing.
+        seed: key of the hashes that choose held-out documents.
+        sample: takes all pieces.
+        cuts: takes all places of documents.
+    """
+    documents = characters = count = 0
+    lengths: array[int] | None = array("I")
+    known = Counter[int]()  # by the hashes of the first documents their characters, those of copies together
+    opening: list[str] = []
+    length = 0
+    for piece in pieces:
+        if piece.opens == DOCUMENT:
+            if opening:
+                known[identity(opening, seed)] += length
+                opening, length = [], 0
+            documents += 1
+            if cuts is not None and piece.place is not None:
+                cuts.add(CutPoint(piece.place, count, characters))
+            elif documents > SURVEYED_DOCUMENTS and sample is None:
+                break
+        if documents <= SURVEYED_DOCUMENTS:
+            if length < IDENTITY:
+                opening.append(piece.text)
+            length += len(piece.text)
+        if lengths is not None:
+            lengths.append(len(piece.text))
+            if documents >= FEWEST_DOCUMENTS or len(lengths) > _MOST_LENGTHS:
+                lengths = None  # of so many pieces a single one changes nothing
+        count += 1
+        characters += len(piece.text)
+        if sample is not None:
+            sample.add(piece.text)
+    if opening:
+        known[identity(opening, seed)] += length
+    if validation is None:
+        return Survey(documents, count, characters, 0)
+    complete = documents <= SURVEYED_DOCUMENTS
+    below, held = threshold(sorted(known.items()), validation, complete)
+    found = Survey(documents, count, characters, below)
+    wanted = validation * characters
+    if documents < FEWEST_DOCUMENTS:
+        if lengths is None:
+            return found
+        held = runs_hold(found, np.array(lengths), validation, seed)
+        small = abs(held - wanted) < LEAST_MISSED
+    elif complete:
+        small = min(wanted, characters - wanted) < LEAST_TO_CUT
+    else:
+        return found
+    return found._replace(sentences=not close(held, wanted, characters) and (not small or held in (0, characters)))

@@ -1,0 +1,100 @@
+"""Charts as Vega-Lite specifications: their colours, and how they look on a page and in a file."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+import altair
+
+from bakeoff.display.text import visible
+
+PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", "#8b8f98")
+"""After Okabe and Ito (2008): told apart by colour-blind readers; legible on white and on near black."""
+
+DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
+"""Once the palette is used up, the same colours come again with the next dash."""
+
+
+class Figure(NamedTuple):
+    """A chart with its texts, before it is put on a page or into a file."""
+
+    name: str
+    """Its file's name, without ending."""
+    title: str
+    """Its heading; figures that belong side by side share it."""
+    caption: str
+    """What it shows."""
+    chart: Any
+    """The chart, without legend and colours of text."""
+
+
+def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
+    """Colour and dash of each line."""
+    return {
+        label: (PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)]) for i, label in enumerate(labels)
+    }
+
+
+def colour_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+    """The scale that gives each of `styles` its colour."""
+    return altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
+
+
+def dash_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
+    """The scale that gives each of `styles` its dash."""
+    return altair.Scale(domain=list(found), range=[dash for _, dash in found.values()])
+
+
+def on_page(
+    figures: Sequence[Figure], height: int | Callable[[Figure], int], *, legend: bool = False
+) -> dict[str, dict[str, Any]]:
+    """The specifications of a page's figures by name: as wide as their places, in the page's ink.
+
+    Args:
+        figures: the figures.
+        height: pixels of each.
+        legend: whether each has one of its own; else the page has one for all.
+    """
+    return {
+        figure.name: specification(
+            figure.chart,
+            width="container",
+            height=height(figure) if callable(height) else height,
+            ink="currentColor",
+            legend=legend,
+        )
+        for figure in figures
+    }
+
+
+def specification(chart: Any, *, width: int | str, height: int, ink: str, legend: bool) -> dict[str, Any]:
+    """A chart in its final size and ink, as plain data."""
+    faint = {"domainColor": ink, "tickColor": ink, "gridColor": ink, "gridOpacity": 0.12, "domainOpacity": 0.4}
+    text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
+    font = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
+    config = {
+        "font": font,
+        "background": "transparent" if ink == "currentColor" else "white",
+        "view": {"stroke": None},
+        "axis": {**faint, **text, "tickOpacity": 0.4, "titlePadding": 8},
+        "rule": {"color": ink, "opacity": 0.7},
+        "text": {"color": ink, "font": font},
+        "legend": {**text, "orient": "bottom", "columns": 3, "labelLimit": 220, "symbolType": "stroke"}
+        | {"symbolOpacity": 1, "symbolStrokeWidth": 2.5, "symbolSize": 300}
+        if legend
+        else {"disable": True},
+    }
+    found = chart.properties(
+        width=width, height=height, autosize=altair.AutoSizeParams(type="fit-x", contains="padding")
+    ).to_dict()
+    found["config"] = config
+    found.pop("$schema", None)  # an address in the page would look like something to load
+    return cast(dict[str, Any], _visible(found))
+
+
+def _visible(node: Any) -> Any:
+    """The same with all control characters as escapes: Vega makes programs of names, and ends them at line ends."""
+    if isinstance(node, Mapping):
+        return {key: _visible(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_visible(value) for value in node]
+    return visible(node) if isinstance(node, str) else node

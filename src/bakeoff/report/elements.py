@@ -1,0 +1,94 @@
+"""What pages are put together from: lists, tables, notes, and charts side by side; plain texts become HTML here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from bakeoff.report.charts import Figure
+
+
+def items(texts: Iterable[str]) -> str:
+    """The points of a list."""
+    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+
+
+def note(text: str) -> str:
+    """A paragraph beside the matter."""
+    return f'<p class="note">{escape(text, quote=False)}</p>'
+
+
+def opening(about: str, title: str, answers: Sequence[str] = (), cautions: Sequence[str] = ()) -> list[str]:
+    """The head of a page.
+
+    Args:
+        about: what was done, in small letters above the title.
+        title: the page's heading.
+        answers: what came out, a sentence each.
+        cautions: what to know before one relies on it.
+    """
+    parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
+    if answers:
+        parts.append(f'<ul class="answer">{items(answers)}</ul>')
+    if cautions:
+        parts.append(f'<section class="cautions"><h2>Before you rely on this</h2><ul>{items(cautions)}</ul></section>')
+    return parts
+
+
+def folded(summary: str, text: str) -> str:
+    """A text of many lines that opens on a click."""
+    return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
+
+
+def frame(head: str, rows: Iterable[str]) -> str:
+    """A table that scrolls in itself where the window is narrow; head and rows are HTML."""
+    return f'<div class="scroll"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def head(names: Sequence[str], *, text: int = 1) -> str:
+    """A row of column names, of which the first `text` stand above text and the others above numbers."""
+    cells = (f"<th{' class=text' * (i < text)}>{escape(name)}</th>" for i, name in enumerate(names))
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
+    """A table of plain texts, whose rows are named by their first cell.
+
+    Args:
+        names: of the columns.
+        rows: a cell for each column.
+        text: how many of the first columns are texts; the others are set as numbers are.
+    """
+    made = (
+        f"<tr><th>{escape(first)}</th>"
+        + "".join(f"<td{' class=text' * (i < text)}>{escape(cell)}</td>" for i, cell in enumerate(cells, 1))
+        + "</tr>"
+        for first, *cells in rows
+    )
+    return frame(head(names, text=text), made)
+
+
+def legend(styles: Mapping[str, tuple[str, list[int]]]) -> str:
+    """Colour and dash of each line, once for all charts of the page."""
+    marks = []
+    for label, (colour, dash) in styles.items():
+        line = f'<line x1="0" y1="2" x2="20" y2="2" stroke="{colour}" stroke-width="3"'
+        dashes = "" if dash[1] == 0 else f' stroke-dasharray="{" ".join(map(str, dash))}"'
+        swatch = f'<svg class="swatch" width="20" height="4" aria-hidden="true">{line}{dashes}></line></svg>'
+        marks.append(f"<li>{swatch}{escape(label)}</li>")
+    return f'<ul class="legend">{"".join(marks)}</ul>'
+
+
+def panels(figures: Sequence[Figure], *, titled: bool = False) -> list[str]:
+    """The places that charts are drawn in, side by side; each below its heading, if they are titled."""
+    drawn = [
+        f"<div><h3>{escape(figure.title)}</h3>{figure_element(figure)}</div>" if titled else figure_element(figure)
+        for figure in figures
+    ]
+    return ['<div class="panels">', *drawn, "</div>"]
+
+
+def figure_element(figure: Figure) -> str:
+    """The place that a chart is drawn in."""
+    return (
+        f'<figure><figcaption>{escape(figure.caption)}</figcaption><div class="chart" id="{escape(figure.name)}" '
+        f'role="img" aria-label="{escape(f"{figure.title}, {figure.caption}")}"></div></figure>'
+    )

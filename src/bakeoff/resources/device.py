@@ -1,0 +1,130 @@
+"""Where a training runs and in which precision."""
+
+import contextlib
+import platform
+import resource
+import sys
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from bakeoff.errors import UserError
+from bakeoff.ops.matrix_products import Float32Products
+from bakeoff.workers.allocator import keep_memory, return_memory
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+class Placement(NamedTuple):
+    """Where a module computes, and in which precision."""
+
+    device: torch.device
+    """Where its tensors are."""
+    precision: str
+    """float32 or bfloat16, that of its products."""
+
+    def autocast(self) -> AbstractContextManager[Any]:
+        """The context in which a forward pass has that precision."""
+        return autocast(self.device, self.precision)
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device of that name; auto is the fastest there is.
+
+    Raises:
+        UserError: an unknown device, or one that this machine or this build of torch has not.
+    """
+    kind, _, index = name.partition(":")
+    if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
+        raise UserError(f"--device {name}: unknown device; choose from {', '.join(DEVICES)}")
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    elif not available[kind] or (index and int(index) >= torch.cuda.device_count()):
+        raise UserError(f"--device {name}: torch {torch.__version__} finds no such device here; use --device cpu")
+    if name == "cpu":
+        # Denormal numbers make a step up to 1.4 times slower; threads inherit the setting when they start.
+        torch.set_flush_denormal(True)
+        keep_memory()
+        if "AMD" in processor_name():
+            Float32Products.ask_onednn()
+    return torch.device(name)
+
+
+def resolve_precision(
+    precision: Literal["auto", "float32", "bfloat16"], device: torch.device
+) -> Literal["float32", "bfloat16"]:
+    """Auto is bfloat16 autocast on GPUs and CPUs that have instructions for its products, float32 elsewhere."""
+    if precision == "auto":
+        if device.type == "cuda":
+            return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
+        return "bfloat16" if device.type == "cpu" and _multiplies_bfloat16() else "float32"
+    return precision
+
+
+def _multiplies_bfloat16() -> bool:
+    """This CPU multiplies matrices of bfloat16 at twice the rate of those of float32 or more.
+
+    By Intel's matrix units (AMX), or by the vectors' own products (AVX512_BF16: AMD's since Zen 4). Without either,
+    torch multiplies such matrices all the same, but in float32 behind a conversion.
+    """
+    if hasattr(torch.cpu, "get_capabilities"):
+        capabilities = torch.cpu.get_capabilities()
+        return any(bool(capabilities.get(name, False)) for name in ("amx_bf16", "avx512_bf16"))
+    return torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported()
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
+    """The context in which the forward pass runs."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return contextlib.nullcontext()
+
+
+def reset_peak_memory(device: torch.device) -> bool:
+    """Begin to measure the peak anew: an earlier run in this process is not to count.
+
+    Returns:
+        Whether the system lets us; else the peak is that of the whole process so far.
+    """
+    return_memory()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        return True
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return device.type == "cpu"
+
+
+def peak_memory(device: torch.device) -> int:
+    """The most memory in bytes that was in use since the last reset: the device's, or this process's on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) * 1024
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def work_clock(device: torch.device) -> float:
+    """Seconds of work: on a CPU processor time of all threads, which other work on the machine hardly changes.
+
+    On other devices time by the clock, for the processor mostly waits there.
+    """
+    return time.process_time() if device.type == "cpu" else time.perf_counter()
+
+
+def processor_name() -> str:
+    """The processor's name as the system gives it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,60 @@
+"""A finished run under a changed recipe whose weights still fit: a longer memory, other rows, another dropout."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.overrides import parse_override
+from bakeoff.recipe import Recipe
+from bakeoff.recipe_files import load_recipe
+from bakeoff.runs.run import Run
+
+Overrides = Mapping[str, Any] | Sequence[str]
+"""Values by dotted keys, or the command line's texts `input.length=64`."""
+
+
+def parsed(overrides: Overrides) -> dict[str, Any]:
+    """Overrides of either kind as values by dotted keys.
+
+    Raises:
+        UserError: a text is not KEY=VALUE.
+    """
+    return dict(overrides if isinstance(overrides, Mapping) else map(parse_override, overrides))
+
+
+def changed_run(run: Run, overrides: Overrides) -> Run:
+    """The run, its recipe changed; nothing of it on disk is.
+
+    Raises:
+        UserError: an unknown key or a wrong value, or one with which the model has other tensors than the run.
+    """
+    keys = parsed(overrides)
+    if not keys:
+        return run
+    changed = Run(run.path)
+    changed.recipe = load_recipe(run.path / "recipe.yaml", keys)
+    if problem := unlike(run.recipe, changed.recipe, run.tokenizer.size):
+        raise UserError(f"{run.path}: --set {_guilty(run, keys)}: the run's weights do not fit: {problem}")
+    return changed
+
+
+def unlike(old_recipe: Recipe, new_recipe: Recipe, vocabulary: int) -> str | None:
+    """The first tensor that the models of two recipes do not have alike, in words; None where all fit."""
+    old, new = (build_on_meta(each, vocabulary).state_dict() for each in (old_recipe, new_recipe))
+    for name in [*new, *(name for name in old if name not in new)]:
+        there, here = (None if name not in each else tuple(each[name].shape) for each in (old, new))
+        if there != here:
+            return f"{name} is {there or 'absent'} there, and {here or 'absent'} with this"
+    return None
+
+
+def _guilty(run: Run, keys: Mapping[str, Any]) -> str:
+    """The key that alone changes the tensors, or all of them where none does."""
+    for key, value in keys.items():
+        try:
+            if unlike(run.recipe, load_recipe(run.path / "recipe.yaml", {key: value}), run.tokenizer.size):
+                return key
+        except UserError:
+            continue
+    return ", ".join(keys)

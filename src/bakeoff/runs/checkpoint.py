@@ -1,0 +1,143 @@
+"""Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
+from bakeoff.config import Record
+from bakeoff.durable import own_folder, remove, sync
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.learner.recurrent_memory import Memory
+from bakeoff.learner.running_average import RunningAverage
+from bakeoff.tensors import fill, load_tensors, save_tensors
+
+KEPT = 2
+"""Number of newest checkpoints that stay on disk."""
+
+
+class FileExtent(Record):
+    """How far a file has come that grows."""
+
+    bytes: int = Field(ge=0)
+    """Its size."""
+    sha256: str
+    """Digest of these bytes."""
+
+
+class State(Record):
+    """What a checkpoint holds beside its tensors; state.json."""
+
+    step: int = Field(ge=0, lt=1 << 62)
+    """Optimizer steps done."""
+    tokens: int
+    """Tokens seen."""
+    flops: int
+    """Floating-point operations spent."""
+    seconds: float
+    """Time spent in steps."""
+    work_seconds: float = 0.0
+    """The same by processor time; 0 from before it was kept."""
+    sums: dict[str, float]
+    """Sums of figures since the last line of metrics."""
+    since: int
+    """Number of steps in them."""
+    since_tokens: int
+    """Tokens in them."""
+    since_seconds: float
+    """Time in them."""
+    metrics: FileExtent | None = None
+    """The lines of metrics.jsonl that belong to it; None: from before this was kept."""
+
+
+def save_checkpoint(
+    folder: Path,
+    step: int,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: dict[str, Any],
+    memory: Memory | None = None,
+    trained: Mapping[str, Tensor] | None = None,
+) -> Path:
+    """Write `folder/step-NNNNNNNN` whole or not at all, then remove all but the newest checkpoints.
+
+    `trained` are the weights that are trained, where those of the module are their running average.
+    """
+    final = folder / f"step-{step:08d}"
+    if final.exists():
+        return final
+    partial = own_folder(folder) / f".{final.name}.partial"
+    remove(partial)
+    partial.mkdir(parents=True)
+    save_tensors(module.state_dict(), partial / "model.safetensors")
+    save_tensors(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+    if trained is not None:
+        save_tensors(dict(trained), partial / "trained.safetensors")
+    if memory is not None:
+        save_tensors(memory.tensors(), partial / "memory.safetensors")
+    (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
+    sync(partial / "state.json")
+    checksums.record(partial, [file.name for file in partial.iterdir()])
+    sync(partial)
+    partial.rename(final)
+    sync(folder)
+    for old in list_checkpoints(folder)[:-KEPT]:
+        remove(old)
+    return final
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """All whole checkpoints, the oldest first."""
+    found = folder.glob("step-*") if folder.is_dir() else []
+    return sorted(path for path in found if path.name.removeprefix("step-").isdecimal())
+
+
+def checkpoint_step(path: Path) -> int:
+    """The number of steps behind a checkpoint."""
+    return int(path.name.removeprefix("step-"))
+
+
+def load_checkpoint(
+    path: Path,
+    module: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    memory: Memory | None = None,
+    average: RunningAverage | None = None,
+) -> dict[str, Any]:
+    """Put a checkpoint's tensors into a module, its optimizer, its memory and its running average.
+
+    Returns:
+        The state saved beside them.
+
+    Raises:
+        UserError: it is damaged, or cannot be read.
+    """
+    states: dict[int, dict[str, Tensor]] = {}
+    try:
+        fill(module, path / "model.safetensors")
+        for name, tensor in load_tensors(path / "optimizer.safetensors").items():
+            index, _, key = name.partition(".")
+            states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
+        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        if average is not None:  # of which the module has got the tensors
+            average.load(load_tensors(path / "trained.safetensors"))  # KeyError where one is absent
+            average.exchange()
+        if memory is not None:
+            memory.load(load_tensors(path / "memory.safetensors"))  # KeyError where one is absent
+        return State.check(read_json(path / "state.json"), str(path / "state.json"))
+    except (UserError, ValueError, KeyError) as error:
+        problem = error.problem if isinstance(error, Damaged) else str(error)
+        rest = "goes on from the one before" if len(list_checkpoints(path.parent)) > 1 else "begins anew"
+        raise UserError(f"{path}: this checkpoint is damaged ({problem}); delete it, and --resume {rest}") from None
+
+
+def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    states = optimizer.state_dict()["state"]
+    return {f"{index}.{key}": value for index, state in states.items() for key, value in state.items()}

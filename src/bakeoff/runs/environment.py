@@ -1,0 +1,26 @@
+"""What a run records of the machine and the software that it is made with."""
+
+import platform
+from importlib import metadata
+from typing import Any
+
+import torch
+
+from bakeoff.plugins import plugin_versions
+from bakeoff.resources.device import processor_name
+from bakeoff.runs.rules import RULES
+
+
+def environment(device: torch.device, precision: str) -> dict[str, Any]:
+    """The machine, the rules and the versions, as far as they decide results and speed."""
+    packages = ("bakeoff", "torch", "numpy", "tokenizers", "safetensors")
+    return {
+        "device": str(device),
+        "device_name": torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name(),
+        "precision": precision,
+        "threads": torch.get_num_threads(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "rules": RULES,
+        "versions": {package: metadata.version(package) for package in packages} | plugin_versions(),
+    }

@@ -1,0 +1,368 @@
+"""The directory of a run: everything to resume, reproduce, inspect and use one training."""
+
+import hashlib
+import json
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
+from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.durable import beside, remove, sync, write_atomically
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.plugins import missing_plugins
+from bakeoff.recipe import Recipe
+from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.runs.model_card import model_card
+from bakeoff.runs.records import PretrainingEnvironment, parse_metrics, read_metrics, read_summary
+from bakeoff.tensors import fill, save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.yaml_files import read_yaml
+
+METRICS = "metrics.jsonl"
+SEARCH = "search.json"
+"""The file that makes a directory a search; the recipe.yaml beside it is what the search has found, and no run's."""
+_LAST = ("model.safetensors", "README.md", METRICS)
+"""Files that do not change any more when a run finishes."""
+
+
+@contextmanager
+def _removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if not unless():
+            remove(folder.resolve())
+        raise
+
+
+class Run:
+    """The directory of a run, finished or not.
+
+    recipe.yaml (complete), tokenizer.json, environment.json, metrics.jsonl, checkpoints/, and when it has finished
+    model.safetensors, summary.json and README.md.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """A run that has begun.
+
+        Raises:
+            UserError: there is no run at that path.
+        """
+        self.path = path = Path(path)
+        if not path.exists():
+            raise UserError(f"{path}: no such run")
+        if not (path / "recipe.yaml").is_file():
+            raise UserError(f"{path}: this is not a run: it has no recipe.yaml")
+        if (path / SEARCH).is_file():
+            raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
+        self.checkpoints = path / "checkpoints"
+        self.snapshots = path / "snapshots"  # weights that are to be averaged
+
+    def __repr__(self) -> str:
+        """What it is, from what its directory holds, as far as that can be read."""
+        try:
+            name = self.recipe.name
+            if (self.path / "results.json").is_file():
+                return f"Run({str(self.path)!r}): {name}, fine-tuned"
+            if not self.finished:
+                checkpoints = list_checkpoints(self.checkpoints)
+                step = checkpoint_step(checkpoints[-1]) if checkpoints else 0
+                return f"Run({str(self.path)!r}): {name}, unfinished, step {step:,} of {self.planned_steps:,}"
+            summary = self.summary
+            loss = f"held-out loss {summary['validation']['loss']:.4f}"
+            size = f"{summary['parameters']:,} parameters, {summary['steps']:,} steps"
+        except (UserError, OSError, ValueError, KeyError, TypeError):
+            return f"Run({str(self.path)!r})"
+        return f"Run({str(self.path)!r}): {name}, {size}, {loss}"
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """A pre-trained run that has begun.
+
+        Raises:
+            UserError: there is no run at that path, or a fine-tuned one.
+        """
+        run = cls(path)
+        run._require_pretrained()
+        return run
+
+    @classmethod
+    def open_finished(cls, path: str | Path) -> Self:
+        """A run that has finished.
+
+        Raises:
+            UserError: there is no run at that path, or it is unfinished.
+        """
+        run = cls.open(path)
+        if not run.finished:
+            raise UserError(f"{path}: this run has not finished; {run.how_to_go_on}")
+        return run
+
+    @classmethod
+    def open_trained(cls, path: str | Path) -> Self:
+        """A run with weights to use: a finished one, or one that was stopped behind a checkpoint.
+
+        Raises:
+            UserError: there is no run at that path, or it has no checkpoint yet.
+        """
+        run = cls.open(path)
+        run.weights_file()
+        return run
+
+    @classmethod
+    def create(cls, path: str | Path, recipe: Recipe, tokenizer: Tokenizer, environment: dict[str, Any]) -> Self:
+        """Make the directory of a new run.
+
+        Raises:
+            UserError: something is there already.
+        """
+        path = Path(path)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            what = "a run" if (path / "recipe.yaml").exists() else "something else"
+            raise UserError(f"{path}: holds {what} already; choose another --out, or --resume an unfinished run")
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be made: {error.strerror}") from None
+        with _removed_after_an_error(path):
+            tokenizer.save(path / "tokenizer.json")
+            write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
+            text = recipe.to_yaml()
+            checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
+            write_atomically(path / "recipe.yaml", text)  # last: it makes the directory a run
+        return cls(path)
+
+    @contextmanager
+    def removed_before_a_step(self) -> Iterator[None]:
+        """Remove the directory after an error if no step was logged and no checkpoint written: it is of no use."""
+        with _removed_after_an_error(self.path, unless=lambda: self._has_steps):
+            yield
+
+    @property
+    def _has_steps(self) -> bool:
+        lines = self.metrics() if (self.path / METRICS).is_file() else []
+        return self.finished or bool(list_checkpoints(self.checkpoints)) or any(line["step"] > 0 for line in lines)
+
+    @property
+    def finished(self) -> bool:
+        """The training reached its end."""
+        return (self.path / "summary.json").is_file()
+
+    @property
+    def planned_steps(self) -> int:
+        """The steps of the whole training."""
+        return self.recipe.training.budget.steps or 0
+
+    @property
+    def how_to_go_on(self) -> str:
+        """What to type where the training was stopped."""
+        command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
+        return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
+
+    def what_is_kept(self) -> str:
+        """What a training that could not go on has left, and what to type."""
+        if self.finished:
+            return "the run itself is whole"
+        checkpoints = list_checkpoints(self.checkpoints)
+        if not checkpoints:
+            return "no checkpoint was kept"
+        step = checkpoint_step(checkpoints[-1])
+        return f"the checkpoint of step {step:,} is kept: with more space, {self.how_to_go_on}"
+
+    def _require_pretrained(self) -> None:
+        if (self.path / "labels.json").is_file():
+            raise UserError(f"{self.path}: a fine-tuned run, which names classes; give the run that it came from")
+
+    def weights_file(self) -> Path:
+        """The weights of a finished run, or those of an unfinished one's newest checkpoint.
+
+        Raises:
+            UserError: it has no checkpoint yet, or is fine-tuned.
+        """
+        self._require_pretrained()
+        if self.finished:
+            return self.path / "model.safetensors"
+        checkpoints = list_checkpoints(self.checkpoints)
+        if not checkpoints:
+            raise UserError(f"{self.path}: this run has not finished and has no checkpoint yet; {self.how_to_go_on}")
+        return checkpoints[-1] / "model.safetensors"
+
+    def step(self) -> int:
+        """The step behind which its weights are.
+
+        Raises:
+            UserError: it has no checkpoint yet.
+        """
+        return int(self.summary["steps"]) if self.finished else checkpoint_step(self.weights_file().parent)
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The complete recipe, its budget in steps."""
+        return self._parsed(read_yaml(self.path / "recipe.yaml"))
+
+    @property
+    def written_recipe(self) -> dict[str, Any]:
+        """The content of recipe.yaml, a valid one, without the keys that recipes have learnt since."""
+        values = read_yaml(self.path / "recipe.yaml")
+        self._parsed(values)
+        return values
+
+    def _parsed(self, values: Any) -> Recipe:
+        try:
+            return Recipe.parse(values, str(self.path / "recipe.yaml"))
+        except UserError:
+            if missing := missing_plugins(self.environment["versions"]):
+                raise UserError(
+                    f"{self.path}: this run was trained with the {' and the '.join(missing)}; give --plugin FILE, or "
+                    "install the package"
+                ) from None
+            raise
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the corpus that it was trained on."""
+        return Tokenizer.load(self.path / "tokenizer.json")
+
+    @property
+    def environment(self) -> dict[str, Any]:
+        """Machine, versions and settings of the training; see `PretrainingEnvironment`."""
+        path = self.path / "environment.json"
+        return PretrainingEnvironment.check(read_json(path), str(path))
+
+    def replace_recipe(self, recipe: Recipe) -> None:
+        """Write another complete recipe, in the place of the one that is there."""
+        checksums.write(self.path / "recipe.yaml", recipe.to_yaml())
+        self.recipe = recipe
+
+    def replace_environment(self, environment: dict[str, Any]) -> None:
+        """Write other settings of the training."""
+        checksums.write(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The figures of the whole training; only a finished run has one; see `Summary`."""
+        return read_summary(self.path / "summary.json")
+
+    def require_tokenizer_of(self, corpus: AnyCorpus) -> None:
+        """Refuse a corpus whose ids mean something else.
+
+        Raises:
+            UserError: it was prepared with another tokenizer.
+        """
+        if corpus.tokenizer.to_string() != self.tokenizer.to_string():
+            raise UserError(
+                f"{corpus.path}: prepared with another tokenizer than {self.path}; prepare it with --tokenizer "
+                f"{self.path / 'tokenizer.json'}"
+            )
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The lines of metrics.jsonl; see `MetricsLine` and `ValidationLine`."""
+        return read_metrics(self.path / METRICS, growing=not self.finished)
+
+    def append_metrics(self, line: dict[str, Any]) -> None:
+        """Add a line to metrics.jsonl."""
+        with open(self.path / METRICS, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def sync_metrics(self) -> None:
+        """Bring metrics.jsonl to the disk."""
+        if (self.path / METRICS).is_file():
+            sync(self.path / METRICS)
+
+    def clear_metrics(self) -> None:
+        """Forget all lines, where a training without a checkpoint begins anew."""
+        if (self.path / METRICS).is_file():
+            checksums.forget(self.path, [METRICS])
+            write_atomically(self.path / METRICS, "")
+
+    def verify(self) -> None:
+        """Compare what an unfinished run holds already with its checksums, the snapshots among it.
+
+        What a training needs at its end alone is to be told of now and not then.
+
+        Raises:
+            Damaged: a file is not what was written.
+        """
+        for folder in (self.path, self.snapshots):
+            for name, expected in checksums.listed(folder).items():
+                if (folder / name).is_file():  # a kill may have come between the list and the last file of all
+                    checksums.compare(folder / name, expected)
+
+    def mark_metrics(self) -> dict[str, Any]:
+        """How far metrics.jsonl has come, for the checkpoint to which its lines belong."""
+        path = self.path / METRICS
+        content = path.read_bytes() if path.is_file() else b""
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+    def restore_metrics(self, mark: dict[str, Any] | None, step: int) -> None:
+        """Forget the lines behind a checkpoint, which a resumed training writes anew.
+
+        Args:
+            mark: what `mark_metrics` gave for the checkpoint; None: it is from before there were marks.
+            step: the checkpoint's step.
+
+        Raises:
+            Damaged: the lines that belong to the checkpoint are not what was written.
+        """
+        path = self.path / METRICS
+        if mark is None:
+            content = path.read_bytes() if path.is_file() else b""
+            lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+            steps = [line["step"] for line in parse_metrics(b"".join(lines), str(path))]
+            kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
+        else:
+            kept = self.marked_metrics(mark, step)
+        checksums.forget(self.path, [METRICS])
+        write_atomically(path, kept.decode())
+
+    def marked_metrics(self, mark: dict[str, Any], step: int) -> bytes:
+        """The part of metrics.jsonl that belongs to a checkpoint.
+
+        Raises:
+            Damaged: it is not what was written.
+        """
+        path = self.path / METRICS
+        content = path.read_bytes()[: mark["bytes"]] if path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != mark["sha256"]:
+            raise Damaged(
+                f"{path}: damaged: the lines up to step {step} are not what was written",
+                f"restore it from a copy, or delete {self.checkpoints / f'step-{step:08d}'} to go on from the "
+                "checkpoint before",
+            )
+        return content
+
+    def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
+        """Write the weights, the model card and, last of all, the summary that marks the run as finished.
+
+        `path` is where the run will stand, if it is moved yet.
+        """
+        partial = beside(self.path / "model.safetensors")
+        save_tensors(module.state_dict(), partial)
+        checksums.forget(self.path, [*_LAST, "summary.json"])  # of an attempt that was killed in here
+        partial.replace(self.path / "model.safetensors")
+        write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
+        text = json.dumps(summary, indent=2) + "\n"
+        written = [name for name in _LAST if (self.path / name).is_file()]
+        checksums.record(self.path, written, {"summary.json": text})
+        write_atomically(self.path / "summary.json", text)
+        remove(self.checkpoints)  # three times the weights, and nothing left to resume
+
+    def load(self, device: torch.device | None = None) -> PretrainingModel:
+        """The trained model with its heads, in evaluation mode; an unfinished run's as its newest checkpoint has it.
+
+        Raises:
+            UserError: the run has no checkpoint yet, or its weights are damaged.
+        """
+        file = self.weights_file()
+        module = PretrainingModel(self.recipe, self.tokenizer.size)
+        fill(module, file)
+        return module.to(device or torch.device("cpu")).eval()

@@ -1,0 +1,73 @@
+import platform
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from bakeoff.resources.device import peak_memory, reset_peak_memory, resolve_precision
+
+CPU = torch.device("cpu")
+
+
+PROCESSORS = [
+    ({"amx_bf16": True, "avx512_bf16": True}, "bfloat16"),
+    ({"amx_bf16": False, "avx512_bf16": True}, "bfloat16"),
+    ({"amx_bf16": True, "avx512_bf16": False}, "bfloat16"),
+    ({"amx_bf16": False, "avx512_bf16": False, "avx512_f": True}, "float32"),
+    ({}, "float32"),  # another architecture
+]
+
+
+@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
+def test_auto_precision_follows_the_processor(monkeypatch, capabilities, precision):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
+    assert resolve_precision("auto", CPU) == precision
+
+
+@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
+def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch, capabilities, precision):
+    monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: capabilities.get("amx_bf16", False))
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capabilities.get("avx512_bf16", False))
+    assert resolve_precision("auto", CPU) == precision
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_chosen_precision_is_kept(precision):
+    assert resolve_precision(precision, CPU) == precision
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the system's figures")
+def test_what_an_earlier_training_has_freed_does_not_count():
+    pieces = [bytearray(20_000) for _ in range(20_000)]  # too small to be mapped one by one
+    held = peak_memory(CPU)
+    last = pieces[-1]
+    del pieces
+    reset_peak_memory(CPU)
+    assert peak_memory(CPU) < held - 300_000_000
+    assert len(last) == 20_000
+
+
+STEPS = """
+import resource, sys
+import torch
+from bakeoff.resources.device import resolve_device
+
+device = resolve_device("cpu") if sys.argv[1] == "resolved" else "cpu"
+for _ in range(12):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for size in (5_000_000, 20_000_000):  # 20 MB and 80 MB, together 24,000 pages
+        torch.ones(size, device=device).add_(1)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+print(faults)
+"""
+
+
+@pytest.mark.skipif(not platform.libc_ver()[0], reason="glibc's malloc")
+def test_tensors_that_every_step_takes_and_frees_are_not_asked_of_the_system_again():
+    def pages(how):
+        """Pages that the system hands out in the last of some steps, in a process of its own."""
+        return int(subprocess.run([sys.executable, "-c", STEPS, how], check=True, capture_output=True).stdout)
+
+    assert pages("resolved") < 1000 < 10_000 < pages("as it is")
