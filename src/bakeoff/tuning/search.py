@@ -19,8 +19,8 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import EXPONENTS, carried
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.run import SEARCH
-from bakeoff.training.threads import SharedMachine, side_by_side, using_threads
+from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
+from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
 from bakeoff.tuning.engine import Stage, TrialEngine, TrialOutcome
 from bakeoff.tuning.findings import best, cautions
@@ -127,6 +127,8 @@ class _Search:
         if self.for_budget is not None:
             for recipe in planned:
                 recipe_with(recipe, _budget_of(self.for_budget), f"--for-budget {self.for_budget}")
+        if not (self.out / SEARCH).is_file():
+            self._require_own_place()
         shared = self._side_by_side(jobs, found)
         with nullcontext() if shared is None else using_threads(shared.threads):
             return self._search(trials, found, shared, workers)
@@ -165,7 +167,6 @@ class _Search:
         if begun:
             self.journal = self._known(path, settings)
         else:
-            self._require_own_place()
             threads = torch.get_num_threads() if workers is None else workers.threads
             planned = [self._with_seeds(trial) for trial in self.planning.trials(found)]
             self.journal = SearchJournal(settings=settings, trials=planned, threads=threads)
@@ -359,7 +360,7 @@ class _Search:
         return recipe.changed({RATE: found.rate, **_budget_of(self.for_budget)}), told
 
     def _has_trials(self) -> bool:
-        """Whether anything was trained."""
+        """Whether a trial has been trained here, by this call or an earlier one."""
         folder = self.out / "trials"
         begun = folder.is_dir() and any((trial / "recipe.yaml").is_file() for trial in folder.iterdir())
         return begun or any(trial.begun for trial in self.journal.trials)
