@@ -24,12 +24,12 @@ from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import processor_name
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.device import processor_name
-from bakeoff.training.pretraining_model import build_on_meta
 
 BATCH = 32
 PAIRS = 100_000

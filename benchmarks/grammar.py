@@ -21,7 +21,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.inference.minimal_pairs import MinimalPair, Preferences, judge, preferences, read_minimal_pairs
 from bakeoff.inference.readings import Reading, readings
 from bakeoff.reading.aligned import clean
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 
 NAMES: dict[Reading, str] = {
     "forwards": "forwards",

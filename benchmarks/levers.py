@@ -23,7 +23,7 @@ from bakeoff.durable import held, remove
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 
 WITH_ALL = "laptop-encoder-tiny"
 BLOCK, TRAINING = "model.encoder.block", "training"

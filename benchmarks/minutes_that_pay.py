@@ -18,7 +18,7 @@ from public_tasks import public_tasks, table
 from bakeoff.cli.output import jobs_of
 from bakeoff.comparison.execution import compare
 from bakeoff.comparison.plan import Plan
-from bakeoff.comparison.terminal import print_results
+from bakeoff.comparison.reporting.terminal import print_results
 from bakeoff.tuning.ranges import RATE
 
 KINDS = ("encoder", "conv", "hybrid", "decoder")

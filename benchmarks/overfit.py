@@ -15,12 +15,12 @@ import time
 import torch
 
 from bakeoff.corpus.store import Corpus
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.device import Placement, processor_name, resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 GOAL = 0.1

@@ -27,14 +27,14 @@ import transformers
 
 from bakeoff.batching.ahead import ahead
 from bakeoff.corpus.store import Corpus
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.ops.matrix_products import Float32Products
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import Placement, autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.device import Placement, autocast, processor_name, resolve_device, resolve_precision
 from bakeoff.training.loop import optimize
-from bakeoff.training.pretraining_model import PretrainingModel
 from bakeoff.training.stages import make_batches
 
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192

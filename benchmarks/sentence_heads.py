@@ -2,10 +2,10 @@
 
     python benchmarks/sentence_heads.py CORPUS OUT [--tokens 5M] [--train 8000] [--test 2000]
 
-Pre-trains bert-tiny, on rows of segment pairs, three times with the same tokens: OUT/mlm, OUT/mlm-nsp and OUT/mlm-sop.
-What has finished is not run again. Then nothing of the runs is trained any more. A fresh linear head (standardised
-features, logistic regression) learns nsp and sop from pairs of the training text, none of whose tokens are masked, and
-is measured on pairs of the held-out text. It sees one of two vectors of each pair:
+Pre-trains laptop-encoder-tiny, with vectors of segments and on rows of segment pairs, three times with the same
+tokens: OUT/mlm, OUT/mlm-nsp and OUT/mlm-sop. What has finished is not run again. Then nothing of the runs is trained
+any more. A fresh linear head (standardised features, logistic regression) learns nsp and sop from pairs of the training
+text, none of whose tokens are masked, and is measured on pairs of the held-out text. It sees one of two vectors:
 
 - pooler: tanh(W_p h) with the pooler that pre-training has trained, h the state of [CLS]. With mlm alone none has been
   trained, and there is no such row.
@@ -28,13 +28,13 @@ from sklearn.preprocessing import StandardScaler
 
 import bakeoff
 from bakeoff.corpus.store import Corpus
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.heads import SentenceHead
 from bakeoff.optimization.budget import Budget
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.pretraining_model import PretrainingModel, build_on_meta
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 from bakeoff.training.stages import make_batches
 
 PROBED = ("nsp", "sop")
@@ -46,9 +46,10 @@ Vectors = dict[str, NDArray[np.float32]]
 
 
 def recipe_of(kinds: list[str], length: int) -> Recipe:
-    """bert-tiny with these objectives."""
-    changes = {"input": {"format": "segment_pair", "length": length}, "objective": [{"kind": kind} for kind in kinds]}
-    return load_recipe("bert-tiny", changes)
+    """laptop-encoder-tiny with these objectives."""
+    objectives = [{"kind": kind, **({"rate": 0.3} if kind == "mlm" else {})} for kind in kinds]
+    pairs = {"input": {"format": "segment_pair", "length": length}, "model.embedding.segments": 2}
+    return load_recipe("laptop-encoder-tiny", {**pairs, "objective": objectives})
 
 
 @torch.inference_mode()

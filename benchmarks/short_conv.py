@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from bakeoff.ops.short_convolution import short_convolution
-from bakeoff.training.device import processor_name, resolve_device
+from bakeoff.resources.device import processor_name, resolve_device
 
 ROWS, LENGTH, WIDTH, HEADS = 8, 512, 512, 8
 CHANNELS = WIDTH // HEADS

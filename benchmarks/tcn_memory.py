@@ -27,7 +27,7 @@ from bakeoff.models.blocks.tcn import TcnBlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.stack import Stack, StackConfig
 from bakeoff.optimization.schedules import ConstantConfig, LinearConfig
-from bakeoff.training.device import processor_name, resolve_device
+from bakeoff.resources.device import processor_name, resolve_device
 
 BATCH, HELD_OUT = 32, 1000
 LEVELS, KERNEL = 8, 8

@@ -27,7 +27,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import FollowingRate
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
-from bakeoff.training.run import Run
+from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import Trial
 
