@@ -1,8 +1,10 @@
 import random
 
 import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
 
-from bakeoff.comparison.running.floors import floors, majority, tfidf
+from bakeoff.comparison.running.floors import FEATURES, floors, majority, tfidf
 from bakeoff.tasks.data import Labelled, TaskData
 
 
@@ -53,6 +55,24 @@ def test_pairs_are_compared_with_each_other():
         second = [a if label else source.choice(names) for a, label in zip(first, labels, strict=True)]
         parts.append(Labelled(first, second, labels))
     assert tfidf("t", TaskData(*parts, ["0", "1"], []), "accuracy").test["accuracy"] > 0.9
+
+
+def noisy(source):
+    """Three classes, of which the words tell three rows in four."""
+    label = source.randrange(3)
+    told = label if source.random() < 0.75 else source.randrange(3)
+    others = [f"word{source.randrange(60)}" for _ in range(8)]
+    return " ".join([*others, f"about{told}"]), label
+
+
+def test_a_classifier_that_starts_from_the_one_before_ends_where_a_fresh_one_does():
+    data = TaskData(*(rows(noisy, seed, count) for seed, count in enumerate((600, 200, 400))), list("abc"), [])
+    found = tfidf("t", data, "accuracy")
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **FEATURES[found.chosen["features"]])
+    fresh = LogisticRegression(C=found.chosen["C"], max_iter=2000, tol=1e-6)
+    fresh.fit(vectorizer.fit_transform(data.train.texts), data.train.labels)
+    scored = fresh.score(vectorizer.transform(data.test.texts), data.test.labels)
+    assert 0.6 < found.test["accuracy"] == pytest.approx(scored, abs=2 / 400)
 
 
 def test_majority_is_of_train():
