@@ -83,4 +83,4 @@ def test_the_plan_is_legal(scale):
     for entry in plan.recipes:
         recipe = load_recipe(entry.recipe, entry.set)
         assert (recipe.model.stack.width, recipe.model.stack.layers) == (128, 2)
-    assert [task.finetune.learning_rate for task in plan.tasks] == [[1e-3], [1e-3, 3e-3, 6e-3]]
+    assert [task.finetune.learning_rate for task in plan.tasks] == [[1e-3], [3e-3, 6e-3]]

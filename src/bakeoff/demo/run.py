@@ -14,7 +14,7 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
 
-TOKENIZER = TokenizerConfig(kind="wordpiece", size=4096, lowercase=True)
+TOKENIZER = TokenizerConfig(kind="wordpiece", size=2048, lowercase=True)
 
 
 def run_demo(out: Path, scale: float) -> None:
