@@ -3,7 +3,7 @@
 from typing import Any
 
 FLOPS = 1.1e12
-"""Budget of each pre-training at scale 1: half a minute or less of one core. Equal work, not equal time, so that the
+"""Budget of each pre-training at scale 1: some half a minute of one core. Equal work, not equal time, so that the
 numbers are the same each time."""
 
 EPOCHS = 2

@@ -3,6 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from typing import Any
 
 from bakeoff.comparison.results import Floor
@@ -87,13 +88,11 @@ def _candidates(data: TaskData) -> Iterator[tuple[dict[str, Any], Callable[[Labe
             return scipy.sparse.hstack([first, second, first.multiply(second)], format="csr")
 
         train = features(data.train)
-        before: LogisticRegression | None = None
+        model = LogisticRegression(max_iter=300, warm_start=True)
         for c in INVERSE_REGULARISATION:
-            model = LogisticRegression(C=c, max_iter=300, warm_start=True)
-            if before is not None:  # the optimum of the stronger regularisation is near: half of the time
-                model.coef_, model.intercept_ = before.coef_.copy(), before.intercept_.copy()
-                model.classes_ = before.classes_
-            before = model
+            model = deepcopy(model).set_params(
+                C=c
+            )  # begins at the optimum of the stronger regularisation, which is near
             with warnings.catch_warnings():
                 # An optimum that is almost reached scores the same, and dev judges it like any other.
                 warnings.simplefilter("ignore", ConvergenceWarning)
