@@ -72,7 +72,7 @@ class Trial(Config):
 
     @property
     def loss(self) -> float | None:
-        """The held-out loss at its last look; None: it diverged before the first."""
+        """The held-out loss at its last look; None: it diverged, or had no look yet."""
         return None if self.diverged is not None or not self.losses else self.losses[-1]
 
     @property

@@ -26,7 +26,7 @@ class LambConfig(MomentsConfig):
 
     @property
     def temporaries(self) -> int:
-        """Tensors of the parameters' size that a step needs: as many as the moments do."""
+        """Numbers for each parameter that a step needs for a moment: as many as the moments do."""
         return Moments.TEMPORARIES
 
     @override
