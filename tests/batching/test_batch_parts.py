@@ -1,13 +1,13 @@
 """A batch is the same whatever parts it is handed out in: those of one worker, or those that several take."""
 
-from dataclasses import replace
-
+import numpy as np
 import pytest
 import torch
-from tests.batching.test_batches import equal, same, tensors
+from tests.batching.test_batches import same, tensors
 from tests.conftest import shrink
 
-from bakeoff.batching.batch import join
+from bakeoff.batching.rows import joined
+from bakeoff.batching.tensors import batches_of
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.training.stages import make_batches
@@ -74,16 +74,62 @@ def test_any_number_of_workers_has_the_same_rows(name, corpus, mixture, parallel
             assert all(any(row[kind][0] for row in rows) for kind in one[0].targets)  # there is something to compare
 
 
-@pytest.mark.parametrize("name", [*ALONE, "xlnet-tiny", "translation"])
-def test_parts_joined_are_the_batch(name, corpus, mixture, parallel_corpus):
-    for workers in WORKERS:
-        recipe, pad, found = parts_for(name, workers, corpus, mixture, parallel_corpus)
-        whole = parts_for(name, 1, corpus, mixture, parallel_corpus)[2]
-        for (one,), parts in zip(whole, found, strict=True):
-            turned = None if one.backwards is None else torch.cat([part.backwards for part in parts])
-            assert equal(turned, one.backwards)
-            joined = join([replace(part, advance=None, backwards=None) for part in parts], recipe.model.directions, pad)
-            assert same([replace(joined, advance=one.advance, backwards=one.backwards)], [one])
+@pytest.mark.parametrize("name", [*ALONE, "xlnet-tiny", "transformer-translation-tiny"])
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_that_are_made_apart_and_joined_are_those_made_at_once(name, seed, corpus, parallel_corpus):
+    text = parallel_corpus if name.startswith("transformer") else corpus
+    recipe = shrink(name)
+    batches = make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
+    rows, chosen = batches.texts[0], batches.order.steps(0)
+    owner = np.random.default_rng(seed).integers(3, size=len(chosen.indices))
+    places = [np.flatnonzero(owner == number) for number in range(3)]
+
+    def made(own):
+        progress = batches.course.progress(chosen.steps)
+        done = None if progress is None else progress[own]
+        return rows.make(chosen.indices[own], chosen.epochs[own], 5, done, batches.order.even)
+
+    parts = [(0, 5), (5, 8), (8, len(owner))]
+    whole = batches_of(made(np.arange(len(owner))), parts, None)
+    assert same(batches_of(joined([made(own) for own in places], places, text.tokenizer.pad), parts, None), whole)
+    assert all(sum(len(part.targets[each.kind][0]) for part in whole) for each in recipe.objective)
+
+
+@pytest.mark.parametrize("changes", [{}, {"objective": [{"kind": "mlm"}, {"kind": "permutation"}]}])
+def test_shorter_rows_are_padded_where_nothing_is_seen_or_asked(changes, corpus):
+    """A second stream stands behind the padding, and what is predicted at it is still predicted at it."""
+    name = "xlnet-tiny" if changes else "roberta-tiny"
+    found = []
+    for length in (16, 24):
+        recipe = shrink(name, **{"input": {"format": "segment_pair", "length": length}, **changes})
+        batches = make_batches(recipe, build_on_meta(recipe, corpus.tokenizer.size), corpus, 5)
+        some = np.arange(4)
+        found.append(batches.texts[0].make(some, np.zeros_like(some), 5, None, even=False))
+    places = [np.array([0, 2, 4, 6]), np.array([1, 3, 5, 7])]
+    (batch,) = batches_of(joined(found, places, corpus.tokenizer.pad), [(0, 8)], None)
+    assert batch.ids.shape == (8, 24)
+    assert batch.ids[places[0], 16:].eq(corpus.tokenizer.pad).all()
+    assert not batch.real[places[0], 16:].any()
+    directions = recipe.model.directions
+    for rows, own in zip(found, places, strict=True):
+        (alone,) = batches_of(rows, [(0, 4)], None)
+        narrow = alone.ids.shape[1]
+        assert batch.ids[own, :narrow].equal(alone.ids)
+        wide, few = (
+            each.ids.shape[1] if each.queries is None else each.queries.visible.shape[1] for each in (batch, alone)
+        )
+        if alone.queries is not None:
+            queries = alone.queries.positions.shape[1]
+            assert batch.queries.positions[own, :queries].equal(alone.queries.positions)
+            assert batch.queries.visible[own, 24 : 24 + queries, :narrow].equal(alone.queries.visible[:, narrow:])
+            assert not batch.queries.visible[own][:, :, narrow:].any()
+        for kind, (places_alone, labels) in alone.targets.items():
+            row, place = places_alone // (few * directions), places_alone % (few * directions)
+            moved = place + (place >= narrow * directions) * (24 - narrow) * directions
+            expected = torch.from_numpy(own)[row] * wide * directions + moved
+            mine = torch.isin(batch.targets[kind][0] // (wide * directions), torch.from_numpy(own))
+            assert batch.targets[kind][0][mine].equal(expected)
+            assert batch.targets[kind][1][mine].equal(labels)
 
 
 def test_a_step_is_the_same_whichever_is_made_first(mixture):
@@ -94,7 +140,7 @@ def test_a_step_is_the_same_whichever_is_made_first(mixture):
     def batches():
         return make_batches(recipe, build_on_meta(recipe, text.tokenizer.size), text, 5)
 
-    chunk = batches().at_once
+    chunk = batches().order.steps_at_once
     steps = [0, 1, chunk - 1, chunk, chunk + 1, 2 * chunk, 3 * chunk]
     one = batches()
     for step in steps:
@@ -106,17 +152,14 @@ def test_a_step_is_the_same_whichever_is_made_first(mixture):
 def test_sources_of_unequal_lengths_are_padded_with_the_padding(parallel_corpus):
     recipe = shrink("transformer-translation-tiny")
     batches = make_batches(recipe, build_on_meta(recipe, parallel_corpus.tokenizer.size), parallel_corpus, 5)
-    (first,), (second,) = batches.step(0), batches.step(1)
-    shorter = replace(second, source=replace_source(second.source, 3))
-    joined = join([first, shorter], 1, 7)
-    length = first.source.ids.shape[1]
-    assert joined.source.ids[len(first.ids) :, 3:].eq(7).all()
-    assert joined.source.ids.shape[1] == length > 3
-    assert not joined.source.real[len(first.ids) :, 3:].any()
-
-
-def replace_source(source, length):
-    return source._replace(ids=source.ids[:, :length], real=None)
+    rows, chosen = batches.texts[0], batches.order.steps(0)
+    found = [rows.make(chosen.indices[:4], chosen.epochs[:4], 5, None, even=True) for _ in range(2)]
+    shorter = found[1].examples
+    shorter.source_ids, shorter.source_real = shorter.source_ids[:, :3], shorter.source_real[:, :3]
+    (batch,) = batches_of(joined(found, [np.arange(4), np.arange(4, 8)], 7), [(0, 8)], None)
+    assert batch.source.ids.shape[1] == found[0].examples.source_ids.shape[1] > 3
+    assert batch.source.ids[4:, 3:].eq(7).all()
+    assert not batch.source.real[4:, 3:].any()
 
 
 def test_a_step_of_a_mixture_has_as_many_tokens_as_it_says(mixture):

@@ -109,8 +109,8 @@ def test_leaving_the_loop_early_stops_the_thread():
 def test_static_masking_repeats_an_example_whole(corpus, name):
     """In another epoch a row comes at another place of the order, but it is the same row with the same masks."""
     made = batches(corpus, name, **{"objective.0.masking": "static"})
-    epochs = made.format.size // 8 + 1
+    epochs = made.texts[0].format.size // 8 + 1
     rows = [row for step in range(2 * epochs) for row in made.step(step)[0].ids.tolist()]
-    first, second = rows[: made.format.size], rows[made.format.size : 2 * made.format.size]
+    first, second = rows[: made.texts[0].format.size], rows[made.texts[0].format.size : 2 * made.texts[0].format.size]
     assert first != second
     assert sorted(first) == sorted(second)

@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import shrink
 
 from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.corpus.store import Split, SplitCounts, map_array
 from bakeoff.learner.pretraining_model import build_on_meta
@@ -53,7 +54,8 @@ def batches_of(text, tokenizer, name, format, kinds):
     rows = {"format": format, "length": 64, **FORMATS.get(format, {})}
     recipe = shrink(name, input=rows, objective=[{"kind": kind} for kind in kinds])
     objectives = build_on_meta(recipe, tokenizer.size).objectives
-    return Batches(text, tokenizer, recipe.input, TargetDrawing(recipe.objective, objectives), BatchSizes(32, 32), 0)
+    rows = TextRows(text, tokenizer, recipe.input, TargetDrawing(recipe.objective, objectives), seed=0)
+    return Batches([rows], BatchSizes(32, 32), seed=0)
 
 
 CASES = [("bert-tiny", format, ["mlm"]) for format in FORMATS]

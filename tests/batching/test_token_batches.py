@@ -118,7 +118,7 @@ def test_other_rows_of_unequal_lengths(corpus, rows):
         assert sum(part.ids.numel() for part in parts) <= TOKENS
         total += sum(len(part.ids) for part in parts)
         assert all(len(part.targets["mlm"][0]) > 0 for part in parts)
-    assert total == made.format.size
+    assert total == made.texts[0].format.size
 
 
 @pytest.mark.parametrize(
@@ -141,9 +141,9 @@ def test_the_rows_that_never_change_are_spread_evenly_over_many_parts(parallel_c
     found = batches(parallel_corpus)
     made = list(found.order.spread(60))
     assert len(made) > 3
-    indices = np.concatenate([rows for rows, _, _ in made])
-    for rows, epochs, parts in made:
-        assert epochs.tolist() == [0] * len(rows)
-        assert parts == [(0, len(rows))]
+    indices = np.concatenate([each.indices for each in made])
+    for each in made:
+        assert each.epochs.tolist() == [0] * len(each.indices)
+        assert each.parts == [(0, len(each.indices))]
     assert len(set(indices.tolist())) == 60
-    assert np.diff(np.sort(indices)).max() <= -(-found.format.size // 60)
+    assert np.diff(np.sort(indices)).max() <= -(-found.texts[0].format.size // 60)

@@ -14,7 +14,7 @@ from tests.training.test_pretrain import interrupt_at
 
 import bakeoff
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.corpus.mixture import PERIOD, MixedOrder, Mixture, apportioned, open_corpus
+from bakeoff.corpus.mixture import PERIOD, Interleaving, Mixture, apportioned, open_corpus
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.preparation.prepare import prepare
@@ -40,15 +40,15 @@ def test_any_stretch_of_the_order_is_a_part_of_the_whole(weights, first, count):
     shares = [weight / sum(weights) for weight in weights]
     if min(round(share * PERIOD) for share in shares) < 1:
         return
-    whole = MixedOrder.of(shares, 5, 0, 5 * PERIOD)
-    part = MixedOrder.of(shares, 5, first, count)
+    whole = Interleaving.of(shares, 5, 0, 5 * PERIOD)
+    part = Interleaving.of(shares, 5, first, count)
     assert np.array_equal(part.corpora, whole.corpora[first : first + count])
     assert part.first == tuple(np.bincount(whole.corpora[:first], minlength=len(shares)))
     for period in range(5):
         own = np.bincount(whole.corpora[period * PERIOD : (period + 1) * PERIOD], minlength=len(shares))
         assert tuple(own) == apportioned(shares, PERIOD)
         assert np.abs(own - np.array(shares) * PERIOD).max() < 1
-    assert not np.array_equal(MixedOrder.of(shares, 6, 0, PERIOD).corpora, whole.corpora[:PERIOD]) or len(shares) == 1
+    assert not np.array_equal(Interleaving.of(shares, 6, 0, PERIOD).corpora, whole.corpora[:PERIOD]) or len(shares) == 1
 
 
 def test_rows_are_those_of_the_corpora_in_their_shares(corpus, other, mixture):

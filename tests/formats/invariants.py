@@ -95,13 +95,13 @@ def check_batch(whole, slots, rows, configs, tokenizer, directions):
 
 def check_originals(made, step, whole, slots, kinds, directions):
     """What was hidden, moved or taken out is put back, and gives the rows that the format has made."""
-    if made.format.advance is None:
-        indices, epochs = examples_of(step * 8, 8, made.format.size, made.seed)
+    if made.texts[0].format.advance is None:
+        indices, epochs = examples_of(step * 8, 8, made.texts[0].format.size, made.texts[0].seed)
     else:
-        indices, epochs = Lanes(made.format, 8, made.seed).examples_of(step, 1)
-    draws = Draws(made.seed, epochs, indices)
-    examples = made.format.examples(indices, made.drawing.draws(draws))
-    expected, separator = examples.ids, made.tokenizer.separator
+        indices, epochs = Lanes(made.texts[0].format, 8, made.texts[0].seed).examples_of(step, 1)
+    draws = Draws(made.texts[0].seed, epochs, indices)
+    examples = made.texts[0].format.examples(indices, made.texts[0].drawing.draws(draws))
+    expected, separator = examples.ids, made.texts[0].tokenizer.separator
     ids = whole["ids"].copy()
     for kind in kinds:
         example, slot = np.divmod(whole[f"{kind} rows"], slots)
@@ -113,7 +113,7 @@ def check_originals(made, step, whole, slots, kinds, directions):
         elif kind == "mntp":
             ids[example, slot + 1] = labels
             assert np.array_equal(labels, examples.following[example, slot])
-            assert not np.isin(labels, made.tokenizer.special_ids).any()
+            assert not np.isin(labels, made.texts[0].tokenizer.special_ids).any()
             assert np.array_equal(examples.documents[example, slot], examples.documents[example, slot + 1])
             assert set(whole["prefix"][example]) <= set((examples.documents > 0).sum(1).tolist())
             assert (whole["prefix"][example] > 0).all()
@@ -143,8 +143,8 @@ def check_originals(made, step, whole, slots, kinds, directions):
                 source = whole["source"][i][whole["read"][i]].tolist()
                 target = labels[example == i].tolist()
                 assert source.pop() == target.pop() == separator
-                assert restored(kind, source, target, made.tokenizer) == text
-                assert {*source} <= {*text, made.tokenizer.mask} or kind == "span_corruption"
+                assert restored(kind, source, target, made.texts[0].tokenizer) == text
+                assert {*source} <= {*text, made.texts[0].tokenizer.mask} or kind == "span_corruption"
                 assert kind != "deshuffling" or sorted(source) == sorted(text)
     if "source" not in whole:
         assert np.array_equal(ids, expected)
@@ -165,9 +165,9 @@ def restored(kind, source, target, tokenizer):
 
 def check_epoch(made, rows, corpus):
     """All rows of an epoch, before any objective: lengths, places in the text, isolation; once where promised."""
-    split, tokenizer, format = corpus.train, corpus.tokenizer, made.format
+    split, tokenizer, format = corpus.train, corpus.tokenizer, made.texts[0].format
     indices = np.arange(format.size)
-    examples = format.examples(indices, Draws(made.seed, np.zeros_like(indices), indices))
+    examples = format.examples(indices, Draws(made.texts[0].seed, np.zeros_like(indices), indices))
     real, sources = examples.documents > 0, examples.sources
     ordinary = sources >= 0
     assert examples.ids.shape[1] <= rows.length

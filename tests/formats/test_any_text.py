@@ -18,6 +18,7 @@ from tests.formats.invariants import check_batch, check_epoch, check_originals, 
 
 from bakeoff.batching import order
 from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import FORMATS
@@ -130,7 +131,7 @@ def batches_of(corpus, rows, configs, model, seed, micro_batch=8):
         objectives = [config.build(model, vocabulary) for config in configs]
     try:
         drawing, sizes = TargetDrawing(configs, objectives), BatchSizes(8, micro_batch)
-        found = Batches(corpus.train, corpus.tokenizer, rows, drawing, sizes, seed)
+        found = Batches([TextRows(corpus.train, corpus.tokenizer, rows, drawing, seed)], sizes, seed)
         found.step(0)
         return found
     except UserError as error:

@@ -23,8 +23,8 @@ def rows(corpus, count=400, **changes):
     recipe = shrink("xlnet-tiny", **{"input.reuse": REUSE, "input.length": LENGTH, **changes})
     batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0)
     number = np.arange(count)
-    indices = number * 7 % batches.format.size
-    return batches.format.examples(indices, Draws(0, number, indices)), batches.format
+    indices = number * 7 % batches.texts[0].format.size
+    return batches.texts[0].format.examples(indices, Draws(0, number, indices)), batches.texts[0].format
 
 
 def test_layout(corpus):
@@ -197,7 +197,7 @@ def dae(corpus, **changes):
 def sources_of(batches, step):
     """(B, T) places in the text of the rows of a step."""
     indices, epochs = batches.order.lanes.examples_of(step, 1)
-    return batches.format.examples(indices, Draws(batches.seed, epochs, indices)).sources
+    return batches.texts[0].format.examples(indices, Draws(batches.texts[0].seed, epochs, indices)).sources
 
 
 @pytest.mark.parametrize("kind", ["mlm", "word_structure"])

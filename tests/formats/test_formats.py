@@ -192,8 +192,8 @@ def test_how_much_of_the_text_is_read_is_known(corpus, rows, kinds):
     recipe = shrink("bert-tiny", input=rows, objective=[{"kind": kind} for kind in kinds])
     module = PretrainingModel(recipe, corpus.tokenizer.size)
     batches = make_batches(recipe, module, corpus, seed=0)
-    indices = np.arange(batches.format.size)
-    sources = batches.format.examples(indices, Draws(0, np.zeros_like(indices), indices)).sources
+    indices = np.arange(batches.texts[0].format.size)
+    sources = batches.texts[0].format.examples(indices, Draws(0, np.zeros_like(indices), indices)).sources
     read = len(np.unique(sources[sources >= 0])) / len(corpus.train.tokens)
     assert packing_of(recipe, module, corpus, 0, held_out=False).read == read
     assert (read < 0.95) == (rows["format"] == "sentence_pair" or kinds == ["mlm", "sop"])

@@ -134,9 +134,9 @@ def test_every_pair_is_read_to_its_last_token(parallel_corpus):
     """The last one ends where the text does."""
     recipe = shrink(NAME)
     batches = make_batches(recipe, PretrainingModel(recipe, parallel_corpus.tokenizer.size), parallel_corpus, seed=0)
-    split, size = parallel_corpus.train, batches.format.size
+    split, size = parallel_corpus.train, batches.texts[0].format.size
     indices = np.array([0, size // 2, size - 1])
-    found = batches.format.examples(indices, None)
+    found = batches.texts[0].format.examples(indices, None)
     bounds = np.asarray(split.sentences)
     for row, index in enumerate(indices):
         for ids, side in ((found.source_ids, 2 * index), (found.ids, 2 * index + 1)):

@@ -9,6 +9,7 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.cli import run
 from bakeoff.errors import UserError
@@ -66,7 +67,8 @@ def test_rows_are_full_and_no_attention_needs_a_mask(name, rows, length):
     text, tokenizer = RandomText(rows, length, 160), numbered_tokenizer(160)
     assert tokenizer.size == 160
     drawing = TargetDrawing(recipe.objective, module.objectives)
-    (batch,) = Batches(text, tokenizer, recipe.input, drawing, BatchSizes(rows, rows), seed=0).fixed(rows)
+    every = TextRows(text, tokenizer, recipe.input, drawing, seed=0)
+    (batch,) = Batches([every], BatchSizes(rows, rows), seed=0).fixed(rows)
     assert batch.real is None
     assert batch.documents is None
     assert len(batch.ids) == rows

@@ -93,9 +93,9 @@ def test_growing_batches_hold_the_same_rows_in_the_same_order(name, micro, mixed
 def test_a_small_first_batch_does_not_make_more_rows_be_made_at_once(mixed, corpus, mixture, monkeypatch):
     made, exact = [], Batches.make
 
-    def counting(self, indices, *arguments, **options):
-        made.append(len(indices))
-        return exact(self, indices, *arguments, **options)
+    def counting(self, chosen):
+        made.append(len(chosen.indices))
+        return exact(self, chosen)
 
     monkeypatch.setattr(Batches, "make", counting)
     recipe = shrink("bert-tiny", **{"training.batch": 64, "training.first_batch": 0.05})

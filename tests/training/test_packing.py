@@ -87,7 +87,7 @@ def test_packing_is_that_of_the_batches(name, held_out, distinct):
     recipe = shrink(base, **changes)
     module = build_on_meta(recipe, distinct.tokenizer.size)
     batches = make_batches(recipe, module, distinct, 1, "validation" if held_out else "train")
-    rows = batches.format.size
+    rows = batches.texts[0].format.size
     if held_out:
         rows = min(rows, recipe.training.validation_examples)
         parts = batches.fixed(rows)

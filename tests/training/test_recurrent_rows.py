@@ -67,7 +67,7 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
     recipe, _, batches = made(name, corpus, **{"training.batch": 6, "training.micro_batch": 4})
     (advance,) = {part.advance for step in range(3) for part in batches.step(step)}
     assert [len(part.ids) for part in batches.step(0)] == [4, 2]
-    text = batches.format.stream
+    text = batches.texts[0].format.stream
     every = text.rows(np.arange(text.total)[None], text.total)[0][0].tolist()
     for step in range(40):
         now, following = text_of(batches.step(step)), text_of(batches.step(step + 1))
@@ -76,13 +76,13 @@ def test_each_lane_goes_on_where_it_stopped(name, corpus):
                 assert row[advance] == after[0]
                 continue
             places = [p for p in range(text.total) if every[p : p + advance] == row]
-            ends = [(p + advance) % (batches.format.size * advance) for p in places]
+            ends = [(p + advance) % (batches.texts[0].format.size * advance) for p in places]
             assert any(every[end : end + advance] == after for end in ends)
 
 
 def test_an_epoch_reads_everything_once(corpus):
     _, _, batches = made("transformer-xl-tiny", corpus, **{"training.batch": 5, "input.length": 16})
-    size = batches.format.size
+    size = batches.texts[0].format.size
     lanes = batches.order.lanes
     steps = size // 5
     seen = np.bincount(lanes.examples_of(0, steps)[0], minlength=size)
@@ -208,7 +208,7 @@ def test_held_out_text_may_be_shorter_than_a_batch_is_wide(corpus):
     recipe, module, _ = made("transformer-xl-tiny", corpus)
     wide = recipe.changed({"training.batch": 400})
     held_out = make_batches(wide, module, corpus, 0, split="validation")
-    assert held_out.format.size < 400
+    assert held_out.texts[0].format.size < 400
     assert sum(len(part.ids) for part in held_out.fixed(16)) == 16
 
 
@@ -226,7 +226,7 @@ def test_static_masks_take_turns(corpus):
     static = [{"kind": "mlm", "masking": "static", "copies": 2, "mask": 1.0, "random": 0.0}]
     rows = {"format": "blocks", "length": 32, "isolate": False, "recurrent": True}
     _, _, batches = made("xlnet-tiny", corpus, objective=static, input=rows)
-    size = batches.format.size
+    size = batches.texts[0].format.size
     seen = {}
     for step in range(3 * size // 8 + 1):
         indices, _ = batches.order.lanes.examples_of(step, 1)

@@ -1,32 +1,27 @@
 """Batches as a pure function of (corpus, objectives, seed, step), in four stages.
 
-An order says which examples a step reads; the format makes rows of them; the objectives draw targets; and all becomes
-tensors.
+An order says which examples of which text a step reads; the format makes rows of them, in which the objectives draw
+targets; rows of several texts become rows of one; and all becomes tensors.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.lanes import LaneOrder
-from bakeoff.batching.order import Cuts, FixedRows, Order, ShuffledOrder
-from bakeoff.batching.target_drawing import TargetDrawing
+from bakeoff.batching.mixture_order import MixtureOrder
+from bakeoff.batching.order import Order, Selection, ShuffledOrder
+from bakeoff.batching.rows import Rows, TextRows, joined
 from bakeoff.batching.tensors import batches_of
-from bakeoff.batching.token_batches import TokenBatch, TokenOrder, trim
-from bakeoff.corpus.store import Split
+from bakeoff.batching.token_batches import TokenBatch, TokenOrder
+from bakeoff.corpus.mixture import Mixture
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format
-from bakeoff.formats.pairs import SentencePairConfig
-from bakeoff.formats.registry import InputConfig
 from bakeoff.formats.uneven import Uneven
-from bakeoff.objectives.objective import row_lengths
 from bakeoff.optimization.course import Course
-from bakeoff.randomness.draws import Draws
-from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,7 @@ class BatchSizes:
     """The share of the rows that the first batch has, from which they grow evenly."""
 
     def order(self, rows: Format, course: Course, seed: int) -> Order:
-        """The order in which examples are read; `course` is that of `course()`."""
+        """The order in which the examples of one text are read; `course` is that of `course()`."""
         if isinstance(self.batch, TokenBatch):
             assert isinstance(self.micro_batch, TokenBatch)
             return TokenOrder(cast(Uneven, rows).lengths, self.batch.tokens, self.micro_batch.tokens, seed)
@@ -51,127 +46,96 @@ class BatchSizes:
         kind = ShuffledOrder if rows.advance is None else LaneOrder
         return kind(rows, course, self.micro_batch, seed)
 
+    def mixture_order(self, mixture: Mixture, texts: Sequence[TextRows], course: Course, seed: int) -> Order:
+        """The order in which the examples of a mixture's texts are read.
+
+        Raises:
+            UserError: rows continue each other, or batches have a number of tokens.
+        """
+        if texts[0].format.advance is not None:
+            raise UserError(f"{mixture.path}: rows that continue each other go through one text; give a single corpus")
+        if isinstance(self.micro_batch, TokenBatch):
+            raise UserError(
+                f"{mixture.path}: the shares of a mixture are of rows; give training.batch as a number of rows"
+            )
+        orders = [ShuffledOrder(text.format, course, self.micro_batch, text.seed) for text in texts]
+        return MixtureOrder(mixture, orders, course, self.micro_batch, seed)
+
     def course(self) -> Course:
         """What changes from step to step."""
         return Course(1 if isinstance(self.batch, TokenBatch) else self.batch, self.steps, self.first_batch)
 
 
-class StepsAtOnce:
-    """The steps of a training, which are made several at a time and kept as long as they are asked for in turn."""
-
-    def __init__(self, at_once: int) -> None:
-        self.at_once = at_once
-        self._kept: tuple[int, list[list[Batch]]] = (-1, [])
-
-    def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in its parts."""
-        chunk, place = divmod(step, self.at_once)
-        if self._kept[0] != chunk:
-            self._kept = (chunk, self.steps(chunk * self.at_once))
-        return self._kept[1][place]
-
-    def steps(self, first: int) -> list[list[Batch]]:
-        """The batches of all steps that are made with that one, the first of them, each in its parts."""
-        raise NotImplementedError
-
-
-class Batches(StepsAtOnce):
+class Batches:
     """All batches of a training.
 
     Args:
-        split: the text.
-        tokenizer: its tokenizer.
-        rows: the rows' format.
-        drawing: what the objectives do with them.
+        texts: the rows of its text, or of the several of a mixture.
         sizes: of the batches.
         seed: the run's seed.
+        mixture: what the texts are mixed by, where there are several.
 
     Raises:
-        UserError: the text has no row of that format.
+        UserError: the rows of a mixture cannot be mixed.
     """
 
-    def __init__(
-        self,
-        split: Split,
-        tokenizer: Tokenizer,
-        rows: InputConfig,
-        drawing: TargetDrawing,
-        sizes: BatchSizes,
-        seed: int,
-    ) -> None:
-        self.split, self.tokenizer, self.drawing, self.sizes, self.seed = split, tokenizer, drawing, sizes, seed
-        self.format = rows.build(split, tokenizer, drawing.marks, drawing.relation)
-        self.parallel = rows.parallel
-        if self.format.size == 0:
-            raise UserError(_nothing(rows, drawing.relation is not None))
-        self.course = sizes.course()
-        self.order = sizes.order(self.format, self.course, seed)
-        super().__init__(self.order.steps_at_once)
+    def __init__(self, texts: Sequence[TextRows], sizes: BatchSizes, seed: int, mixture: Mixture | None = None) -> None:
+        self.texts, self.course = texts, sizes.course()
+        self.order = (
+            sizes.order(texts[0].format, self.course, seed)
+            if mixture is None
+            else sizes.mixture_order(mixture, texts, self.course, seed)
+        )
+        self._kept: tuple[int, list[list[Batch]]] = (-1, [])
 
     @property
     def rows_an_epoch(self) -> int:
         """How many examples there are."""
-        return self.format.size
-
-    @property
-    def tokens_per_example(self) -> float:
-        """Mean number of tokens of an example, those of its source included, padding not counted."""
-        text = self.format.tokens_per_example
-        if self.parallel:
-            return text
-        source, target = row_lengths(self.drawing.objectives, round(text))
-        return float(source + target) if source else text
+        return sum(text.format.size for text in self.texts)
 
     @property
     def tokens_per_step(self) -> float:
         """Mean number of tokens of a whole batch, padding not counted."""
-        return self.tokens_per_example * self.order.rows_a_step
+        rows = zip(self.order.rows_a_step, self.texts, strict=True)
+        return sum(count * text.tokens_per_example for count, text in rows)
 
-    def steps(self, first: int) -> list[list[Batch]]:
+    def step(self, step: int) -> list[Batch]:
+        """The batch of one step, in its parts; several steps are made at a time, and kept for those that follow."""
+        chunk, place = divmod(step, self.order.steps_at_once)
+        if self._kept[0] != chunk:
+            self._kept = (chunk, self._steps(chunk * self.order.steps_at_once))
+        return self._kept[1][place]
+
+    def _steps(self, first: int) -> list[list[Batch]]:
         """The batches of the steps that are made at once, from that one on, each in its parts."""
         chosen = self.order.steps(first)
-        cuts = [cut for own in chosen.parts for cut in own]
-        made = iter(self.make(chosen.indices, chosen.epochs, cuts, progress=self.course.progress(chosen.steps)))
-        return [[next(made) for _ in own] for own in chosen.parts]
+        assert chosen.steps is not None
+        steps: list[list[Batch]] = [[] for _ in range(self.order.steps_at_once)]
+        for (begin, _), part in zip(chosen.parts, self.make(chosen), strict=True):
+            steps[int(chosen.steps[begin]) - first].append(part)
+        return steps
 
     def fixed(self, examples: int) -> list[Batch]:
         """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed."""
-        return [part for rows in self.order.spread(examples) for part in self._fixed(rows)]
+        return [part for chosen in self.order.spread(examples) for part in self.make(chosen)]
 
     def whole(self) -> Iterator[Batch]:
         """Parts with all of the split once and in its order, their draws fixed as those of `fixed`."""
-        for rows in self.order.whole():
-            yield from self._fixed(rows)
+        for chosen in self.order.whole():
+            yield from self.make(chosen)
 
-    def _fixed(self, rows: FixedRows) -> list[Batch]:
-        return self.make(rows.indices, rows.epochs, rows.parts, seed=0)
-
-    def make(
-        self,
-        indices: NDArray[np.int64],
-        epochs: NDArray[np.int64],
-        parts: Cuts,
-        seed: int | None = None,
-        progress: NDArray[np.float64] | None = None,
-    ) -> list[Batch]:
-        """Batches of these examples, cut at these places.
-
-        `progress` is the share of the training that is done before each of them is read; None: all of it.
-        """
-        draws = self.drawing.draws(Draws(self.seed if seed is None else seed, epochs, indices))
-        examples = self.format.examples(indices, draws)
-        examples.progress = progress
-        if isinstance(self.order, TokenOrder):
-            trim(examples)
-        targets = self.drawing.targets(examples, self.split, self.tokenizer, draws)
-        return batches_of(examples, targets, parts, self.format.advance)
-
-
-def _nothing(rows: InputConfig, related: bool) -> str:
-    """Why a text has not one row."""
-    if related or isinstance(rows, SentencePairConfig):
-        return (
-            f"the corpus has no two sentences of one document that fit into a row of {rows.length} tokens; raise "
-            "input.length, or prepare documents of several sentences"
-        )
-    return "the corpus has no example of two tokens or more; prepare more text"
+    def make(self, chosen: Selection) -> list[Batch]:
+        """Batches of these rows, cut into their parts."""
+        progress = None if chosen.steps is None else self.course.progress(chosen.steps)
+        numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
+        made: list[Rows] = []
+        places = []
+        for number in np.unique(numbers):
+            text, own = self.texts[number], np.flatnonzero(numbers == number)
+            done = None if progress is None else progress[own]
+            seed = 0 if chosen.steps is None else text.seed
+            made.append(text.make(chosen.indices[own], chosen.epochs[own], seed, done, self.order.even))
+            places.append(own)
+        first = self.texts[0]
+        rows = made[0] if len(made) == 1 else joined(made, places, first.tokenizer.pad)
+        return batches_of(rows, chosen.parts, first.format.advance)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from bakeoff.batching.order import FixedRows, ShuffledOrder, in_order, spread
+from bakeoff.batching.order import Selection, ShuffledOrder, in_order, spread
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Format
 from bakeoff.randomness.draws import key_of
@@ -81,15 +81,15 @@ class LaneOrder(ShuffledOrder):
     def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         return self.lanes.examples_of(first, len(bounds) - 1)
 
-    def spread(self, examples: int) -> Iterator[FixedRows]:
+    def spread(self, examples: int) -> Iterator[Selection]:
         """About so many examples in `FIXED_LANES` lanes, or in fewer, so that each has `FEWEST_IN_TURN` of them."""
         count, directions = len(spread(examples, self.format.size)), self.format.directions
         lanes = directions * max(1, min(FIXED_LANES, count // FEWEST_IN_TURN) // directions)
         steps = max(1, count // lanes)
         order = Lanes(self.format, lanes, seed=0).examples_of(0, steps)
-        yield FixedRows(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
+        yield Selection(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
 
-    def whole(self) -> Iterator[FixedRows]:
+    def whole(self) -> Iterator[Selection]:
         """One lane, the last row filled up with padding; what is read from both ends in the lanes of `spread`."""
         if self.format.directions > 1:
             return self.spread(self.format.size)

@@ -22,51 +22,44 @@ Cuts = Sequence[tuple[int, int]]
 
 
 class Selection(NamedTuple):
-    """The rows of some steps, those of a step behind those of the one before; n rows."""
+    """Rows that are made together; n rows."""
 
     indices: NDArray[np.int64]
-    """(n,) their examples."""
-    epochs: NDArray[np.int64]
-    """(n,) how often each had been read before."""
-    steps: NDArray[np.int64]
-    """(n,) the step that each belongs to."""
-    parts: list[list[tuple[int, int]]]
-    """For each step where the parts of its batch begin and end in the rows."""
-
-
-class FixedRows(NamedTuple):
-    """Rows that are made together whatever the seed; n rows."""
-
-    indices: NDArray[np.int64]
-    """(n,) their examples."""
+    """(n,) the example that each is, of its text."""
     epochs: NDArray[np.int64]
     """(n,) how often each had been read before."""
     parts: Cuts
     """Where the parts begin and end that they are handed out in."""
+    steps: NDArray[np.int64] | None = None
+    """(n,) the step that each belongs to, in rising order; None: rows of no training."""
+    texts: NDArray[np.int64] | None = None
+    """(n,) the number of the text that each is of; None: there is a single one."""
 
 
 class Order(Protocol):
-    """A function of the seed and the step."""
+    """Which rows are read: those of a training are a function of the seed and the step."""
 
     steps_at_once: int
     """Steps whose rows are made together."""
-    rows_a_step: float
-    """Mean number of rows of a whole batch."""
+    rows_a_step: tuple[float, ...]
+    """Mean number of rows of a whole batch, for each text."""
+    even: bool
+    """Rows lie in batches with others of about their length, so that they are cut to the longest of them."""
 
     def steps(self, first: int) -> Selection:
-        """The rows of `steps_at_once` steps from one on."""
+        """The rows of `steps_at_once` steps from one on; no part reaches over the end of a step."""
         ...
 
-    def spread(self, examples: int) -> Iterator[FixedRows]:
+    def spread(self, examples: int) -> Iterator[Selection]:
         """About so many examples, spread evenly over the text."""
         ...
 
-    def whole(self) -> Iterator[FixedRows]:
+    def whole(self) -> Iterator[Selection]:
         """All of the text once, in its own order as far as that can be."""
         ...
 
-    def epoch(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The examples of the first epoch and the epoch of each, as many at once as in training."""
+    def epoch(self) -> Iterator[Selection]:
+        """The examples of the first epoch, as many at once as in training, in no parts."""
         ...
 
 
@@ -80,46 +73,49 @@ class ShuffledOrder:
         seed: the run's seed.
     """
 
+    even = False
+
     def __init__(self, rows: Format, course: Course, micro_batch: int, seed: int) -> None:
         self.format, self.course, self.micro_batch, self.seed = rows, course, micro_batch, seed
-        self.steps_at_once = max(1, EXAMPLES_AT_ONCE // course.batch)
-        self.rows_a_step = float(course.batch)
+        self.steps_at_once = steps_at_once(course)
+        self.rows_a_step: tuple[float, ...] = (float(course.batch),)
 
     def steps(self, first: int) -> Selection:
         """The rows of `steps_at_once` steps from one on."""
         bounds = self.course.bounds(first, self.steps_at_once)
         indices, epochs = self.examples_between(first, bounds)
-        steps = np.repeat(np.arange(first, first + self.steps_at_once), np.diff(bounds))
-        return Selection(indices, epochs, steps, step_parts(bounds, self.micro_batch))
+        return Selection(indices, epochs, part_bounds(bounds, self.micro_batch), steps_between(first, bounds))
 
     def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The examples of the steps from one on, whose batches lie between these places, and their epochs."""
         return examples_of(int(bounds[0]), int(bounds[-1] - bounds[0]), self.format.size, self.seed)
 
-    def spread(self, examples: int) -> Iterator[FixedRows]:
+    def spread(self, examples: int) -> Iterator[Selection]:
         """So many examples, or all where there are fewer, in batches as large as the training's last."""
         indices = spread(examples, self.format.size)
-        yield FixedRows(indices, np.zeros_like(indices), part_bounds(len(indices), self.course.batch, self.micro_batch))
+        bounds = np.array([*range(0, len(indices), self.course.batch), len(indices)])
+        yield Selection(indices, np.zeros_like(indices), part_bounds(bounds, self.micro_batch))
 
-    def whole(self) -> Iterator[FixedRows]:
+    def whole(self) -> Iterator[Selection]:
         """All examples in their order; those that are read from both ends as `spread` has them."""
         if self.format.directions > 1:
             return self.spread(self.format.size)
         return in_order(self.format.size, max(1, int(TOKENS_AT_ONCE // self.format.tokens_per_example)))
 
-    def epoch(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The examples of the first epoch and the epoch of each."""
+    def epoch(self) -> Iterator[Selection]:
+        """The examples of the first epoch."""
         count = self.steps_at_once * self.course.batch
         for start in range(0, self.format.size, count):
-            yield examples_of(start, min(count, self.format.size - start), self.format.size, self.seed)
+            own = examples_of(start, min(count, self.format.size - start), self.format.size, self.seed)
+            yield Selection(*own, parts=())
 
 
-def in_order(size: int, rows: int) -> Iterator[FixedRows]:
+def in_order(size: int, rows: int) -> Iterator[Selection]:
     """All of so many examples as they come, some at a time, in parts of so many rows."""
     for begin in range(0, size, EXAMPLES_AT_ONCE):
         indices = np.arange(begin, min(begin + EXAMPLES_AT_ONCE, size))
         bounds = [(low, min(low + rows, len(indices))) for low in range(0, len(indices), rows)]
-        yield FixedRows(indices, np.zeros_like(indices), bounds)
+        yield Selection(indices, np.zeros_like(indices), bounds)
 
 
 def spread(examples: int, size: int) -> NDArray[np.int64]:
@@ -128,20 +124,24 @@ def spread(examples: int, size: int) -> NDArray[np.int64]:
     return np.arange(count, dtype=np.int64) * size // count
 
 
-def part_bounds(count: int, batch: int, micro_batch: int) -> list[tuple[int, int]]:
-    """Where the parts begin and end; a part never reaches over the end of its batch."""
-    bounds = np.array([*range(0, count, batch), count])
-    return [cut for own in step_parts(bounds, micro_batch) for cut in own]
+def steps_at_once(course: Course) -> int:
+    """How many steps' rows are made together where their batches have a number of rows."""
+    return max(1, EXAMPLES_AT_ONCE // course.batch)
 
 
-def step_parts(bounds: NDArray[np.int64], micro_batch: int) -> list[list[tuple[int, int]]]:
-    """For each step where the parts of its batch begin and end, counted from the first step's first row.
+def steps_between(first: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(n,) the step of each row, of the steps from one on whose batches lie between (steps + 1,) bounds."""
+    return np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
+
+
+def part_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tuple[int, int]]:
+    """Where the parts begin and end, counted from the first row; a part never reaches over the end of its batch.
 
     Args:
-        bounds: (n + 1,) where the batches of n steps begin and end.
+        bounds: (n + 1,) where n batches begin and end.
         micro_batch: rows of a part, but for the last of a batch.
     """
     ends = (bounds - bounds[0]).tolist()
     return [
-        [(low, min(low + micro_batch, end)) for low in range(begin, end, micro_batch)] for begin, end in pairwise(ends)
+        (low, min(low + micro_batch, end)) for begin, end in pairwise(ends) for low in range(begin, end, micro_batch)
     ]

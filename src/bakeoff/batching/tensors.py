@@ -1,29 +1,24 @@
 """Tensors of rows: the last station before the model."""
 
-from collections.abc import Mapping
-
 import numpy as np
 import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.order import Cuts
-from bakeoff.formats.example import Examples
+from bakeoff.batching.rows import Rows
 from bakeoff.models.inputs import Queries, Source
-from bakeoff.objectives.objective import Targets
 
 
-def batches_of(examples: Examples, targets: Mapping[str, Targets], parts: Cuts, advance: int | None) -> list[Batch]:
+def batches_of(rows: Rows, parts: Cuts, advance: int | None) -> list[Batch]:
     """Cut rows into batches, and make tensors of what they hold.
 
     Args:
-        examples: N rows.
-        targets: of each objective, as it has drawn them.
-        parts: where each batch begins and ends in the rows.
+        rows: N rows.
+        parts: where each batch begins and ends in them.
         advance: see `Batch`.
     """
-    own = examples.ids.shape[1]
-    length = own if examples.visible is None else examples.visible.shape[1]
-    counted = {name: target.in_rows_of(own, length) for name, target in targets.items()}
+    examples, length = rows.examples, rows.length
+    counted = {name: target.in_rows_of(examples.ids.shape[1], length) for name, target in rows.targets.items()}
     made = []
     for begin, end in parts:
         documents = examples.documents[begin:end]

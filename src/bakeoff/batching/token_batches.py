@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from bakeoff.batching.order import FixedRows, Selection, spread
+from bakeoff.batching.order import Selection, spread
 from bakeoff.config import Config
-from bakeoff.formats.example import Examples
-from bakeoff.formats.uneven import LENGTH_STEP, padded_length
+from bakeoff.formats.uneven import LENGTH_STEP
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
 
@@ -37,6 +36,7 @@ class TokenOrder:
     """
 
     steps_at_once = 1
+    even = True
 
     def __init__(self, lengths: NDArray[np.int64], tokens: int, micro_tokens: int, seed: int) -> None:
         """Order S examples by their (S, K) lengths into batches of so many tokens, in parts of fewer."""
@@ -52,7 +52,7 @@ class TokenOrder:
         self.groups = np.concatenate([[0], new, [len(key)]])  # where each run of examples that are alike begins
         self.cuts = np.array(cut_by_tokens(longest[self.sorted], tokens))
         self.batches = len(self.cuts) - 1
-        self.rows_a_step = len(lengths) / self.batches
+        self.rows_a_step: tuple[float, ...] = (len(lengths) / self.batches,)
 
     def examples_of(self, step: int) -> tuple[NDArray[np.int64], int]:
         """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch it belongs to."""
@@ -72,23 +72,21 @@ class TokenOrder:
         """The rows of a step."""
         indices, epoch = self.examples_of(first)
         epochs, steps = np.full(len(indices), epoch), np.full(len(indices), first)
-        return Selection(indices, epochs, steps, [self.parts(indices, self.micro_tokens)])
+        return Selection(indices, epochs, self.parts(indices, self.micro_tokens), steps)
 
-    def spread(self, examples: int) -> Iterator[FixedRows]:
+    def spread(self, examples: int) -> Iterator[Selection]:
         """So many examples, or all where there are fewer."""
         indices = spread(examples, len(self.lengths))
         for low, high in self.parts(indices, self.micro_tokens):
-            yield FixedRows(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
+            yield Selection(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
 
-    def whole(self) -> Iterator[FixedRows]:
+    def whole(self) -> Iterator[Selection]:
         """All examples in their order."""
         return self.spread(len(self.lengths))
 
-    def epoch(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """The examples of the first epoch and the epoch of each."""
-        for step in range(self.batches):
-            indices, epoch = self.examples_of(step)
-            yield indices, np.full(len(indices), epoch)
+    def epoch(self) -> Iterator[Selection]:
+        """The examples of the first epoch."""
+        return map(self.steps, range(self.batches))
 
     def parts(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
         """Where the parts of at most so many tokens begin and end that (B,) examples are cut into, in their order."""
@@ -108,12 +106,3 @@ def cut_by_tokens(lengths: NDArray[np.int64], tokens: int) -> list[int]:
         rows = np.arange(1, last - first + 1)
         cuts.append(first + max(1, int(np.searchsorted(rows * lengths[first:last], tokens, side="right"))))
     return cuts
-
-
-def trim(examples: Examples) -> None:
-    """Take away the places at which all rows are padding, but for those up to a multiple of `LENGTH_STEP`."""
-    length = padded_length((examples.documents > 0).sum(1))
-    examples.ids, examples.documents = examples.ids[:, :length], examples.documents[:, :length]
-    examples.sources = examples.sources[:, :length]
-    if examples.segments is not None:
-        examples.segments = examples.segments[:, :length]

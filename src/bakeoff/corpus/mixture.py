@@ -96,12 +96,17 @@ class Mixture:
         lines = [f"{part.fingerprint} {share:.12g}\n" for part, share in zip(self.parts, self.shares, strict=True)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
-    def order(self, seed: int, first: int, count: int) -> "MixedOrder":
-        """From which corpus the rows of a training come, from row `first` of all on; see `MixedOrder`."""
-        return MixedOrder.of(self.shares, seed, first, count)
+    def interleaving(self, seed: int, first: int, count: int) -> "Interleaving":
+        """From which corpus the rows of a training come, from row `first` of all on; see `Interleaving`."""
+        return Interleaving.of(self.shares, seed, first, count)
 
 
 AnyCorpus = Mixture | Corpus
+
+
+def corpora_of(corpus: AnyCorpus) -> tuple[Corpus, ...]:
+    """Those of a mixture, or the single one."""
+    return corpus.parts if isinstance(corpus, Mixture) else (corpus,)
 
 
 class MixedText:
@@ -120,7 +125,7 @@ class MixedText:
         return sum(share * split.unigram_entropy() for share, split in zip(self.shares, self.splits, strict=True))
 
 
-class MixedOrder:
+class Interleaving:
     """From which corpus each of some rows comes, and which of that corpus's rows, in its own order, it is.
 
     Attributes:
@@ -132,7 +137,7 @@ class MixedOrder:
         self.corpora, self.first = corpora, tuple(first)
 
     @classmethod
-    def of(cls, shares: Sequence[float], seed: int, first: int, count: int) -> "MixedOrder":
+    def of(cls, shares: Sequence[float], seed: int, first: int, count: int) -> "Interleaving":
         """The rows from `first` of the endless sequence of all rows on; a function of the arguments alone.
 
         In every `PERIOD` rows each corpus has exactly its share, rounded, and their order is drawn.

@@ -6,6 +6,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from bakeoff.batching.batch import Batch
+from bakeoff.batching.batches import Batches
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import Mixture, open_corpus
 from bakeoff.errors import UserError
@@ -15,7 +16,7 @@ from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.training.packing import Packing, packing_of
-from bakeoff.training.stages import AnyBatches, make_batches
+from bakeoff.training.stages import make_batches
 
 EXAMPLES = 3
 """Rows that are shown where nobody says how many."""
@@ -111,7 +112,7 @@ def peek(
     )
 
 
-def _steps(batches: AnyBatches) -> Iterator[Batch]:
+def _steps(batches: Batches) -> Iterator[Batch]:
     """The parts of all steps, made when they are asked for."""
     for step in count():
         yield from batches.step(step)

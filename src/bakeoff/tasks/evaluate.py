@@ -1,14 +1,12 @@
 """Evaluation of a finished run: a pre-trained one on held-out text, a fine-tuned one on another labelled file."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from bakeoff.batching.batch import Batch
-from bakeoff.batching.batches import Batches
-from bakeoff.batching.mixed_batches import MixedBatches
-from bakeoff.corpus.mixture import AnyCorpus, open_corpus
+from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Split
 from bakeoff.errors import UserError
 from bakeoff.objectives.objective import Sharing
@@ -161,14 +159,9 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
     module = run.load(on)
     batches = make_batches(run.recipe, module, corpus, seed=0, split=split)
     some = examples
-    if some is None and isinstance(batches, MixedBatches):  # whose corpora have their shares in a sample alone
+    if some is None and isinstance(corpus, Mixture):  # whose corpora have their shares in a sample alone
         some = run.recipe.training.validation_examples
-    parts: Iterable[Batch]
-    if some is None:
-        assert isinstance(batches, Batches)
-        parts = batches.whole()
-    else:
-        parts = batches.fixed(some)
+    parts = batches.whole() if some is None else iter(batches.fixed(some))
     rows = 0
 
     def counted() -> Iterator[Batch]:

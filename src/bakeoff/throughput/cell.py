@@ -9,6 +9,7 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import next_token_head
@@ -156,7 +157,7 @@ class Cell:
         tokenizer = numbered_tokenizer(self.vocabulary)
         text = RandomText(rows, self.length, self.vocabulary, recipe.input.parallel)
         drawing = TargetDrawing(recipe.objective, module.objectives)
-        batches = Batches(text, tokenizer, recipe.input, drawing, BatchSizes(rows, rows), seed=0)
+        batches = Batches([TextRows(text, tokenizer, recipe.input, drawing, seed=0)], BatchSizes(rows, rows), seed=0)
         (batch,) = batches.fixed(rows)
         return batch.to(self.device)
 

@@ -1,14 +1,15 @@
 """How well a recipe's rows use their places, and how much of the text they read. N rows, T length."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.batches import BatchSizes
+from bakeoff.batching.order import Order
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
-from bakeoff.batching.token_batches import TokenOrder, trim
 from bakeoff.config import Config
 from bakeoff.corpus.extract import Extract
 from bakeoff.corpus.store import Corpus
@@ -20,10 +21,6 @@ from bakeoff.recipe import Recipe
 
 MEASURED_TOKENS = 1 << 19
 """Tokens of text on which an epoch is measured; a larger text is represented by stretches from many places."""
-
-
-Rows = tuple[NDArray[np.int64], Draws]
-"""(N,) indices of rows, and their random numbers."""
 
 
 class Packing(Config):
@@ -58,49 +55,42 @@ def packing_of(
     size = recipe.training.batch
     try:
         drawing = TargetDrawing(recipe.objective, module.objectives, idle)
-        batches = Batches(split, corpus.tokenizer, recipe.input, drawing, BatchSizes(size, size), seed)
-        return _measured(batches, _fixed(batches, recipe) if held_out else _epoch(batches))
+        text, sizes = TextRows(split, corpus.tokenizer, recipe.input, drawing, seed), BatchSizes(size, size)
+        order = sizes.order(text.format, sizes.course(), seed)
+        return _measured(text, order, recipe.training.validation_examples if held_out else None)
     except UserError:
         if isinstance(split, Extract):
             return None
         raise
 
 
-def _fixed(batches: Batches, recipe: Recipe) -> Iterator[Rows]:
-    for indices, epochs, _ in batches.order.spread(recipe.training.validation_examples):
-        yield indices, Draws(0, epochs, indices)
+def _measured(text: TextRows, order: Order, held_out: int | None) -> Packing:
+    """Measure that many held-out examples, or those of an epoch.
 
-
-def _epoch(batches: Batches) -> Iterator[Rows]:
-    """As many rows at once as in training: those that objectives rewrite are padded to the longest of them."""
-    for indices, epochs in batches.order.epoch():
-        yield indices, Draws(batches.seed, epochs, indices)
-
-
-def _measured(batches: Batches, rows: Iterable[Rows]) -> Packing:
+    Those of an epoch as many at once as in training: rows that objectives rewrite are padded to the longest of them.
+    """
     places = tokens = 0
     sources: list[NDArray[np.int64]] = []
-    rewriting = [each for each in batches.drawing.objectives if isinstance(each, Rewriting)]
-    for indices, draws in rows:
-        examples = batches.format.examples(indices, draws)
-        if isinstance(batches.order, TokenOrder):
-            trim(examples)
+    rewriting = [each for each in text.drawing.objectives if isinstance(each, Rewriting)]
+    for chosen in order.epoch() if held_out is None else order.spread(held_out):
+        draws = Draws(text.seed if held_out is None else 0, chosen.epochs, chosen.indices)
+        examples = text.examples(chosen.indices, draws, order.even)
         fresh = examples.sources >= 0
         if examples.context is not None:
             fresh &= np.arange(fresh.shape[1]) >= examples.context[:, None]
         sources.append(examples.sources[fresh])
         for objective in rewriting:
-            cast(Objective, objective).targets(examples, batches.split, batches.tokenizer, draws)
+            cast(Objective, objective).targets(examples, text.split, text.tokenizer, draws)
         for real in (examples.documents > 0, examples.source_real):
             if real is not None:
                 places, tokens = places + real.size, tokens + int(real.sum())
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]
-    total = len(batches.split.tokens)
-    told = not batches.parallel and batches.format.advance is None
+    total = len(text.split.tokens)
+    told = not text.parallel and text.format.advance is None
     return Packing(
         filled=tokens / places,
         read=len(counts) / total if told else None,
         repeated=int((counts > 1).sum()) / total if told else 0.0,
-        sampled=isinstance(batches.split, Extract),
+        sampled=isinstance(text.split, Extract),
         measured_tokens=total,
     )

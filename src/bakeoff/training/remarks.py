@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from bakeoff.corpus.mixture import AnyCorpus, Mixture
+from bakeoff.corpus.mixture import AnyCorpus, corpora_of
 from bakeoff.corpus.store import Corpus, Split
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
@@ -20,7 +20,7 @@ _DOCUMENTS = 100_000
 
 def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
     """A line where the recipe would have made another tokenizer than the corpus has."""
-    asked = [part.manifest.options["tokenizer"] for part in _parts(corpus)]  # settings, or the path of a file
+    asked = [part.manifest.options["tokenizer"] for part in corpora_of(corpus)]  # settings, or the path of a file
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
     if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
@@ -32,7 +32,7 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
     stages = recipe.stages()
     for number, (stage, idle) in enumerate(zip(stages, recipe.idle(), strict=True)):
         module = build_on_meta(stage, corpus.tokenizer.size)
-        for part in _parts(corpus):
+        for part in corpora_of(corpus):
             packing = packing_of(stage, module, part, seed, held_out=False, idle=idle)
             if packing is None or packing.read is None or packing.read >= LEAST_READ:
                 continue
@@ -49,10 +49,6 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
                 yield text + (
                     f"longer sentences do not fit; raise {key}, or use input.format=blocks where no pairs are needed"
                 )
-
-
-def _parts(corpus: AnyCorpus) -> tuple[Corpus, ...]:
-    return corpus.parts if isinstance(corpus, Mixture) else (corpus,)
 
 
 def _alone(split: Split) -> float:

@@ -6,18 +6,15 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.batches import Batches, BatchSizes
-from bakeoff.batching.mixed_batches import MixedBatches
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
-from bakeoff.corpus.mixture import AnyCorpus, Mixture
-from bakeoff.corpus.store import Corpus
+from bakeoff.corpus.mixture import AnyCorpus, Mixture, corpora_of
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.optimization.curriculum import shares, stage_at
 from bakeoff.randomness.draws import key_of
 from bakeoff.recipe import Recipe
 from bakeoff.resources.memory_limit import require_memory
-
-AnyBatches = Batches | MixedBatches
 
 
 def require_kind(recipe: Recipe, corpus: AnyCorpus) -> None:
@@ -43,7 +40,7 @@ def make_batches(
     seed: int,
     split: str = "train",
     idle: Collection[str] = (),
-) -> AnyBatches:
+) -> Batches:
     """The batches of a recipe over a corpus's part of that name; without the targets of `idle`.
 
     Raises:
@@ -51,22 +48,22 @@ def make_batches(
             has no such part.
     """
     require_kind(recipe, corpus)
-    if isinstance(corpus, Mixture):
-        keys = [key_of(seed, number, "corpus of a mixture") >> 1 for number in range(len(corpus.parts))]
-        texts = zip(corpus.parts, keys, strict=True)
-        parts = [_batches(recipe, module, part, key, split, idle) for part, key in texts]
-        return MixedBatches(corpus, parts, recipe.model.directions, seed)
-    return _batches(recipe, module, corpus, seed, split, idle)
-
-
-def _batches(
-    recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, split: str, idle: Collection[str]
-) -> Batches:
     training = recipe.training
     steps = training.budget.steps if split == "train" else None
     sizes = BatchSizes(training.batch, training.micro_batch or training.batch, steps, training.first_batch)
     drawing = TargetDrawing(recipe.objective, module.objectives, idle)
-    return Batches(corpus.split(split), corpus.tokenizer, recipe.input, drawing, sizes, seed)
+    mixture = corpus if isinstance(corpus, Mixture) else None
+    seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.parts))]
+    texts = [
+        TextRows(part.split(split), part.tokenizer, recipe.input, drawing, own)
+        for part, own in zip(corpora_of(corpus), seeds, strict=True)
+    ]
+    return Batches(texts, sizes, seed, mixture)
+
+
+def _seed_of(seed: int, number: int) -> int:
+    """The seed of a mixture's corpus of that number, so that no two are read and masked alike."""
+    return key_of(seed, number, "corpus of a mixture") >> 1
 
 
 def require_rows(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> None:

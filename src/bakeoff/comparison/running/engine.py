@@ -9,7 +9,7 @@ from typing import Any
 
 from bakeoff.comparison.plan import SearchPlan, TaskPlan
 from bakeoff.comparison.results import CorpusFacts
-from bakeoff.corpus.mixture import Mixture, mixture_parts, open_corpus
+from bakeoff.corpus.mixture import corpora_of, mixture_parts, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
@@ -51,7 +51,7 @@ class Engine:
                 require_rows(recipe, corpus, resolve_device(device))
             except UserError as error:
                 raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
-        facts = [part.summary() for part in (corpus.parts if isinstance(corpus, Mixture) else [corpus])]
+        facts = [part.summary() for part in corpora_of(corpus)]
         return CorpusFacts(
             path=str(path),
             fingerprint=corpus.fingerprint,

@@ -1,0 +1,69 @@
+"""The order of a mixture: in every batch of each corpus as many rows as its share."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from bakeoff.batching.order import Selection, ShuffledOrder, part_bounds, steps_at_once, steps_between
+from bakeoff.corpus.mixture import Mixture, apportioned
+from bakeoff.optimization.course import Course
+from bakeoff.randomness.order import examples_of
+
+
+class MixtureOrder:
+    """The rows of each step, corpus by corpus within each part of its batch.
+
+    Args:
+        mixture: the corpora.
+        orders: the order of each of them alone, with a seed of its own.
+        course: rows of the batch of each step.
+        micro_batch: rows of a part.
+        seed: the run's seed, of which corpus each row is.
+    """
+
+    even = False
+
+    def __init__(
+        self, mixture: Mixture, orders: Sequence[ShuffledOrder], course: Course, micro_batch: int, seed: int
+    ) -> None:
+        self.mixture, self.orders, self.course = mixture, orders, course
+        self.micro_batch, self.seed = micro_batch, seed
+        self.steps_at_once = steps_at_once(course)
+        self.rows_a_step = tuple(share * course.batch for share in mixture.shares)
+
+    def steps(self, first: int) -> Selection:
+        """The rows of `steps_at_once` steps from one on."""
+        bounds = self.course.bounds(first, self.steps_at_once)
+        rows = int(bounds[-1] - bounds[0])
+        drawn = self.mixture.interleaving(self.seed, int(bounds[0]), rows)
+        indices, epochs = np.empty(rows, np.int64), np.empty(rows, np.int64)
+        for number, (order, begin) in enumerate(zip(self.orders, drawn.first, strict=True)):
+            own = drawn.corpora == number
+            indices[own], epochs[own] = examples_of(begin, int(own.sum()), order.format.size, order.seed)
+        parts = part_bounds(bounds, self.micro_batch)
+        part = np.repeat(np.arange(len(parts)), [high - low for low, high in parts])
+        turn = np.lexsort((drawn.corpora, part))  # which keeps the turn of the rows of one corpus
+        return Selection(indices[turn], epochs[turn], parts, steps_between(first, bounds), drawn.corpora[turn])
+
+    def spread(self, examples: int) -> Iterator[Selection]:
+        """So many examples, of each corpus its share, spread evenly over it."""
+        counts = apportioned(self.mixture.shares, examples)
+        for number, (order, own) in enumerate(zip(self.orders, counts, strict=True)):
+            if own:
+                yield from _of(number, order.spread(own))
+
+    def whole(self) -> Iterator[Selection]:
+        """All of each corpus once, whatever their shares."""
+        for number, order in enumerate(self.orders):
+            yield from _of(number, order.whole())
+
+    def epoch(self) -> Iterator[Selection]:
+        """The examples of each corpus's first epoch."""
+        for number, order in enumerate(self.orders):
+            yield from _of(number, order.epoch())
+
+
+def _of(number: int, selections: Iterator[Selection]) -> Iterator[Selection]:
+    """The same rows as those of the corpus of that number."""
+    for each in selections:
+        yield each._replace(texts=np.full_like(each.indices, number))
