@@ -14,9 +14,9 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
 from bakeoff.runs.run import Run
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 from tests.conftest import shrink
@@ -115,7 +115,7 @@ def test_pretraining_without_space_from_the_start(size, kept, corpus, tmp_path):
 def test_finetuning_keeps_nothing(corpus, tmp_path):
     rows = "text\tlabel\n" + "".join(f"word {number}\t{number % 2}\n" for number in range(40))
     (tmp_path / "rows.tsv").write_text(rows)
-    task = TaskConfig(train=tmp_path / "rows.tsv", text_column="text", label_column="label")
+    task = ClassificationConfig(train=tmp_path / "rows.tsv", text_column="text", label_column="label")
     quick = FinetuneConfig(epochs=1, least_steps=0, learning_rate=[1e-3])
     options = {"config": quick, "tokenizer": corpus.path, "device": "cpu", "progress": False}
     with space(50_000), pytest.raises(DiskFull, match=r"cannot be written: .*; nothing of this fine-tuning was kept"):

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
     from bakeoff.runs.run import Run
-    from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.evaluate import evaluate
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
+    from bakeoff.tasks.kinds.choice import ChoiceConfig
+    from bakeoff.tasks.kinds.classification import ClassificationConfig
+    from bakeoff.tasks.kinds.regression import RegressionConfig
+    from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
     from bakeoff.throughput.measure import speed
     from bakeoff.training.initial_weights import Start
@@ -29,11 +32,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
+    "ChoiceConfig": "bakeoff.tasks.kinds.choice",
+    "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
+    "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
     "Start": "bakeoff.training.initial_weights",
-    "TaskConfig": "bakeoff.tasks.data",
+    "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
     "compare": "bakeoff.comparison.execution",
     "evaluate": "bakeoff.tasks.evaluate",
@@ -56,11 +62,14 @@ _HOMES = {
 
 __all__ = [
     "Budget",
+    "ChoiceConfig",
+    "ClassificationConfig",
     "FinetuneConfig",
     "GenerationConfig",
+    "RegressionConfig",
     "Run",
     "Start",
-    "TaskConfig",
+    "TaggingConfig",
     "check",
     "compare",
     "evaluate",

@@ -183,7 +183,7 @@ def _read(file: Path) -> None:
             ),
             "summary.json": lambda: run.summary,
             "task.yaml": lambda: (finetuned.task, finetuned.config),
-            "labels.json": lambda: finetuned.classes,
+            "labels.json": lambda: finetuned.learned,
             "results.json": lambda: finetuned.results,
             "predictions.jsonl": finetuned.predictions,
         }

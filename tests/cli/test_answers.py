@@ -14,9 +14,9 @@ from bakeoff.cli import run as command
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import generate as generate_texts
 from bakeoff.runs.run import Run
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 TEXTS = ["The river finds the old stone.", "", "The house", "  ", "a\tb", "The stone breaks the green mirror."]
 
@@ -41,7 +41,7 @@ def classifier(corpus, folder, pairs):
     rows = [f"{'yes' if 'river' in text else 'no'}\t{text}\t{text[4:]}\n" for text in sentences(80)]
     (folder / "rows.tsv").write_text("label\tone\tother\n" + "".join(rows), encoding="utf-8")
     given = {"train": folder / "rows.tsv", "text_column": "one", "label_column": "label"}
-    task = TaskConfig(**given, pair_column="other" if pairs else None)
+    task = ClassificationConfig(**given, pair_column="other" if pairs else None)
     config = FinetuneConfig(epochs=30, least_steps=1, learning_rate=[1e-2], batch=16)
     options = {"config": config, "tokenizer": corpus.path, "device": "cpu", "progress": False}
     return finetune(shrink("bert-tiny"), task, folder / "task", **options).path
@@ -62,7 +62,7 @@ def test_predict_answers_every_line_blank_ones_too(capsys, monkeypatch, single):
     status, out, err = call(capsys, "predict", single)
     assert status == 0
     assert [line.split("\t", 2)[2] for line in out.splitlines()] == TEXTS
-    assert err == "2 of 6 texts blank: the class that the run gives a text without words\n"
+    assert err == "2 of 6 texts blank: what the run gives for a text without words\n"
     labels = [line.split("\t")[:2] for line in out.splitlines()]
     assert labels[1] == labels[3]  # a blank text is a text without words
     assert len({probability for _, probability in labels}) > 3

@@ -17,7 +17,8 @@ from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
-from bakeoff.tasks.data import Labelled, TaskData
+from bakeoff.tasks.data import TaskData
+from bakeoff.tasks.kinds.classification import Classification, LabelledText
 from bakeoff.tasks.metrics import score
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
@@ -51,9 +52,9 @@ class FakeEngine:
 
     def task(self, task):
         labels = [i % 2 for i in range(ROWS)]
-        part = Labelled(["good" if label else "bad" for label in labels], None, labels)
+        part = [LabelledText(0, ("good" if label else "bad",), str(label)) for label in labels]
         self.calls.append(("read", task.name))
-        return TaskData(part, part, part, ["0", "1"], [])
+        return TaskData(Classification(task.data, ["0", "1"]), part, part, part, [])
 
     def step_times(self, recipes, corpus, device):
         self.calls.append(("measure", *(recipe.name for recipe in recipes)))

@@ -5,17 +5,30 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 
 from bakeoff.comparison.running.floors import FEATURES, floors, majority, tfidf
-from bakeoff.tasks.data import Labelled, TaskData
+from bakeoff.tasks.data import TaskData
+from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+
+CONFIG = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
+
+
+def examples(texts, labels, pairs=None):
+    """Labelled texts, their labels places in the list of classes."""
+    sides = zip(texts, pairs, strict=True) if pairs else [(text,) for text in texts]
+    return [LabelledText(0, each, "abc"[label]) for each, label in zip(sides, labels, strict=True)]
+
+
+def data_of(*parts, classes="ab"):
+    return TaskData(Classification(CONFIG, list(classes)), *parts, [])
 
 
 def rows(make, seed, count):
     source = random.Random(seed)
     made = [make(source) for _ in range(count)]
-    return Labelled([row[0] for row in made], None, [row[-1] for row in made])
+    return examples([row[0] for row in made], [row[-1] for row in made])
 
 
 def splits(make):
-    return TaskData(*(rows(make, seed, count) for seed, count in enumerate((200, 80, 80))), list("ab"), [])
+    return data_of(*(rows(make, seed, count) for seed, count in enumerate((200, 80, 80))))
 
 
 def words(source):
@@ -53,8 +66,8 @@ def test_pairs_are_compared_with_each_other():
         labels = [source.randrange(2) for _ in range(count)]
         first = [source.choice(names) for _ in labels]
         second = [a if label else source.choice(names) for a, label in zip(first, labels, strict=True)]
-        parts.append(Labelled(first, second, labels))
-    assert tfidf("t", TaskData(*parts, ["0", "1"], []), "accuracy").test["accuracy"] > 0.9
+        parts.append(examples(first, labels, second))
+    assert tfidf("t", data_of(*parts), "accuracy").test["accuracy"] > 0.9
 
 
 def noisy(source):
@@ -66,18 +79,21 @@ def noisy(source):
 
 
 def test_a_classifier_that_starts_from_the_one_before_ends_where_a_fresh_one_does():
-    data = TaskData(*(rows(noisy, seed, count) for seed, count in enumerate((600, 200, 400))), list("abc"), [])
+    data = data_of(*(rows(noisy, seed, count) for seed, count in enumerate((600, 200, 400))), classes="abc")
     found = tfidf("t", data, "accuracy")
     vectorizer = TfidfVectorizer(sublinear_tf=True, **FEATURES[found.chosen["features"]])
     fresh = LogisticRegression(C=found.chosen["C"], max_iter=2000, tol=1e-6)
-    fresh.fit(vectorizer.fit_transform(data.train.texts), data.train.labels)
-    scored = fresh.score(vectorizer.transform(data.test.texts), data.test.labels)
+    (texts, labels), (others, expected) = (
+        ([each.texts[0] for each in part], [each.label for each in part]) for part in (data.train, data.test)
+    )
+    fresh.fit(vectorizer.fit_transform(texts), labels)
+    scored = fresh.score(vectorizer.transform(others), expected)
     assert 0.6 < found.test["accuracy"] == pytest.approx(scored, abs=2 / 400)
 
 
 def test_majority_is_of_train():
-    parts = [Labelled(["a"] * len(labels), None, labels) for labels in ([2, 2, 0], [0], [2, 0, 0, 1])]
-    data = TaskData(*parts, ["x", "y", "z"], [])
+    parts = [examples(["a"] * len(labels), labels) for labels in ([2, 2, 0], [0], [2, 0, 0, 1])]
+    data = data_of(*parts, classes="abc")
     assert majority("t", data).test["accuracy"] == 0.25
     assert majority("t", data).chosen == {"class": 2}
 
@@ -86,7 +102,7 @@ def test_majority_is_of_train():
     ("texts", "labels"), [(["", "", ""], [0, 1, 1]), (["a b", "c d", "e"], [1, 1, 1])], ids=["no text", "one class"]
 )
 def test_where_nothing_can_be_learned(texts, labels):
-    part = Labelled(texts, None, labels)
-    found = tfidf("t", TaskData(part, part, part, ["0", "1"], []), "accuracy")
+    part = examples(texts, labels)
+    found = tfidf("t", data_of(part, part, part), "accuracy")
     assert found.kind == "tfidf_logistic_regression"
     assert found.test["accuracy"] == pytest.approx(2 / 3 if 0 in labels else 1)

@@ -15,10 +15,10 @@ from bakeoff.inference import generation, scoring, text_files
 from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inference.text_files import TextFile, in_memory, read_ahead
 from bakeoff.tasks import predict as predicting
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.score_texts import open_scores
 
 VERBS = ["predict", "generate", "evaluate"]
@@ -29,7 +29,7 @@ def runs(corpus, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     rows = [f"{'yes' if 'river' in text else 'no'}\t{text}\n" for text in sentences(40)]
     (folder / "rows.tsv").write_text("label\ttext\n" + "".join(rows), encoding="utf-8")
-    task = TaskConfig(train=folder / "rows.tsv", text_column="text", label_column="label")
+    task = ClassificationConfig(train=folder / "rows.tsv", text_column="text", label_column="label")
     config = FinetuneConfig(epochs=10, least_steps=1, learning_rate=[1e-2])
     options = {"config": config, "tokenizer": corpus.path, "device": "cpu", "progress": False}
     gpt = untrained("gpt-tiny", corpus, folder / "gpt")
@@ -62,7 +62,7 @@ def windows(monkeypatch):
 def answers(verb, run, file):
     """What is said of each text: a number, or a text."""
     if verb == "predict":
-        parts = predicting.classify(FinetunedRun.open(run), TextFile(file, ["text"]), device="cpu")
+        parts = predicting.answer(FinetunedRun.open(run), TextFile(file, ["text"]), device="cpu")
         return [each.probability for part in parts for each in part]
     if verb == "generate":
         config = GenerationConfig(tokens=6, top_p=0.9, seed=7)

@@ -12,9 +12,9 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.resources import thread_choice
 from bakeoff.resources.thread_choice import SHARE, quickest
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.training.pretrain import pretrain
 
 RECIPE = shrink("bert-tiny")
@@ -121,7 +121,7 @@ def test_fine_tuning_looks_too(corpus, tmp_path, generous):
     rows = "".join(f"the {'old' if i % 2 else 'quiet'} river {i % 5}\t{i % 2}\n" for i in range(60))
     (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
     files = dict.fromkeys(("train", "dev", "test"), tmp_path / "rows.tsv")
-    task = TaskConfig(name="mood", text_column="text", label_column="label", **files)
+    task = ClassificationConfig(name="mood", text_column="text", label_column="label", **files)
 
     def tuned(name, threads):
         config = FinetuneConfig(epochs=1, least_steps=0)

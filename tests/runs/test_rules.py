@@ -10,9 +10,9 @@ from tests.conftest import PLAIN, shrink
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.runs.rules import RULES
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
@@ -86,7 +86,7 @@ def test_a_finetuned_run_that_learnt_from_other_rows_is_refused(name, corpus, tm
         f"{'water' if i % 2 else 'land'}\tThe {'river' if i % 2 else 'stone'} number {i} is old.\n" for i in range(60)
     ]
     (tmp_path / "rows.tsv").write_text("label\ttext\n" + "".join(rows))
-    task = TaskConfig(train=tmp_path / "rows.tsv", text_column="text", label_column="label")
+    task = ClassificationConfig(train=tmp_path / "rows.tsv", text_column="text", label_column="label")
     config = FinetuneConfig(epochs=1, least_steps=1)
     finetune(shrink(name), task, tmp_path / "run", config=config, tokenizer=corpus.path, device="cpu", progress=False)
     assert len(predict(tmp_path / "run", ["The river."])) == 1

@@ -8,8 +8,8 @@ from tests.conftest import shrink
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 
@@ -84,7 +84,7 @@ def files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def task(files):
     paths = {name: files / f"{name}.tsv" for name in ("train", "dev", "test")}
-    return TaskConfig(name="keywords", **paths, text_column="text", label_column="label")
+    return ClassificationConfig(name="keywords", **paths, text_column="text", label_column="label")
 
 
 @pytest.fixture(scope="session")

@@ -9,12 +9,14 @@ from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
+from bakeoff.resources.device import Placement
+from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import InputBatch, collate
-from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
 from bakeoff.tasks.finetune import settle
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads import RowHead, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
 
@@ -29,7 +31,7 @@ def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
 
 def test_both_directions_reach_the_classes():
     recipe = shrink("elmo-tiny")
-    classifier = Classifier(recipe, 50, "max", 3, 0.0).eval()
+    classifier = RowHead(recipe, 50, "max", 3, 0.0).eval()
     assert classifier.output.in_features == 64
     ids = torch.randint(5, 50, (2, 6))
     classifier(InputBatch(ids, None, None)).sum().backward()
@@ -46,7 +48,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     recipe = shrink(name)
     assert natural_pooling(recipe) == pooled
     torch.manual_seed(0)
-    classifiers = {pooling: Classifier(recipe, 50, pooling, 3, 0.0).eval() for pooling in ("cls", "mean", "last")}
+    classifiers = {pooling: RowHead(recipe, 50, pooling, 3, 0.0).eval() for pooling in ("cls", "mean", "last")}
     ids = torch.randint(5, 50, (2, 6))
     others = ids.clone()
     others[:, -1] = 54 - others[:, -1]
@@ -64,7 +66,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
 def test_pooling_sees_real_positions_only(recipe, pooling):
-    classifier = Classifier(recipe, 50, pooling, 3, 0.0)
+    classifier = RowHead(recipe, 50, pooling, 3, 0.0)
     hidden = torch.randn(2, 5, 32)
     real = torch.tensor([[True] * 5, [True, True, True, False, False]])
     pooled = classifier.pool(hidden, real)
@@ -77,7 +79,7 @@ def test_pooling_sees_real_positions_only(recipe, pooling):
 
 def test_dropout_stands_between_the_pooled_vector_and_the_classes(recipe):
     torch.manual_seed(0)
-    classifier = Classifier(without_dropout(recipe), 50, "cls", 32, 0.5)
+    classifier = RowHead(without_dropout(recipe), 50, "cls", 32, 0.5)
     torch.nn.init.eye_(classifier.output.weight)
     batch = InputBatch(torch.randint(5, 50, (200, 6)), None, None)
     pooled = classifier.eval()(batch)
@@ -87,16 +89,24 @@ def test_dropout_stands_between_the_pooled_vector_and_the_classes(recipe):
     torch.testing.assert_close(scores[~dropped], 2 * pooled[~dropped])
 
 
+def probabilities(head, texts, pairs, format):
+    """(N, 3) the probabilities of three classes."""
+    config = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
+    task = Classification(config, ["a", "b", "c"])
+    sides = [(text,) for text in texts] if pairs is None else zip(texts, pairs, strict=True)
+    items = task.encode([LabelledText(0, tuple(each)) for each in sides], format)
+    found = answers_of(head, items, task, format, Placement(torch.device("cpu"), "float32"))
+    return np.stack([each.probabilities for each in found.answers])
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_predictions_have_no_dropout_and_leave_the_mode_as_it_is(recipe, corpus, training):
     tokenizer = Tokenizer.load(corpus)
     torch.manual_seed(0)
-    classifier = Classifier(recipe, tokenizer.size, "cls", 3, 0.5).train(training)
+    classifier = RowHead(recipe, tokenizer.size, "cls", 3, 0.5).train(training)
     format = InputFormat(tokenizer, recipe, 32)
-    encoded = format.encode(["saw", "apple " * 5, "town " * 17], None)
-    first, second = (
-        class_probabilities(classifier, encoded, format, torch.device("cpu"), "float32").probabilities for _ in range(2)
-    )
+    texts = ["saw", "apple " * 5, "town " * 17]
+    first, second = (probabilities(classifier, texts, None, format) for _ in range(2))
     assert (first == second).all()
     assert classifier.training == classifier.model.training == training
 
@@ -105,7 +115,7 @@ def test_predictions_have_no_dropout_and_leave_the_mode_as_it_is(recipe, corpus,
 def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
     recipe, tokenizer = request.getfixturevalue(name), Tokenizer.load(corpus)
     torch.manual_seed(0)
-    classifier = Classifier(recipe, tokenizer.size, natural_pooling(recipe), 3, 0.1).eval()
+    classifier = RowHead(recipe, tokenizer.size, natural_pooling(recipe), 3, 0.1).eval()
     for parameter in classifier.parameters():  # far from zero, so that a leak would show
         torch.nn.init.normal_(parameter, std=0.2)
     format = InputFormat(tokenizer, recipe, 32)
@@ -113,8 +123,7 @@ def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
     pairs = ["drill " * 4, "pear", "coast " * 3, "hammer"]
 
     def log_probabilities(texts, pairs):
-        predicted = class_probabilities(classifier, format.encode(texts, pairs), format, torch.device("cpu"), "float32")
-        return torch.from_numpy(predicted.probabilities).log()
+        return torch.from_numpy(probabilities(classifier, texts, pairs, format)).log()
 
     for others in (None, pairs):
         together = log_probabilities(texts, others)
@@ -124,7 +133,7 @@ def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
 
 
 def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
-    classifier = Classifier(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    classifier = RowHead(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
     weights = run.path / "model.safetensors"
     count = transfer(classifier, weights, run.recipe)
     file, own = load_file(weights), classifier.state_dict()
@@ -134,12 +143,12 @@ def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
         if name.startswith("model."):
             assert torch.equal(own[name], tensor)
     assert torch.equal(own["pooler.weight"], file["heads.nsp.pooler.weight"])
-    mean = Classifier(run.recipe, run.tokenizer.size, "mean", 3, 0.1)
+    mean = RowHead(run.recipe, run.tokenizer.size, "mean", 3, 0.1)
     assert transfer(mean, weights, run.recipe) == len(mean.state_dict()) - 2
 
 
 def test_weights_of_another_model_are_refused(run, tmp_path):
-    classifier = Classifier(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    classifier = RowHead(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
     tensors = load_file(run.path / "model.safetensors")
     del tensors["model.embedding.tokens.weight"]
     save_file(tensors, tmp_path / "model.safetensors")
@@ -152,7 +161,7 @@ def test_sharing_models_transfer_each_part_once(corpus):
         "albert-tiny",
         {"model.encoder.width": 32, "model.encoder.block.ffn.width": 64, "model.embedding.width": 16},
     )
-    classifier = Classifier(recipe, 60, "cls", 2, 0.0)
+    classifier = RowHead(recipe, 60, "cls", 2, 0.0)
     assert sum(name.startswith("model.encoder.parts.mixer") for name in classifier.state_dict()) == 6
     batch = InputBatch(torch.randint(60, (2, 7)), None, None)
     assert classifier(batch).shape == (2, 2)
@@ -162,7 +171,7 @@ def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
     shared = recipe.changed({"model.encoder.share": "all"})
     pretrained = PretrainingModel(shared, 60).eval()
     save_file(pretrained.state_dict(), tmp_path / "model.safetensors")
-    apart = Classifier(recipe, 60, "cls", 2, 0.0).eval()
+    apart = RowHead(recipe, 60, "cls", 2, 0.0).eval()
     assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
     ids = torch.randint(60, (2, 7))
     assert torch.equal(apart.model(Inputs(ids)), pretrained.model(Inputs(ids)))
@@ -174,7 +183,7 @@ def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
     recipe, opened = shrink(name, **{"input.length": 24}), open_corpus(corpus)
     tokenizer = opened.tokenizer
     torch.manual_seed(0)
-    classifier = Classifier(recipe, tokenizer.size, "last", 3, 0.0).eval()
+    classifier = RowHead(recipe, tokenizer.size, "last", 3, 0.0).eval()
     read = []
     exact = type(classifier.model).encode
     monkeypatch.setattr(

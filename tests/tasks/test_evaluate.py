@@ -23,7 +23,7 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     found = evaluate(fitted.path, data=files / "test.tsv", device="cpu")
     assert found["scores"] == pytest.approx(fitted.scores["test"])
     assert found["rows"] == 90
-    assert found["majority"] == pytest.approx(1 / 3)
+    assert found["simplest"]["accuracy"] == pytest.approx(1 / 3)
     rows = [{"words": "apple baran", "class": "fruit"}, {"words": "saw", "class": "tool"}]
     write_jsonl(tmp_path / "other.jsonl", rows)
     options = {"text_column": "words", "label_column": "class"}
@@ -33,10 +33,11 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
 def test_predictions(fitted):
     texts = ["ransel apple", "hammer", "", "kitip " * 50 + "town"]
     found = predict(fitted.path, texts, device="cpu")
-    assert [label for label, _ in found[:2]] == ["fruit", "tool"]
-    assert all(1 / 3 <= probability <= 1 for _, probability in found)
-    for text, (label, probability) in zip(texts, found, strict=True):
-        assert predict(fitted.path, [text], device="cpu") == [(label, pytest.approx(probability, abs=1e-5))]
+    assert [each["label"] for each in found[:2]] == ["fruit", "tool"]
+    assert all(1 / 3 <= each["probability"] <= 1 for each in found)
+    for text, (label, probability) in zip(texts, map(dict.values, found), strict=True):
+        (alone,) = predict(fitted.path, [text], device="cpu")
+        assert alone == {"label": label, "probability": pytest.approx(probability, abs=1e-5)}
     assert predict(fitted.path, [], device="cpu") == []
 
 
@@ -54,7 +55,12 @@ def test_what_is_refused(run, fitted, corpus, files, tmp_path):
     refused("a fine-tuned run is needed", predict, run.path, ["text"])
     refused("fine-tuned on single texts", predict, fitted.path, ["text"], ["pair"])
     write_tsv(tmp_path / "other.tsv", [{"text": "x", "label": "animal"}])
-    refused(r"other.tsv:2: the run knows no label 'animal'", evaluate, fitted.path, data=tmp_path / "other.tsv")
+    refused(
+        r"other.tsv:2: the label 'animal' does not occur in what the run has learnt",
+        evaluate,
+        fitted.path,
+        data=tmp_path / "other.tsv",
+    )
     (tmp_path / "text.txt").write_text("one two three four\nfive six seven eight\n" * 40)
     other = prepare(
         tmp_path / "text.txt",

@@ -11,10 +11,10 @@ from keyword_task import labelled, write_tsv
 from safetensors.torch import load_file
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune import default_learning_rate, finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.loop import Interrupted
@@ -25,7 +25,7 @@ BRIEF = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluation
 
 def test_from_scratch_learns_keywords(fitted, quick):
     assert fitted.scores["test"]["accuracy"] > 0.9
-    assert fitted.majority == pytest.approx(1 / 3)
+    assert fitted.simplest["accuracy"] == pytest.approx(1 / 3)
     assert fitted.transferred_tensors == 0
     assert fitted.rows == {"train": 240, "dev": 60, "test": 90}
     assert fitted.best_epoch <= fitted.epochs <= quick.epochs
@@ -105,13 +105,13 @@ def test_pairs_whose_order_decides(recipe, corpus, tmp_path):
             made.append({"a": f"baran {first}", "b": f"{other} dosel", "label": f"{first} first"})
         write_tsv(tmp_path / f"{name}.tsv", made)
     paths = {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
-    task = TaskConfig(**paths, text_column="a", pair_column="b", label_column="label", metric="matthews")
+    task = ClassificationConfig(**paths, text_column="a", pair_column="b", label_column="label", metric="matthews")
     config = FinetuneConfig(learning_rate=3e-3, epochs=20, least_steps=0)
     result = finetune(recipe, task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)
     assert result.scores["test"]["matthews"] > 0.9
     assert result.metric == "matthews"
     labels = [
-        label for label, _ in predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel", "saw dosel"])
+        each["label"] for each in predict(tmp_path / "out", ["baran saw", "baran apple"], ["apple dosel", "saw dosel"])
     ]
     assert labels == ["saw first", "apple first"]
     with pytest.raises(UserError, match="2 texts and 1 second texts"):
@@ -149,7 +149,7 @@ def test_a_learning_rate_that_diverges_does_not_stop_the_others(recipe, corpus, 
 
 def test_held_out_parts_are_noted(recipe, corpus, tmp_path):
     write_tsv(tmp_path / "train.tsv", labelled(120, 1))
-    task = TaskConfig(train=tmp_path / "train.tsv", text_column="text", label_column="label")
+    task = ClassificationConfig(train=tmp_path / "train.tsv", text_column="text", label_column="label")
     result = finetune(
         recipe, task, tmp_path / "out", config=BRIEF.model_copy(update={"length": 8}), tokenizer=corpus, **QUIET
     )

@@ -20,9 +20,9 @@ from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inspection.inspect import inspect
 from bakeoff.optimization.budget import Budget
 from bakeoff.runs.run import Run
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain
@@ -244,7 +244,7 @@ def labelled(tmp_path):
     rows = "".join(f"{word} {number}\t{word}\n" for number in range(30) for word in ("yes", "no"))
     (tmp_path / "labelled.tsv").write_text("text\tlabel\n" + rows, encoding="utf-8")
     given = {"name": "task", "train": tmp_path / "labelled.tsv", "text_column": "text", "label_column": "label"}
-    return TaskConfig.parse(given, "test")
+    return ClassificationConfig.parse(given, "test")
 
 
 @pytest.mark.parametrize("answer", ["y", "n", None])

@@ -24,15 +24,20 @@ from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
     from bakeoff.tasks.predict import Predicted
+    from bakeoff.tasks.task import Task
 
 
 def finetune(
     source: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.")],
     train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
-    text_column: Annotated[str, typer.Option(help="Column with the text.")],
-    label_column: Annotated[str, typer.Option(help="Column with the class.")],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
-    task: Annotated[str, typer.Option(help="What is learnt: classification.")] = "classification",
+    task: Annotated[
+        str, typer.Option(help="What is learnt: classification, regression, tagging or choice (docs/tasks.md).")
+    ] = "classification",
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
+    label_column: Annotated[
+        str | None, typer.Option(help="Column with the class, the number, the tags or the right choice.")
+    ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
     ] = None,
@@ -40,12 +45,22 @@ def finetune(
         Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
     ] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
-    metric: Annotated[str, typer.Option(help="accuracy, macro_f1 or matthews: what dev decides by.")] = "accuracy",
+    spans_column: Annotated[
+        str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+    ] = None,
+    choices: Annotated[
+        list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
+    ] = [],  # noqa: B006
+    metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
     unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
     train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
     options: Annotated[
         list[str],
-        typer.Option("--option", metavar="KEY=VALUE", help="A fine-tuning setting, e.g. epochs=5 (docs/tasks.md)."),
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="A setting of fine-tuning or of the task, e.g. epochs=5 (docs/tasks.md).",
+        ),
     ] = [],  # noqa: B006
     corpus: Annotated[Path | None, typer.Option(help="From scratch: the corpus whose tokenizer to use.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
@@ -63,9 +78,9 @@ def finetune(
     """
     from bakeoff.overrides import parse_override
     from bakeoff.recipe_files import load_recipe, recipe_names
-    from bakeoff.tasks.data import TaskConfig
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig
+    from bakeoff.tasks.registry import parse_task, setting_of_task
 
     given: dict[str, Any] = {
         "kind": task,
@@ -73,13 +88,18 @@ def finetune(
         "train": train,
         "dev": dev,
         "test": test,
-        "text_column": text_column,
-        "pair_column": pair_column,
-        "label_column": label_column,
-        "metric": metric,
         "train_rows": train_rows,
         "errors": errors,
     }
+    named = {
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": label_column,
+        "spans_column": spans_column,
+        "choices": choices[0] if len(choices) == 1 else choices or None,
+        "metric": metric,
+    }
+    given |= {name: value for name, value in named.items() if value is not None}
     begun: Any = Path(source)
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
         if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
@@ -92,9 +112,10 @@ def finetune(
     elif set:
         raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
     settings = dict(parse_override(text, "--option") for text in options)
+    given |= {key: settings.pop(key) for key in list(settings) if setting_of_task(key, task)}
     result = finetune_model(
         begun,
-        TaskConfig.parse(given, "finetune"),
+        parse_task(given, "finetune"),
         out,
         config=FinetuneConfig.parse(settings | ({"unshare": True} if unshare else {}), "--option"),
         seed=seed,
@@ -114,7 +135,7 @@ def finetune(
             "rows": "  ".join(f"{part} {count:,}" for part, count in result.rows.items()),
             "pre-trained": f"{result.transferred_tensors} of {result.total_tensors} tensors",
             **scores,
-            "majority class": f"accuracy {result.majority:.4f} on test",
+            **_simplest(result.kind, result.simplest),
             **{f"note {number + 1}": note for number, note in enumerate(result.notes)},
         }
     )
@@ -218,9 +239,16 @@ def evaluate(
             {
                 "rows": f"{figures['rows']:,}",
                 **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
-                "majority class": f"accuracy {figures['majority']:.4f}",
+                **_simplest(figures["kind"], figures["simplest"]),
             }
         )
+
+
+def _simplest(kind: str, scores: dict[str, float]) -> dict[str, str]:
+    """What answers without a model, and its scores."""
+    from bakeoff.tasks.registry import TASKS
+
+    return {TASKS[kind].simplest: "  ".join(f"{name} {value:.4f}" for name, value in scores.items())}
 
 
 def _words_text(figures: dict[str, Any]) -> dict[str, str]:
@@ -244,40 +272,51 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Name the class of texts. Pairs are separated by a tab, in lines that are read and in those that are printed.
+    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, or the choice.
+
+    Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
+    then the choices, or a file as in fine-tuning.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
     """
     from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.predict import classify, require_sides
+    from bakeoff.tasks.predict import answer, answer_file, require_sides
 
     opened = FinetunedRun.open(run)
-    task = opened.task
-    if pair_column is not None and task.pair_column is None:
+    config, blank = opened.task, Blank()
+    if pair_column is not None and config.input_sides != 2:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
-    columns = [text_column or task.text_column]
-    options = ["--text-column"]
-    if task.pair_column is not None:
-        columns, options = [*columns, pair_column or task.pair_column], [*options, "--pair-column"]
     arguments = [list(text or [])]
-    if arguments[0] or pair:
-        require_sides(opened, arguments[0], pair or None)
-        arguments += [pair] if pair else []
-    named = text_column is not None or pair_column is not None
-    blank = Blank()
-    found = classify(opened, texts_of(arguments, texts, columns, named, errors, options), device=device)
+    if texts is not None and config.reads_files(texts):
+        if arguments[0] or pair or text_column or pair_column:
+            raise UserError(f"{texts}: is read as in fine-tuning; leave texts and columns out")
+        found = answer_file(opened, texts, device=device)
+    elif config.input_sides is None:
+        if texts is not None or pair or not arguments[0]:
+            raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
+        found = answer(opened, [tuple(arguments[0])], device=device)
+    else:
+        columns, options = [text_column or getattr(config, "text_column", None) or "text"], ["--text-column"]
+        if config.input_sides == 2:
+            columns = [*columns, pair_column or getattr(config, "pair_column", None) or "pair"]
+            options = [*options, "--pair-column"]
+        if arguments[0] or pair:
+            require_sides(opened, arguments[0], pair or None)
+            arguments += [pair] if pair else []
+        is_named = text_column is not None or pair_column is not None
+        found = answer(opened, texts_of(arguments, texts, columns, is_named, errors, options), device=device)
+    task = opened.learned
     parts = (blank.counted(part) for part in found)
     if json:
-        print_json_answers(
-            [{"label": each.label, "probability": round(each.probability, 6)} for each in part] for part in parts
-        )
+        print_json_answers([task.answered(each.example, each.answer) for each in part] for part in parts)
     else:
-        print_answers([_predicted(each) for each in part] for part in parts)
-    blank.tell("the class that the run gives a text without words")
+        print_answers([_predicted(task, each) for each in part] for part in parts)
+    blank.tell("what the run gives for a text without words")
 
 
-def _predicted(found: "Predicted") -> str:
-    shown = "\t".join(on_one_line(text, tabs=len(found.texts) > 1) for text in found.texts)
-    return f"{found.label}\t{found.probability:.4f}\t{shown}"
+def _predicted(task: "Task", found: "Predicted") -> str:
+    texts = found.example.texts if task.shows_texts else ()
+    shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
+    return "\t".join([*task.shown(found.example, found.answer), *([shown] if texts else [])])

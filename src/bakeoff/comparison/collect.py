@@ -27,6 +27,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tasks.finetuned_run import read_predictions
+from bakeoff.tasks.kinds.classification import ClassPrediction
 from bakeoff.tuning.results import TuningResults
 
 
@@ -188,7 +189,7 @@ def _predictions(path: Path, rows: int) -> tuple[list[Any], list[Any]]:
     Raises:
         UserError: the file is damaged, or has another number of rows.
     """
-    lines = read_predictions(path)
+    lines = read_predictions(path, ClassPrediction)
     if len(lines) != rows:
         raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
     return [line["label"] for line in lines], [line["prediction"] for line in lines]

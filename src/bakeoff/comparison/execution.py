@@ -249,8 +249,8 @@ class _Comparison:
         facts = TaskFacts(
             name=task.name,
             metric=task.metric,
-            classes=len(data.classes),
-            rows={part: len(getattr(data, part).labels) for part in ("train", "dev", "test")},
+            classes=len(data.task.classes),
+            rows={part: len(getattr(data, part)) for part in ("train", "dev", "test")},
             files={part: str(path) if (path := getattr(task, part)) else None for part in ("train", "dev", "test")},
             notes=data.notes,
         )

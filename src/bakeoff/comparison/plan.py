@@ -12,8 +12,8 @@ from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_parts
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.yaml_files import read_yaml
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
@@ -80,7 +80,7 @@ class SearchPlan(Config):
         return float(self.budget.removesuffix(" %")) / 100
 
 
-class TaskPlan(TaskConfig):
+class TaskPlan(ClassificationConfig):
     """One task on which every recipe is fine-tuned, and how."""
 
     name: Name
@@ -89,9 +89,11 @@ class TaskPlan(TaskConfig):
     """How every recipe is fine-tuned on it, pre-trained or not."""
 
     @property
-    def data(self) -> TaskConfig:
+    def data(self) -> ClassificationConfig:
         """The task without the fine-tuning."""
-        return TaskConfig.model_validate({name: getattr(self, name) for name in TaskConfig.model_fields})
+        return ClassificationConfig.model_validate(
+            {name: getattr(self, name) for name in ClassificationConfig.model_fields}
+        )
 
 
 class Plan(Config):

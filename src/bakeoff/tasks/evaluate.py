@@ -14,11 +14,9 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
+from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.metrics import score
-from bakeoff.tasks.predict import predictions_of
 from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
-from bakeoff.tasks.tables import read_table
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
@@ -63,8 +61,8 @@ def evaluate(
     Returns:
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
-        rows, loss, scores (all metrics) and majority (accuracy of naming the file's own most frequent class). For a
-        file of texts: results (a list, one for each text), and the figures of all together.
+        rows, loss, scores (all metrics) and simplest (those of answers without a model, such as the file's own most
+        frequent class). For a file of texts: results (a list, one for each text), and the figures of all together.
 
     Raises:
         UserError: not exactly one of `corpus`, `data` and `texts`, one that the run cannot be evaluated on, or a
@@ -95,30 +93,29 @@ def evaluate(
     finetuned = FinetunedRun.open(run)
     if overrides:
         raise UserError(f"--set changes the recipe of a pre-trained run; {run} is fine-tuned")
-    task = finetuned.task
-    table = read_table(
-        Path(str(data)),
-        text_column or task.text_column,
-        pair_column or task.pair_column,
-        label_column or task.label_column,
-        errors,
-    )
-    assert table.labels is not None
-    places = {name: place for place, name in enumerate(finetuned.classes)}
-    for label, line in zip(table.labels, table.lines, strict=True):
-        if label not in places:
-            raise UserError(f"{data}:{line}: the run knows no label '{label}'; its labels are {', '.join(places)}")
-    labels = [places[label] for label in table.labels]
-    predictions = predictions_of(finetuned, table.texts, table.pairs, labels, device)
+    columns = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column}
+    changes = {name: column for name, column in columns.items() if column is not None}
+    known = type(finetuned.task).model_fields
+    for name in changes:
+        if name not in known:
+            raise UserError(f"--{name.replace('_', '-')}: a task of the kind {finetuned.task.kind} has no such column")
+    config = finetuned.task.model_copy(update={**changes, "errors": errors})
+    path = Path(str(data))
+    rows, task = list(config.read(path)), finetuned.learned
+    task.check(rows, path, "what the run has learnt")
+    on, format = resolve_device(device), finetuned.format()
+    items = task.encode(rows, format)
+    found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
     return {
         "run": str(run),
         "data": str(data),
-        "task": task.name,
+        "kind": config.kind,
+        "task": config.title,
         "metric": task.metric,
-        "rows": len(labels),
-        "loss": predictions.loss,
-        "scores": score(labels, predictions.classes, len(places)),
-        "majority": max(labels.count(label) for label in set(labels)) / len(labels),
+        "rows": len(rows),
+        "loss": found.loss,
+        "scores": task.score(rows, found.answers),
+        "simplest": task.simplest(rows, rows),
     }
 
 

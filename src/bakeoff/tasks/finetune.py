@@ -1,4 +1,4 @@
-"""Fine-tuning: from a pre-trained run, or from scratch, to a classifier and its scores."""
+"""Fine-tuning: from a pre-trained run, or from scratch, to a model that does a task, and its scores."""
 
 import json
 import time
@@ -15,23 +15,23 @@ from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import resolve_device, resolve_precision
+from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.resources.thread_choice import Asked, quickest
 from bakeoff.resources.thread_choice import settled as settled_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
+from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import shuffled_batches
-from bakeoff.tasks.classification import Classifier, natural_pooling, transfer
-from bakeoff.tasks.data import Labelled, TaskConfig, TaskData, load_task
+from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
-from bakeoff.tasks.fitting import Fit, Rows, Setting, fit, optimize_rows, plan_steps
+from bakeoff.tasks.fitting import Fit, Part, Setting, fit, optimize_items, plan_steps
+from bakeoff.tasks.heads import Head, build_head, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat, check_length
-from bakeoff.tasks.metrics import score
 from bakeoff.tasks.model_card import model_card
-from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.yaml_files import dump_yaml
@@ -72,7 +72,7 @@ def finetune(
 
     Args:
         source: a pre-trained run, whose architecture and weights are taken, or a recipe, to train from scratch.
-        task: the files, their columns and the metric.
+        task: its kind, the files, their columns and the metric.
         out: directory of the fine-tuned run; it must not exist.
         config: how to train.
         seed: of the fresh weights, the order and the dropout.
@@ -100,58 +100,51 @@ def finetune(
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe, config.length)
-    setting = Setting(config, task.metric, format, seed, on, precision)
-    parts = {name: _encode(format, getattr(data, name)) for name in ("train", "dev", "test")}
+    setting = Setting(config, data.task, format, seed, Placement(on, precision))
+    found_parts = {"train": data.train, "dev": data.dev, "test": data.test}
+    parts = {name: Part(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
     if on.type == "cpu":
-        copied, classes, train = begun._replace(recipe=recipe), len(data.classes), parts["train"]
-        found = settled_threads(threads, None, lambda: _quickest_threads(copied, classes, train, setting))
+        copied, train = begun._replace(recipe=recipe), parts["train"]
+        found = settled_threads(threads, None, lambda: _quickest_threads(copied, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
     notes = [*data.notes, *_truncations(parts, config.length)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
-        _write_settings(folder, recipe, begun, task, config, data.classes, machine)
+        _write_settings(folder, recipe, begun, data.task, config, machine)
         began = time.perf_counter()
         begun = begun._replace(recipe=recipe)
-        classifier, best, transferred, dropped = _fit_all(begun, data, parts, setting, folder, progress)
+        head, best, transferred, dropped = _fit_all(begun, parts, setting, folder, progress)
         notes += [f"learning rate {rate:g} diverged and was left out" for rate in dropped]
         seconds = time.perf_counter() - began
         # What is reported is float32, as in `predict`: it should not depend on the machine more than it must.
-        chosen, predicted = (
-            class_probabilities(classifier, parts[name].encoded, format, on, "float32") for name in ("dev", "test")
-        )
-        epoch_steps, _ = plan_steps(len(data.train.labels), config)
+        exact = Placement(on, "float32")
+        answers = {
+            name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
+        }
+        epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config)
         result = FinetuneResult(
             path=out,
-            task=task.name,
-            metric=task.metric,
+            kind=task.kind,
+            task=task.title,
+            metric=data.task.metric,
             recipe=recipe.name,
             source=machine["source"],
             seed=seed,
-            scores={
-                "dev": score(data.dev.labels, chosen.classes, len(data.classes)),
-                "test": score(data.test.labels, predicted.classes, len(data.classes)),
-            },
-            majority=data.majority,
+            scores={name: data.task.score(parts[name].examples, found) for name, found in answers.items()},
+            simplest=data.task.simplest(data.train, data.test),
             transferred_tensors=transferred,
-            total_tensors=len(classifier.state_dict()),
-            parameters=sum(parameter.numel() for parameter in classifier.parameters()),
+            total_tensors=len(head.state_dict()),
+            parameters=sum(parameter.numel() for parameter in head.parameters()),
             learning_rate=best.learning_rate,
             epochs=round(best.steps / epoch_steps, 3),
             best_epoch=round(best.best.step / epoch_steps, 3),
             seconds=round(seconds, 3),
-            classes=data.classes,
-            rows={name: len(rows.labels) for name, rows in parts.items()},
+            classes=data.task.classes,
+            rows={name: len(part.examples) for name, part in parts.items()},
             notes=notes,
         )
-        lines = [
-            {
-                "label": data.classes[label],
-                "prediction": data.classes[place],
-                "probability": round(float(row[place]), 6),
-            }
-            for label, place, row in zip(data.test.labels, predicted.classes, predicted.probabilities, strict=True)
-        ]
-        write_results(folder, classifier, result, lines, model_card(task, config, result, machine))
+        lines = [data.task.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
+        write_results(folder, head, result, lines, model_card(task, config, result, machine))
     return result
 
 
@@ -203,61 +196,60 @@ def default_learning_rate(recipe: Recipe) -> float:
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
-def _encode(format: InputFormat, part: Labelled) -> Rows:
-    return Rows(format.encode(part.texts, part.pairs), part.labels)
-
-
-def _truncations(parts: dict[str, Rows], length: int) -> list[str]:
+def _truncations(parts: dict[str, Part], length: int) -> list[str]:
     return [
-        f"{rows.encoded.truncated} of the {len(rows.labels)} rows of {name} were cut to {length} tokens"
-        for name, rows in parts.items()
-        if rows.encoded.truncated
+        f"{rows.truncated} of the {len(rows.ids)} rows of {name} were cut to {length} tokens"
+        for name, rows in ((name, part.items.encoded) for name, part in parts.items())
+        if rows.truncated
     ]
 
 
-def _quickest_threads(source: StartingPoint, classes: int, train: Rows, setting: Setting) -> int:
-    """What a look at some steps finds, on a classifier of its own."""
-    config = setting.config
-    pooling = config.pooling
-    assert pooling != "auto"
-    order = shuffled_batches(train.encoded.lengths, config.batch, setting.seed, 0)
-    steps = plan_steps(len(train.labels), config)[1] * len(config.learning_rate or [0.0])
-    tokens = int(train.encoded.lengths.sum()) / len(order)
+def _quickest_threads(source: StartingPoint, train: Part, setting: Setting) -> int:
+    """What a look at some steps finds, on a head of its own."""
+    config, items = setting.config, train.items
+    order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)
+    steps = plan_steps(len(items.owners), config)[1] * len(config.learning_rate or [0.0])
+    tokens = int(items.lengths.sum()) / len(order)
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
 
     def begin() -> Callable[[int], float]:
-        classifier = Classifier(source.recipe, source.tokenizer.size, pooling, classes, config.dropout)
-        classifier.to(setting.device)
-        optimizer = AdamWConfig(lr=1e-4).build(classifier)
-        return lambda step: optimize_rows(classifier, optimizer, train, order[step % len(order)], setting, step)
+        head = _head(source, setting)
+        optimizer = AdamWConfig(lr=1e-4).build(head)
+        return lambda step: optimize_items(head, optimizer, items, order[step % len(order)], setting, step)
 
     default = default_threads(source.recipe, source.tokenizer.size)
     return quickest(begin, tokens * flops, lambda seconds: steps * seconds, default)
 
 
+def _head(source: StartingPoint, setting: Setting) -> Head:
+    """A fresh head where it computes."""
+    config, task = setting.config, setting.task
+    assert config.pooling != "auto"
+    size = source.tokenizer.size
+    head = build_head(task.config.head, source.recipe, size, config.pooling, task.outputs, config.dropout)
+    return head.to(setting.placement.device)
+
+
 def _fit_all(
-    source: StartingPoint, data: TaskData, parts: dict[str, Rows], setting: Setting, folder: Path, shown: Shown
-) -> tuple[Classifier, Fit, int, list[float]]:
-    """The best classifier of all learning rates, its training, the tensors transferred, and the rates that diverged."""
+    source: StartingPoint, parts: dict[str, Part], setting: Setting, folder: Path, shown: Shown
+) -> tuple[Head, Fit, int, list[float]]:
+    """The best head of all learning rates, its training, the tensors transferred, and the rates that diverged."""
     config, run = setting.config, Run(folder)
-    pooling = config.pooling
-    assert pooling != "auto"
-    _, steps = plan_steps(len(data.train.labels), config)
+    _, steps = plan_steps(len(parts["train"].items.owners), config)
     best: Fit | None = None
     transferred = 0
     dropped: list[float] = []
     with stop_signals() as stopping:
         for rate in config.learning_rate:
             torch.manual_seed(setting.seed)
-            classifier = Classifier(source.recipe, source.tokenizer.size, pooling, len(data.classes), config.dropout)
+            head = _head(source, setting)
             if source.run is not None:
-                transferred = transfer(classifier, source.run.path / "model.safetensors", source.run.recipe)
-            classifier.to(setting.device)
+                transferred = transfer(head, source.run.path / "model.safetensors", source.run.recipe)
             title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
             with TrainingProgress(title, steps, shown) as bar:
                 try:
                     found = fit(
-                        classifier,
+                        head,
                         parts["train"],
                         parts["dev"],
                         rate,
@@ -272,29 +264,28 @@ def _fit_all(
                     bar.line(f"{title}: {error}")
                     dropped.append(rate)
                     continue
-            if best is None or found.best.rank(setting.metric) > best.best.rank(setting.metric):
+            if best is None or found.best.rank(setting.task) > best.best.rank(setting.task):
                 best = found
     assert best is not None
-    classifier.load_state_dict(best.weights)
-    return classifier.eval(), best, transferred, dropped
+    head.load_state_dict(best.weights)
+    return head.eval(), best, transferred, dropped
 
 
 def _write_settings(
     folder: Path,
     recipe: Recipe,
     source: StartingPoint,
-    task: TaskConfig,
+    task: Task,
     config: FinetuneConfig,
-    classes: list[str],
     machine: dict[str, Any],
 ) -> None:
     """Write what the fine-tuning was asked for, everything decided."""
     source.tokenizer.save(folder / "tokenizer.json")
-    settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    settings = {"task": task.config.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
     files = {
         "recipe.yaml": recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),
-        "labels.json": json.dumps(classes, ensure_ascii=False, indent=1) + "\n",
+        "labels.json": json.dumps(task.labels, ensure_ascii=False, indent=1) + "\n",
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }
     for name, text in files.items():

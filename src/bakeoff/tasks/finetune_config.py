@@ -1,4 +1,4 @@
-"""How a classifier is fine-tuned."""
+"""How a model is fine-tuned."""
 
 from typing import Any, Literal
 
@@ -8,7 +8,7 @@ from bakeoff.config import Config
 
 
 class FinetuneConfig(Config):
-    """How a classifier is trained."""
+    """How a model and its head are trained."""
 
     learning_rate: list[float] = Field(default=[])
     """Learning rate at the end of the warm-up; of several each is tried and dev decides. Absent: 5e-5 * 768 / width."""
@@ -29,7 +29,7 @@ class FinetuneConfig(Config):
     patience: int | None = Field(default=6, gt=0)
     """Stop after this many evaluations without a better one; null: never."""
     dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout of what the classes are read from."""
+    """Dropout of what the head reads."""
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Replaces the model's dropout, and that of each of its parts that has one of its own other than 0."""
     unshare: bool = False

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bakeoff import checksums
 from bakeoff.config import Config, Record
@@ -19,10 +19,11 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
-from bakeoff.tasks.classification import Classifier
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads import Head, build_head
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
@@ -33,6 +34,8 @@ class FinetuneResult(Config):
 
     path: Path = Field(default=Path(), exclude=True)
     """The run's directory."""
+    kind: str = "classification"
+    """What was learned."""
     task: str
     """The task's name."""
     metric: str
@@ -44,13 +47,13 @@ class FinetuneResult(Config):
     seed: int
     """Seed of the random weights, the order and the dropout."""
     scores: dict[str, dict[str, float]]
-    """For dev and test all metrics, as fractions."""
-    majority: float
-    """Accuracy on test of always naming the most frequent class of train."""
+    """For dev and test all metrics, shares as fractions."""
+    simplest: dict[str, float]
+    """The metrics on test of answers without a model, such as the most frequent class of train."""
     transferred_tensors: int
     """How many tensors came from the pre-training."""
     total_tensors: int
-    """How many tensors the classifier has."""
+    """How many tensors the model and its head have."""
     parameters: int
     """How many numbers they hold."""
     learning_rate: float
@@ -62,11 +65,22 @@ class FinetuneResult(Config):
     seconds: float
     """Time spent, all learning rates and evaluations together."""
     classes: list[str]
-    """Names of the classes, sorted."""
+    """Names of the classes, or tags, sorted; none where there are no such."""
     rows: dict[str, int]
     """Rows of train, dev and test."""
     notes: list[str]
     """What a reader of the numbers must know."""
+
+    read_before: ClassVar[tuple[str, ...]] = ("majority",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_runs(cls, values: Any) -> Any:
+        """Until other tasks than classification were there, the accuracy of the most frequent class stood alone."""
+        if isinstance(values, dict) and "majority" in values and "simplest" not in values:
+            values = {**values, "simplest": {"accuracy": values["majority"]}}
+            del values["majority"]
+        return values
 
 
 class Settings(Record):
@@ -76,22 +90,6 @@ class Settings(Record):
     """The task."""
     finetune: dict[str, Any]
     """How, everything decided."""
-
-
-class Labels(Record):
-    """The content of labels.json."""
-
-    labels: list[str] = Field(min_length=1)
-    """Names of the classes, in the order of the classifier's outputs."""
-
-
-class Prediction(Record):
-    """A row of test with what was predicted, as a line of predictions.jsonl."""
-
-    label: str
-    """The row's class."""
-    prediction: str
-    """The class that was predicted."""
 
 
 class FinetunedRun:
@@ -146,7 +144,7 @@ class FinetunedRun:
     @cached_property
     def task(self) -> TaskConfig:
         """The files, columns and metric that it was fine-tuned with."""
-        return TaskConfig.parse(self._settings["task"], f"{self._settings_file}: task")
+        return parse_task(self._settings["task"], f"{self._settings_file}: task")
 
     @cached_property
     def config(self) -> FinetuneConfig:
@@ -165,12 +163,10 @@ class FinetunedRun:
         return Settings.check(read_yaml(self._settings_file), str(self._settings_file))
 
     @cached_property
-    def classes(self) -> list[str]:
-        """Names of the classes, in the order of the classifier's outputs."""
+    def learned(self) -> Task:
+        """The task with what is known of its labels."""
         path = self.path / "labels.json"
-        return cast(
-            list[str], Labels.check({"labels": parse_any_json(checksums.read(path), str(path))}, str(path))["labels"]
-        )
+        return self.task.restore(parse_any_json(checksums.read(path), str(path)), str(path))
 
     @cached_property
     def results(self) -> FinetuneResult:
@@ -183,16 +179,16 @@ class FinetunedRun:
         return read_metrics(self.path / "metrics.jsonl")
 
     def predictions(self) -> list[dict[str, Any]]:
-        """Label, prediction and its probability for each row of test."""
-        return read_predictions(self.path / "predictions.jsonl")
+        """Label and prediction for each row of test; see the kind's record."""
+        return read_predictions(self.path / "predictions.jsonl", self.task.record)
 
     def format(self) -> InputFormat:
         """The format of its rows, by which texts become tokens as in fine-tuning."""
         assert self.config.length is not None
         return InputFormat(self.tokenizer, self.recipe, self.config.length)
 
-    def load(self, device: torch.device | None = None) -> Classifier:
-        """The fine-tuned classifier, in evaluation mode.
+    def load(self, device: torch.device | None = None) -> Head:
+        """The fine-tuned model with its head, in evaluation mode.
 
         Raises:
             UserError: it was fine-tuned on other rows than are read now.
@@ -203,18 +199,19 @@ class FinetunedRun:
             )
         pooling = self.config.pooling
         assert pooling != "auto"
-        classifier = Classifier(self.recipe, self.tokenizer.size, pooling, len(self.classes), self.config.dropout)
-        fill(classifier, self.path / "model.safetensors")
-        return classifier.to(device or torch.device("cpu")).eval()
+        size, outputs = self.tokenizer.size, self.learned.outputs
+        head = build_head(self.task.head, self.recipe, size, pooling, outputs, self.config.dropout)
+        fill(head, self.path / "model.safetensors")
+        return head.to(device or torch.device("cpu")).eval()
 
 
-def read_predictions(path: Path) -> list[dict[str, Any]]:
-    """The lines of a predictions.jsonl; see `Prediction`.
+def read_predictions(path: Path, record: type[Record]) -> list[dict[str, Any]]:
+    """The lines of a predictions.jsonl, each a record of that kind.
 
     Raises:
         UserError: it is damaged, or a line is no JSON object or lacks a key.
     """
-    return [Prediction.check(line, f"{path}:{number}") for number, line in enumerate(read_json_lines(path), 1)]
+    return [record.check(line, f"{path}:{number}") for number, line in enumerate(read_json_lines(path), 1)]
 
 
 def require_free(out: Path) -> None:
@@ -256,10 +253,10 @@ def unfinished(out: Path) -> Iterator[Path]:
 
 
 def write_results(
-    folder: Path, classifier: Classifier, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
+    folder: Path, head: Head, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:
     """Write what comes out of a fine-tuning, results.json last of all."""
-    save_tensors(classifier.state_dict(), folder / "model.safetensors")
+    save_tensors(head.state_dict(), folder / "model.safetensors")
     lines = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in predictions)
     (folder / "predictions.jsonl").write_text(lines, encoding="utf-8")
     (folder / "README.md").write_text(card, encoding="utf-8")

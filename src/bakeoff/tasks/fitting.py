@@ -1,4 +1,4 @@
-"""Fitting a classifier: steps, evaluations on dev, early stopping."""
+"""Fitting a head: steps, evaluations on dev, early stopping."""
 
 import math
 import time
@@ -8,31 +8,30 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig
-from bakeoff.resources.device import autocast
+from bakeoff.resources.device import Placement, autocast
+from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import collate, shuffled_batches
-from bakeoff.tasks.classification import Classifier
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.inputs import EncodedRows, InputFormat
-from bakeoff.tasks.metrics import score
-from bakeoff.tasks.probabilities import class_probabilities
+from bakeoff.tasks.heads import Head
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.task import Items, Task
 from bakeoff.training.loop import step_seed
 from bakeoff.training.progress import TrainingProgress
 
 
-class Rows(NamedTuple):
-    """Encoded rows with their classes; N rows."""
+class Part(NamedTuple):
+    """A part of a task's data; N examples."""
 
-    encoded: EncodedRows
-    """The rows."""
-    labels: list[int]
-    """(N,) the class of each."""
+    examples: list[Any]
+    """(N,) the examples."""
+    items: Items
+    """What becomes of them."""
 
 
 class Setting(NamedTuple):
@@ -40,16 +39,14 @@ class Setting(NamedTuple):
 
     config: FinetuneConfig
     """How to train; its learning rates are tried one after the other."""
-    metric: str
-    """What evaluations are compared by."""
+    task: Task
+    """What is learned, and by what evaluations are compared."""
     format: InputFormat
     """The rows' format."""
     seed: int
     """Seed of the weights, the order and the dropout."""
-    device: torch.device
-    """Where the classifier is."""
-    precision: str
-    """float32 or bfloat16."""
+    placement: Placement
+    """Where the head is, and the precision of its products."""
 
 
 class Evaluation(NamedTuple):
@@ -60,11 +57,16 @@ class Evaluation(NamedTuple):
     scores: dict[str, float]
     """All metrics."""
     loss: float
-    """Mean cross-entropy in nats."""
+    """The task's mean loss."""
 
-    def rank(self, metric: str) -> tuple[float, float]:
+    def rank(self, task: Task) -> tuple[float, float]:
         """What makes one look better than another: the metric, then the loss."""
-        return self.scores[metric], -self.loss
+        value = self.scores[task.metric]
+        return -value if task.metric in task.config.lower_is_better else value, -self.loss
+
+    def perfect(self, task: Task) -> bool:
+        """Behind this look there is no better one by the metric."""
+        return self.scores[task.metric] == (0 if task.metric in task.config.lower_is_better else 1)
 
 
 @dataclass
@@ -82,9 +84,9 @@ class Fit:
 
 
 def fit(
-    classifier: Classifier,
-    train: Rows,
-    dev: Rows,
+    head: Head,
+    train: Part,
+    dev: Part,
     learning_rate: float,
     setting: Setting,
     *,
@@ -92,12 +94,12 @@ def fit(
     stopping: Sequence[int],
     progress: TrainingProgress,
 ) -> Fit:
-    """Train a classifier until its steps are done or dev has stopped improving.
+    """Train a head until its steps are done or dev has stopped improving.
 
     One evaluation is better than another by the metric, and on a tie by a lower loss.
 
     Args:
-        classifier: on the device.
+        head: on the device.
         train: what is learned from.
         dev: what the best weights are chosen by.
         learning_rate: at the end of the warm-up.
@@ -111,11 +113,11 @@ def fit(
         Interrupted: a signal came.
     """
     config = setting.config
-    epoch_steps, steps = plan_steps(len(train.labels), config)
+    epoch_steps, steps = plan_steps(len(train.items.owners), config)
     due = {round(steps * (index + 1) / config.evaluations) for index in range(config.evaluations)} - {0}
-    optimizer = AdamWConfig(lr=learning_rate, weight_decay=config.weight_decay).build(classifier)
+    optimizer = AdamWConfig(lr=learning_rate, weight_decay=config.weight_decay).build(head)
     schedule = LinearConfig(warmup=config.warmup).fitted(steps, None)
-    lengths, order = train.encoded.lengths, list[NDArray[np.int64]]()
+    lengths, order = train.items.lengths, list[NDArray[np.int64]]()
     best: Fit | None = None
     since_best, losses, tokens, began = 0, list[float](), 0, time.perf_counter()
     for step in range(steps):
@@ -124,7 +126,7 @@ def fit(
             order = shuffled_batches(lengths, config.batch, setting.seed, epoch)
         for group in optimizer.param_groups:
             group["lr"] = learning_rate * schedule.factor(step, steps)
-        losses.append(optimize_rows(classifier, optimizer, train, order[place], setting, step))
+        losses.append(optimize_items(head, optimizer, train.items, order[place], setting, step))
         tokens += int(lengths[order[place]].sum())
         seconds = time.perf_counter() - began
         progress.step(step + 1, losses[-1], tokens / seconds, (steps - step - 1) * seconds / (step + 1))
@@ -134,7 +136,7 @@ def fit(
             )
         if step + 1 not in due:
             continue
-        found = _evaluate(classifier, dev, setting, step + 1)
+        found = _evaluate(head, dev, setting, step + 1)
         log(
             {
                 "kind": "dev",
@@ -148,36 +150,36 @@ def fit(
             }
         )
         losses, since_best = [], since_best + 1
-        if best is None or found.rank(setting.metric) > best.best.rank(setting.metric):
-            if best is None or best.best.scores[setting.metric] < 1:  # behind a perfect score there is no better one
+        if best is None or found.rank(setting.task) > best.best.rank(setting.task):
+            if best is None or not best.best.perfect(setting.task):  # behind a perfect score there is no better one
                 since_best = 0
-            weights = {name: tensor.detach().clone() for name, tensor in classifier.state_dict().items()}
+            weights = {name: tensor.detach().clone() for name, tensor in head.state_dict().items()}
             best = Fit(learning_rate, step + 1, found, weights)
         best.steps = step + 1
-        progress.held_out = f"  dev {setting.metric} {best.best.scores[setting.metric]:.3f}"
+        progress.held_out = f"  dev {setting.task.metric} {best.best.scores[setting.task.metric]:.3f}"
         if config.patience is not None and since_best >= config.patience:
             break
     assert best is not None
     return best
 
 
-def optimize_rows(
-    classifier: Classifier,
+def optimize_items(
+    head: Head,
     optimizer: torch.optim.Optimizer,
-    train: Rows,
+    items: Items,
     chosen: NDArray[np.int64],
     setting: Setting,
     step: int,
 ) -> float:
-    """One optimizer step; returns the batch's mean loss."""
-    classifier.train()
+    """One optimizer step on some items; returns their mean loss."""
+    head.train()
     torch.manual_seed(step_seed(setting.seed, step, 0))
-    labels = torch.tensor([train.labels[row] for row in chosen], device=setting.device)
-    with autocast(setting.device, setting.precision):
-        scores = classifier(collate(train.encoded, chosen, setting.format).to(setting.device))
-    loss = F.cross_entropy(scores, labels)
+    device, precision = setting.placement
+    with autocast(device, precision):
+        scores = head(collate(items.encoded, items.rows(chosen), setting.format).to(device))
+    loss = setting.task.loss(scores, items, chosen)
     loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(classifier.parameters(), setting.config.clip)
+    norm = torch.nn.utils.clip_grad_norm_(head.parameters(), setting.config.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     value = float(loss.detach())
@@ -189,15 +191,13 @@ def optimize_rows(
     return value
 
 
-def _evaluate(classifier: Classifier, dev: Rows, setting: Setting, step: int) -> Evaluation:
-    predicted = class_probabilities(
-        classifier, dev.encoded, setting.format, setting.device, setting.precision, dev.labels
-    )
-    assert predicted.loss is not None
-    return Evaluation(step, score(dev.labels, predicted.classes, classifier.output.out_features), predicted.loss)
+def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
+    found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True)
+    assert found.loss is not None
+    return Evaluation(step, setting.task.score(dev.examples, found.answers), found.loss)
 
 
-def plan_steps(rows: int, config: FinetuneConfig) -> tuple[int, int]:
-    """Steps of an epoch, and of the whole training at most."""
-    epoch_steps = -(-rows // config.batch)
+def plan_steps(items: int, config: FinetuneConfig) -> tuple[int, int]:
+    """Steps of an epoch of so many items, and of the whole training at most."""
+    epoch_steps = -(-items // config.batch)
     return epoch_steps, epoch_steps * max(config.epochs, -(-config.least_steps // epoch_steps))

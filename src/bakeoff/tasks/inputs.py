@@ -57,6 +57,7 @@ class InputFormat:
         pad: id of the padding token.
         segments: whether rows have segment ids, 1 for the second text, and 2 for [CLS] where it is last.
         start_last: whether [CLS] is last.
+        reads_forwards: whether a position knows nothing of those behind it.
     """
 
     def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int) -> None:
@@ -70,6 +71,7 @@ class InputFormat:
         self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
         self.segments = model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in model.mixers)
         self.start_last = recipe.input.start_last
+        self.reads_forwards = model.causal and not recipe.reads_both_sides
         start, separator = [tokenizer.start], [tokenizer.separator]
         if model.encoder is None:
             self._around = separator, separator, list[int]()
@@ -77,6 +79,23 @@ class InputFormat:
             self._around = list[int](), separator, separator + start
         else:
             self._around = start, separator, separator
+
+    @property
+    def before(self) -> int:
+        """Special tokens in front of a text."""
+        return len(self._around[0])
+
+    @property
+    def room(self) -> int:
+        """The most tokens of a text."""
+        return self.length - self.before - len(self._around[2])
+
+    def framed(self, texts: Sequence[NDArray[np.int64]]) -> EncodedRows:
+        """Rows of texts of at most `room` tokens each."""
+        before, _, behind = (np.array(part, np.int64) for part in self._around)
+        rows = [np.concatenate([before, ids[: self.room], behind]) for ids in texts]
+        truncated = sum(len(ids) > self.room for ids in texts)
+        return EncodedRows(rows, np.array([len(row) for row in rows], np.int64), truncated)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> EncodedRows:
         """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.
@@ -87,12 +106,9 @@ class InputFormat:
         """
         firsts = self._ids(texts)
         seconds = None if pairs is None else self._ids(pairs)
-        before, between, behind = (np.array(part, np.int64) for part in self._around)
         if seconds is None:
-            special = len(before) + len(behind)
-            rows = [np.concatenate([before, ids[: self.length - special], behind]) for ids in firsts]
-            truncated = sum(len(ids) > self.length - special for ids in firsts)
-            return EncodedRows(rows, np.array([len(row) for row in rows], np.int64), truncated)
+            return self.framed(firsts)
+        before, between, behind = (np.array(part, np.int64) for part in self._around)
         room = self.length - len(before) - len(between) - len(behind)
         rows, starts, truncated = [], [], 0
         for first, second in zip(firsts, seconds, strict=True):

@@ -4,9 +4,9 @@ import shlex
 from typing import Any
 
 from bakeoff.display import markdown
-from bakeoff.tasks.data import TaskConfig
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetuneResult
+from bakeoff.tasks.task import TaskConfig
 
 
 def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult, environment: dict[str, Any]) -> str:
@@ -21,10 +21,15 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
         for part, values in result.scores.items()
     )
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
-    columns = markdown.text(f"{task.text_column} and {task.pair_column}" if task.pair_column else task.text_column)
+    named = [getattr(task, name, None) for name in ("text_column", "pair_column")]
+    columns = markdown.text(" and ".join(column for column in named if column) or "words")
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
-    run, second = shlex.quote(str(result.path)), ' --pair "TEXT"' if task.pair_column else ""
-    commands = f'bakeoff predict {run} "TEXT"{second}\nbakeoff evaluate {run} --data FILE'
+    told = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
+    how = "" if task.head == "tokens" else f", pooling {config.pooling}"
+    given = {1: '"TEXT"', 2: '"TEXT" --pair "TEXT"', None: '"CONTEXT" "CHOICE" "CHOICE"'}[task.input_sides]
+    run = shlex.quote(str(result.path))
+    commands = f"bakeoff predict {run} {given}\nbakeoff evaluate {run} --data FILE"
+    simplest = f"the {result.metric} of {task.simplest} is {result.simplest.get(result.metric, 0.0):.4f}"
     return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
@@ -33,14 +38,13 @@ Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
 |---|---|{"---|" * len(result.scores["test"])}
 {scores}
 
-Epochs and learning rates were chosen by {result.metric} on dev; the numbers to report are those of test, where always
-naming the most frequent class has an accuracy of {result.majority:.4f}.
+Epochs and learning rates were chosen by {result.metric} on dev; the numbers to report are those of test, where
+{simplest}.
 
 | | |
 |---|---|
-| input | {columns}, at most {config.length} tokens, pooling {config.pooling} |
-| classes | {len(result.classes)}: {classes} |
-| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, learning rate {result.learning_rate:g} |
+| input | {columns}, at most {config.length} tokens{how} |
+{told}| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, learning rate {result.learning_rate:g} |
 | seed | {result.seed} |
 | tensors | {result.transferred_tensors} of {result.total_tensors} from pre-training; {result.parameters:,} parameters |
 | time | {result.seconds:.0f} s on {markdown.text(environment["device_name"])} |

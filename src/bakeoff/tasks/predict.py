@@ -1,28 +1,33 @@
-"""Using a fine-tuned run: the class of new texts."""
+"""Using a fine-tuned run: answers to new texts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
-from bakeoff.resources.device import resolve_device
+from bakeoff.resources.device import Placement, resolve_device
+from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.probabilities import Predictions, class_probabilities
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
 
 
 class Predicted(NamedTuple):
-    """What a run says of a text, or of a pair."""
+    """What a run says of a text, a pair, or whatever its task has as an example."""
 
-    texts: tuple[str, ...]
-    """The text, or both, as they were given."""
-    label: str
-    """The most probable class."""
-    probability: float
-    """And its probability."""
+    example: Any
+    """The example, with the texts as they were given."""
+    answer: Any
+    """The task's answer."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The example's."""
+        texts: tuple[str, ...] = self.example.texts
+        return texts
 
 
 def predict(
@@ -31,14 +36,17 @@ def predict(
     pairs: Sequence[str] | None = None,
     *,
     device: str = "auto",
-) -> list[tuple[str, float]]:
-    """The most probable class of each text, or pair of texts, and its probability.
+) -> list[dict[str, Any]]:
+    """What a run says of each text, or pair of texts.
 
     Args:
         run: a fine-tuned run.
-        texts: (N,) texts; a blank one is classified as the text that it is, one without words.
+        texts: (N,) texts; a blank one is answered as the text that it is, one without words.
         pairs: (N,) second texts, for a run that was fine-tuned on pairs.
         device: auto, cpu, cuda or mps.
+
+    Returns:
+        For each text label and probability (classification), value (regression), or words and tags (tagging).
 
     Raises:
         UserError: no fine-tuned run; second texts that the run cannot take, or their lack; not one for each text.
@@ -46,44 +54,43 @@ def predict(
     opened = run if isinstance(run, FinetunedRun) else FinetunedRun.open(run)
     require_sides(opened, texts, pairs)
     given = in_memory(texts) if pairs is None else in_memory(texts, pairs)
-    return [(each.label, each.probability) for part in classify(opened, given, device=device) for each in part]
+    task = opened.learned
+    return [task.answered(each.example, each.answer) for part in answer(opened, given, device=device) for each in part]
 
 
-def classify(run: FinetunedRun, texts: Texts, *, device: str = "auto") -> Iterator[list[Predicted]]:
-    """What `predict` gives for each text, in their order, some of them at once; memory does not grow with them.
+def answer(run: FinetunedRun, texts: Texts, *, device: str = "auto") -> Iterator[list[Predicted]]:
+    """What a run says of each text, in their order, some of them at once; memory does not grow with them.
 
     Args:
         run: a fine-tuned run.
-        texts: a file, or tuples of a text each, for a run that was fine-tuned on pairs of two.
+        texts: a file, or tuples of as many texts as an example of the task has.
         device: auto, cpu, cuda or mps.
 
     Raises:
         UserError: there is a mistake in the file.
     """
-    on = resolve_device(device)
-    classifier, format = run.load(on), run.format()
-    for part in read_ahead(texts, TEXTS_AT_ONCE):
-        first, *second = ([each[side] for each in part] for side in range(len(part[0])))
-        encoded = format.encode(first, *second)
-        found = class_probabilities(classifier, encoded, format, on, "float32")
-        chosen = found.probabilities.max(1).tolist()
-        labels = [run.classes[place] for place in found.classes]
-        yield [Predicted(*each) for each in zip(part, labels, chosen, strict=True)]
+    yield from _answered(
+        run, ([run.task.example(each) for each in part] for part in read_ahead(texts, TEXTS_AT_ONCE)), device
+    )
 
 
-def predictions_of(
-    run: FinetunedRun,
-    texts: Sequence[str],
-    pairs: Sequence[str] | None,
-    labels: Sequence[int] | None,
-    device: str,
-) -> Predictions:
-    """Probabilities of all classes for each text, and the mean loss where there are labels."""
-    require_sides(run, texts, pairs)
+def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Iterator[list[Predicted]]:
+    """What a run says of each example of a file in the format of its task's files, which need not have labels.
+
+    Raises:
+        UserError: there is a mistake in the file.
+    """
+    examples = run.task.read(path, labelled=False)
+    yield from _answered(run, iter(lambda: list(islice(examples, TEXTS_AT_ONCE)), []), device)
+
+
+def _answered(run: FinetunedRun, parts: Iterable[list[Any]], device: str) -> Iterator[list[Predicted]]:
     on = resolve_device(device)
-    format = run.format()
-    # Everything is float32 here: the answer should not depend on the machine more than it must.
-    return class_probabilities(run.load(on), format.encode(texts, pairs), format, on, "float32", labels)
+    head, format, task = run.load(on), run.format(), run.learned
+    for part in parts:
+        # Everything is float32 here: the answer should not depend on the machine more than it must.
+        found = answers_of(head, task.encode(part, format), task, format, Placement(on, "float32"))
+        yield [Predicted(*each) for each in zip(part, found.answers, strict=True)]
 
 
 def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] | None) -> None:
@@ -92,7 +99,10 @@ def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] 
     Raises:
         UserError: there are second texts that the run cannot take, or none, or not one for each text.
     """
-    takes_pairs = run.task.pair_column is not None
+    wanted = run.task.input_sides
+    if wanted is None:
+        raise UserError(f"{run.path}: an example of a run for {run.task.kind} has texts of several sorts; give a file")
+    takes_pairs = wanted > 1
     if takes_pairs != (pairs is not None):
         raise UserError(
             f"{run.path}: this run was fine-tuned on {'pairs of texts; give both' if takes_pairs else 'single texts'}"

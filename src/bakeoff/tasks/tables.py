@@ -1,7 +1,6 @@
 """Tables of texts and labels: .csv, .tsv and .jsonl files, each plain, .gz or .zst, with named columns."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -22,15 +21,6 @@ class Table(NamedTuple):
     lines: list[int]
     """(N,) the line of the file on which each row ends."""
 
-    def take(self, rows: Sequence[int]) -> "Table":
-        """The rows at these places, in this order."""
-        return Table(
-            [self.texts[row] for row in rows],
-            None if self.pairs is None else [self.pairs[row] for row in rows],
-            None if self.labels is None else [self.labels[row] for row in rows],
-            [self.lines[row] for row in rows],
-        )
-
 
 def read_table(
     path: Path,
@@ -47,11 +37,7 @@ def read_table(
     Raises:
         UserError: a missing file or column, an empty file or label, a broken row, or invalid UTF-8; with its line.
     """
-    if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
-        advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""
-        raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst{advice}")
+    require_table(path)
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
@@ -76,6 +62,19 @@ def read_table(
     if not table.texts:
         raise UserError(f"{path}: the file holds no rows")
     return table
+
+
+def require_table(path: Path) -> None:
+    """Refuse what is no file with columns.
+
+    Raises:
+        UserError: there is no such file, or it is of another kind.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
+        advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""
+        raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst{advice}")
 
 
 def _kind(label: Any) -> str:

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import tokenizers
@@ -47,6 +48,17 @@ _PROBE = (
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
+
+
+class EncodedWords(NamedTuple):
+    """A sentence of W words in T tokens."""
+
+    ids: np.ndarray
+    """(T,) int64 ids."""
+    first: np.ndarray
+    """(W,) int64 the place of each word's first token."""
+    last: np.ndarray
+    """(W,) int64 and of its last."""
 
 
 class TokenizerConfig(Config):
@@ -210,6 +222,28 @@ class Tokenizer:
             unpacked = [unpack(packed) for packed in self._encoder.encode(texts)]
         return [(ids.astype(np.int64), starts) for ids, starts in unpacked]
 
+    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
+        """Encode sentences whose words are given, as the text that they make with a space between each.
+
+        Every word has a token of its own at least: one that the tokenizer leaves out is unknown.
+        """
+        cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
+        with guarded(self._where, _FAILS):
+            found = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
+        forbidden = {int(token) for token in self.special_ids if token != self.unknown}
+        stand_in = self.mask if self.unknown is None else self.unknown
+        made = []
+        for words, encoding in zip(cleaned, found, strict=True):
+            word_at = [word for word, text in enumerate(words) for _ in f"{text} "]  # of each character
+            text = " ".join(words)
+            tokens: list[tuple[int, int | None]] = []
+            for token, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True):
+                inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
+                own = None if inside is None else word_at[inside]
+                tokens.append((stand_in if token in forbidden else token, own))
+            made.append(_with_every_word(tokens, len(words), stand_in))
+        return made
+
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode texts as one sequence.
 
@@ -237,6 +271,31 @@ class Tokenizer:
         with guarded(self._where, "fails on these ids"):
             text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
         return text if self.end_of_line is None or self._inner.decoder else _LINE_END.sub("\n", text)
+
+
+def _with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:
+    """Tokens, each with its word, None where it is white space; and one for each word that has none."""
+    ids: list[int] = []
+    first, last = np.full(words, -1, np.int64), np.full(words, -1, np.int64)
+    following = 0  # the first word that has had no token yet
+
+    def put(token: int, word: int) -> None:
+        if first[word] < 0:
+            first[word] = len(ids)
+        last[word] = len(ids)
+        ids.append(token)
+
+    for token, word in tokens:
+        if word is None:
+            ids.append(token)
+            continue
+        for missing in range(following, word):
+            put(stand_in, missing)
+        following = max(following, word + 1)
+        put(token, word)
+    for missing in range(following, words):
+        put(stand_in, missing)
+    return EncodedWords(np.array(ids, np.int64), first, last)
 
 
 class TwoVocabularies(Tokenizer):
@@ -270,6 +329,28 @@ class TwoVocabularies(Tokenizer):
     def encode(self, texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
         """Encode sources; see `Tokenizer.encode`."""
         return self.source.encode(texts)
+
+    def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
+        """Encode sentences whose words are given, as the text that they make with a space between each.
+
+        Every word has a token of its own at least: one that the tokenizer leaves out is unknown.
+        """
+        cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
+        with guarded(self._where, _FAILS):
+            found = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
+        forbidden = {int(token) for token in self.special_ids if token != self.unknown}
+        stand_in = self.mask if self.unknown is None else self.unknown
+        made = []
+        for words, encoding in zip(cleaned, found, strict=True):
+            word_at = [word for word, text in enumerate(words) for _ in f"{text} "]  # of each character
+            text = " ".join(words)
+            tokens: list[tuple[int, int | None]] = []
+            for token, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True):
+                inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
+                own = None if inside is None else word_at[inside]
+                tokens.append((stand_in if token in forbidden else token, own))
+            made.append(_with_every_word(tokens, len(words), stand_in))
+        return made
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode sources; see `Tokenizer.encode_joined`."""

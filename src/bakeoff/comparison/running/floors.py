@@ -2,13 +2,15 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
 from bakeoff.comparison.results import Floor
-from bakeoff.tasks.data import Labelled, TaskData
+from bakeoff.tasks.data import TaskData
+from bakeoff.tasks.kinds.classification import LabelledText, sides
 from bakeoff.tasks.metrics import score
+from bakeoff.tasks.task import Task
 
 INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)
 """Values of C that are tried on dev."""
@@ -31,13 +33,16 @@ def floors(task: str, data: TaskData, metric: str) -> list[Floor]:
 
 def majority(task: str, data: TaskData) -> Floor:
     """Always the most frequent class of train; on a tie the lowest."""
-    counts = Counter(data.train.labels)
+    counts = Counter(labels_of(data.task, data.train))
     most = min(counts, key=lambda label: (-counts[label], label))
+    dev, test = (data.task.simplest(data.train, part) for part in (data.dev, data.test))
+    return Floor(task=task, kind="majority", dev=dev, test=test, chosen={"class": most})
 
-    def scored(split: Labelled) -> dict[str, float]:
-        return score(split.labels, [most] * len(split.labels), len(data.classes))
 
-    return Floor(task=task, kind="majority", dev=scored(data.dev), test=scored(data.test), chosen={"class": most})
+def labels_of(task: Task, examples: Sequence[LabelledText]) -> list[int]:
+    """(N,) the place of each label in the list of classes."""
+    places = {name: place for place, name in enumerate(task.classes)}
+    return [places[str(each.label)] for each in examples]
 
 
 def tfidf(task: str, data: TaskData, metric: str) -> Floor:
@@ -45,7 +50,7 @@ def tfidf(task: str, data: TaskData, metric: str) -> Floor:
 
     The two texts of a pair share one vocabulary; the classifier sees both and, as their likeness, their product.
     """
-    best: tuple[float, Callable[[Labelled], dict[str, float]], dict[str, Any]] | None = None
+    best: tuple[float, Callable[[Sequence[LabelledText]], dict[str, float]], dict[str, Any]] | None = None
     for chosen, scored in _candidates(data):
         value = scored(data.dev)[metric]
         if best is None or value > best[0]:  # on a tie the simpler one, which is tried first
@@ -64,41 +69,45 @@ def tfidf(task: str, data: TaskData, metric: str) -> Floor:
     )
 
 
-def _candidates(data: TaskData) -> Iterator[tuple[dict[str, Any], Callable[[Labelled], dict[str, float]]]]:
+def _candidates(
+    data: TaskData,
+) -> Iterator[tuple[dict[str, Any], Callable[[Sequence[LabelledText]], dict[str, float]]]]:
     """Every fitted classifier, as what was chosen and a function that scores a split with it."""
     import scipy.sparse  # type: ignore[import-untyped]
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    if len(set(data.train.labels)) < 2:
+    labels, classes = labels_of(data.task, data.train), len(data.task.classes)
+    if len(set(labels)) < 2:
         return
     for name, options in FEATURES.items():
         vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MOST_FEATURES, **options)
         try:
-            vectorizer.fit([*data.train.texts, *(data.train.pairs or [])])
+            firsts, seconds = sides(data.train)
+            vectorizer.fit([*firsts, *(seconds or [])])
         except ValueError:  # an empty vocabulary
             continue
 
-        def features(split: Labelled, vectorizer: Any = vectorizer) -> Any:
-            first = vectorizer.transform(split.texts)
-            if split.pairs is None:
+        def features(split: Sequence[LabelledText], vectorizer: Any = vectorizer) -> Any:
+            firsts, seconds = sides(split)
+            first = vectorizer.transform(firsts)
+            if seconds is None:
                 return first
-            second = vectorizer.transform(split.pairs)
+            second = vectorizer.transform(seconds)
             return scipy.sparse.hstack([first, second, first.multiply(second)], format="csr")
 
         train = features(data.train)
         model = LogisticRegression(max_iter=300, warm_start=True)
         for c in INVERSE_REGULARISATION:
-            model = deepcopy(model).set_params(
-                C=c
-            )  # begins at the optimum of the stronger regularisation, which is near
+            # It begins at the optimum of the stronger regularisation, which is near.
+            model = deepcopy(model).set_params(C=c)
             with warnings.catch_warnings():
                 # An optimum that is almost reached scores the same, and dev judges it like any other.
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                model.fit(train, list(data.train.labels))
+                model.fit(train, labels)
 
-            def scored(split: Labelled, model: Any = model, features: Any = features) -> dict[str, float]:
-                return score(split.labels, model.predict(features(split)).tolist(), len(data.classes))
+            def scored(split: Sequence[LabelledText], model: Any = model, features: Any = features) -> dict[str, float]:
+                return score(labels_of(data.task, split), model.predict(features(split)).tolist(), classes)
 
             yield {"features": name, "C": c}, scored

@@ -1,4 +1,4 @@
-"""A classifier: a model, one vector for each row of its hidden states, and a linear map to the classes."""
+"""Heads: a model, and a linear map of one vector for each row of its hidden states, or of each token's."""
 
 from pathlib import Path
 from typing import Literal, cast
@@ -30,30 +30,27 @@ def natural_pooling(recipe: Recipe) -> Pooling:
     return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
 
 
-class Classifier(nn.Module):
-    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last.
-
-    B batch, T length, D width, C classes.
+class Head(nn.Module):
+    """A model and a linear map of its hidden states; B rows, T length, D width, K outputs.
 
     Weights are fresh, from torch's global generator.
     """
 
-    def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, classes: int, dropout: float) -> None:
+    def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, dropout: float, pooler: bool = False) -> None:
         super().__init__()
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
-        self.pooling = pooling
         self.dropout = dropout
         self.start_last = recipe.input.start_last
         self.reads_both_sides = recipe.reads_both_sides
         width = recipe.model.output_width
-        self.pooler = nn.Linear(width, width) if pooling == "cls" else None
-        self.output = nn.Linear(width, classes)
+        self.pooler = nn.Linear(width, width) if pooler else None
+        self.output = nn.Linear(width, outputs)
         for part in (self.pooler, self.output):
             if part is not None:
                 initialise(part)
 
-    def forward(self, batch: InputBatch) -> Tensor:
-        """(B, C) unnormalised log-probabilities of the classes."""
+    def hidden(self, batch: InputBatch) -> Tensor:
+        """(B, T, D) hidden states."""
         source = None
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
@@ -62,8 +59,20 @@ class Classifier(nn.Module):
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        hidden = self.model(Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix))
-        pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
+        states: Tensor = self.model(Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix))
+        return states
+
+
+class RowHead(Head):
+    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last."""
+
+    def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, outputs: int, dropout: float) -> None:
+        super().__init__(recipe, vocabulary, outputs, dropout, pooler=pooling == "cls")
+        self.pooling = pooling
+
+    def forward(self, batch: InputBatch) -> Tensor:
+        """(B, K) numbers for each row, float32."""
+        pooled = drop(self.pool(self.hidden(batch), batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)
         return scores.float()
 
@@ -82,13 +91,31 @@ class Classifier(nn.Module):
         return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
 
 
-def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
-    """Put the pre-trained weights into a classifier: the model's, and the pooler's of a sentence head.
+class TokenHead(Head):
+    """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
+
+    def forward(self, batch: InputBatch) -> Tensor:
+        """(B, T, K) numbers for each token, float32."""
+        scores: Tensor = self.output(drop(self.hidden(batch), self.dropout, self.training))
+        return scores.float()
+
+
+def build_head(
+    kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, pooling: Pooling, outputs: int, dropout: float
+) -> Head:
+    """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
+    if kind == "tokens":
+        return TokenHead(recipe, vocabulary, outputs, dropout)
+    return RowHead(recipe, vocabulary, pooling, outputs, dropout)
+
+
+def transfer(head: Head, weights: Path, recipe: Recipe) -> int:
+    """Put the pre-trained weights into a head's model, and into the pooler those of a sentence head.
 
     Args:
-        classifier: where they go.
+        head: where they go.
         weights: the run's model.safetensors.
-        recipe: the run's recipe; the classifier's may share fewer of its layers.
+        recipe: the run's recipe; the head's may share fewer of its layers.
 
     Returns:
         How many tensors were taken; each has been compared with the file's.
@@ -98,20 +125,20 @@ def transfer(classifier: Classifier, weights: Path, recipe: Recipe) -> int:
     """
     file = load_tensors(weights)
     with torch.device("meta"):
-        pretrained = recipe.model.build(len(classifier.model.embedding.table))
-    sources = model_sources(pretrained, classifier.model).items()
+        pretrained = recipe.model.build(len(head.model.embedding.table))
+    sources = model_sources(pretrained, head.model).items()
     found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
-    if classifier.pooler is not None:
+    if head.pooler is not None:
         for part in recipe.objective:
             prefix = f"heads.{part.kind}.pooler."
             found |= {name.replace(prefix, "pooler."): file[name] for name in file if name.startswith(prefix)}
-    own = classifier.state_dict()
+    own = head.state_dict()
     for name in own:
         missing = name.startswith("model.") and name not in found
         if missing or (name in found and found[name].shape != own[name].shape):
             raise UserError(f"{weights}: {name} is missing or has another shape than recipe.yaml says")
-    classifier.load_state_dict(found, strict=False)
-    arrived = classifier.state_dict()
+    head.load_state_dict(found, strict=False)
+    arrived = head.state_dict()
     # A transfer that silently does nothing is the worst bug that fine-tuning can have, so it is never taken on trust.
     assert all(torch.equal(arrived[name].cpu(), tensor) for name, tensor in found.items())
     return len(found)

@@ -1,0 +1,230 @@
+"""Multiple choice: which of several texts goes with a context and perhaps a question (RACE, SWAG, COPA)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import model_validator
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.reading.files import LineReader
+from bakeoff.reading.records import read_records, text_value
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.tables import require_table
+from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+
+FEWEST_CHOICES = 2
+
+
+@dataclass(frozen=True)
+class Question(Example):
+    """A context with its choices; `texts` are the context, the question, empty where there is none, and the choices."""
+
+    answer: int | None = None
+    """The place of the right one among the choices, counted from 0."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What there is to choose from."""
+        return self.texts[2:]
+
+    @property
+    @override
+    def stratum(self) -> str:
+        return str(self.answer)
+
+
+class ChoicePrediction(Record):
+    """A row of test with what was predicted, as a line of predictions.jsonl."""
+
+    label: int
+    """The place of the right choice, counted from 0."""
+    prediction: int
+    """The place of the one that was predicted."""
+
+
+class Chosen(NamedTuple):
+    """The most probable choice."""
+
+    place: int
+    """Its place among the choices, counted from 0."""
+    probabilities: NDArray[np.float32]
+    """(number of choices,) probability of each."""
+
+
+class ChoiceConfig(TaskConfig):
+    """Contexts with choices: .jsonl with a list of them, or .csv, .tsv or .jsonl with a column for each."""
+
+    kind: Literal["choice"] = "choice"
+    """What is learned."""
+    text_column: str
+    """The column with the context."""
+    pair_column: str | None = None
+    """The column with the question, or the beginning of each choice."""
+    choices: str | list[str]
+    """The column with the list of choices, or the column of each."""
+    label_column: str
+    """The column with the right choice: its place, a letter from A on, or the text itself."""
+    first_choice: Literal[0, 1] = 0
+    """The place of the first choice where places are numbers."""
+    metric: Literal["accuracy"] = "accuracy"
+    """What epochs and learning rates are chosen by."""
+
+    sides: ClassVar[int | None] = None
+    simplest: ClassVar[str] = "most frequent place"
+    record: ClassVar[type[Record]] = ChoicePrediction
+
+    @model_validator(mode="after")
+    def _several(self) -> Self:
+        if isinstance(self.choices, list) and len(self.choices) < FEWEST_CHOICES:
+            raise ValueError("choices: name the column of each choice, two at least, or the one that holds their list")
+        return self
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
+        require_table(path)
+        named = [self.choices] if isinstance(self.choices, str) else self.choices
+        question = [self.pair_column] if self.pair_column else []
+        columns = [self.text_column, *question, *named, *([self.label_column] if labelled else [])]
+        if len(set(columns)) < len(columns):
+            raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
+        empty = True
+        for line, cells in read_records(path, LineReader(path, self.errors), columns):
+            empty = False
+            where = f"{path}:{line}"
+            values = dict(zip(columns, cells, strict=True))
+            texts = [text_value(values[self.text_column], where, self.text_column, self.errors)]
+            texts.append(
+                text_value(values[self.pair_column], where, self.pair_column, self.errors) if self.pair_column else ""
+            )
+            given = values[named[0]] if isinstance(self.choices, str) else [values[name] for name in named]
+            if not isinstance(given, list) or len(given) < FEWEST_CHOICES:
+                raise UserError(
+                    f"{where}: '{named[0]}' holds no list of two choices or more; name a column for each choice"
+                )
+            texts += [text_value(choice, where, "choices", self.errors) for choice in given]
+            answer = self._place(values[self.label_column], texts[2:], where) if labelled else None
+            yield Question(line, tuple(texts), answer)
+        if empty:
+            raise UserError(f"{path}: the file holds no rows")
+
+    def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
+        """The place of the right choice, which may be given by its number, its letter or its text."""
+        text = str(label).strip()
+        place = -1
+        if choices.count(text) == 1:
+            place = choices.index(text)
+        elif text.isdecimal():
+            place = int(text) - self.first_choice
+        elif len(text) == 1 and text.isalpha():
+            place = ord(text.upper()) - ord("A")
+        if isinstance(label, bool) or not 0 <= place < len(choices):
+            raise UserError(
+                f"{where}: '{text}' is none of the {len(choices)} choices (column '{self.label_column}'): give its "
+                f"place from {self.first_choice} on, a letter from A on, or its text"
+            )
+        return place
+
+    @override
+    def blank_texts(self, example: Question) -> int:
+        """A question is blank where there is none."""
+        return sum(not text.strip() for text in (example.texts[0], *example.choices))
+
+    @override
+    def example(self, texts: Sequence[str]) -> Question:
+        if len(texts) < 1 + FEWEST_CHOICES:
+            raise UserError("give the context and two choices at least")
+        return Question(0, (texts[0], "", *texts[1:]))
+
+    @override
+    def learn(self, train: Sequence[Question], origin: str) -> "Choice":
+        return Choice(self)
+
+    @override
+    def restore(self, labels: Any, where: str) -> "Choice":
+        return Choice(self)
+
+
+class Choice(Task):
+    """Cross-entropy over the choices of each item; a row of each choice gets one number (Radford et al. 2018, 3.3)."""
+
+    shows_texts = False
+
+    def __init__(self, config: ChoiceConfig) -> None:
+        self.config, self.metric, self.outputs, self.labels = config, config.metric, 1, {}
+
+    @override
+    def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:
+        """Every place can be answered."""
+
+    @override
+    def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
+        firsts = [each.texts[0] for each in examples for _ in each.choices]
+        seconds = [f"{each.texts[1]} {choice}".strip() for each in examples for choice in each.choices]
+        bounds = np.concatenate([[0], np.cumsum([len(each.choices) for each in examples])]).astype(np.int64)
+        return Items(
+            format.encode(firsts, seconds), bounds, np.arange(len(examples)), [each.answer for each in examples]
+        )
+
+    def _by_item(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        """(items, most choices) log-probabilities, -inf where an item has fewer."""
+        counts = torch.from_numpy(np.diff(items.bounds)[chosen]).to(scores.device)
+        place = torch.arange(int(counts.max()), device=scores.device)
+        table = scores.new_full((len(chosen), len(place)), float("-inf"))
+        table[place < counts[:, None]] = scores[:, 0]
+        return table.log_softmax(-1)
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        answers = torch.tensor([items.targets[item] for item in chosen], device=scores.device)
+        return F.nll_loss(self._by_item(scores, items, chosen), answers)
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """(number of choices,) log-probabilities."""
+        table = self._by_item(scores, items, chosen).cpu().numpy()
+        return [row[:count] for row, count in zip(table, np.diff(items.bounds)[chosen], strict=True)]
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        return float(-np.mean([row[answer] for row, answer in zip(outputs, items.targets, strict=True)]))
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Chosen]:
+        return [Chosen(int(row.argmax()), np.exp(row)) for row in outputs]
+
+    @override
+    def score(self, examples: Sequence[Question], answers: Sequence[Chosen]) -> dict[str, float]:
+        right = [each.answer == answer.place for each, answer in zip(examples, answers, strict=True)]
+        return {"accuracy": round(float(np.mean(right)), 7)}
+
+    @override
+    def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
+        """Always the place that is most often right in train; on a tie the first."""
+        counts = Counter(each.answer for each in train)
+        most = min(counts, key=lambda place: (-counts[place], place))
+        return {"accuracy": round(float(np.mean([each.answer == most for each in test])), 7)}
+
+    @override
+    def line(self, example: Question, answer: Chosen) -> dict[str, Any]:
+        return {"label": example.answer, "prediction": answer.place, **self._probabilities(answer)}
+
+    @override
+    def answered(self, example: Question, answer: Chosen) -> dict[str, Any]:
+        return {"choice": answer.place, **self._probabilities(answer)}
+
+    def _probabilities(self, answer: Chosen) -> dict[str, Any]:
+        return {"probabilities": [round(float(value), 6) for value in answer.probabilities]}
+
+    @override
+    def shown(self, example: Question, answer: Chosen) -> tuple[str, ...]:
+        return str(answer.place), f"{answer.probabilities[answer.place]:.4f}", example.choices[answer.place]

@@ -1,0 +1,181 @@
+"""Regression: a number for a text, or for a pair of texts, as the similarity of STS-B."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.kinds.classification import sides
+from bakeoff.tasks.tables import read_table
+from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+
+
+@dataclass(frozen=True)
+class RatedText(Example):
+    """A text, or a pair, and its number."""
+
+    value: float | None = None
+    """The number, on the scale of the file."""
+
+
+class RegressionPrediction(Record):
+    """A row of test with what was predicted, as a line of predictions.jsonl."""
+
+    label: float
+    """The row's number."""
+    prediction: float
+    """The number that was predicted."""
+
+
+class Scale(Record):
+    """The content of labels.json."""
+
+    mean: float
+    """The mean of train's numbers."""
+    deviation: float = Field(gt=0)
+    """Their standard deviation."""
+
+
+class RegressionConfig(TaskConfig):
+    """Texts or pairs with a number each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+
+    kind: Literal["regression"] = "regression"
+    """What is learned."""
+    text_column: str
+    """The column with the text."""
+    pair_column: str | None = None
+    """The column with the second text, for tasks on pairs."""
+    label_column: str
+    """The column with the number."""
+    metric: Literal["spearman", "pearson", "mean_absolute_error"] = "spearman"
+    """What epochs and learning rates are chosen by."""
+
+    lower_is_better: ClassVar[frozenset[str]] = frozenset({"mean_absolute_error"})
+    simplest: ClassVar[str] = "mean of train"
+    record: ClassVar[type[Record]] = RegressionPrediction
+
+    @property
+    @override
+    def input_sides(self) -> int:
+        return 1 if self.pair_column is None else 2
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText]:
+        label_column = self.label_column if labelled else None
+        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors)
+        for row, line in enumerate(table.lines):
+            texts = (table.texts[row],) if table.pairs is None else (table.texts[row], table.pairs[row])
+            example = RatedText(line, texts)
+            yield (
+                example if table.labels is None else replace(example, value=self._number(table.labels[row], path, line))
+            )
+
+    def _number(self, label: str, path: Path, line: int) -> float:
+        try:
+            value = float(label)
+        except ValueError:
+            value = float("nan")
+        if not np.isfinite(value):
+            raise UserError(
+                f"{path}:{line}: '{label}' is no number (column '{self.label_column}'); regression learns numbers, "
+                "--task classification names"
+            )
+        return value
+
+    @override
+    def example(self, texts: Sequence[str]) -> RatedText:
+        return RatedText(0, tuple(texts))
+
+    @override
+    def learn(self, train: Sequence[RatedText], origin: str) -> "Regression":
+        values = np.array([each.value for each in train])
+        if values.min() == values.max():
+            raise UserError(f"{origin}: all numbers are {values[0]:g}; there is nothing to learn")
+        return Regression(self, float(values.mean()), float(values.std()))
+
+    @override
+    def restore(self, labels: Any, where: str) -> "Regression":
+        found = Scale.check(labels, where)
+        return Regression(self, found["mean"], found["deviation"])
+
+
+class Regression(Task):
+    """The squared error of numbers that are scaled to a mean of 0 and a deviation of 1."""
+
+    def __init__(self, config: RegressionConfig, mean: float, deviation: float) -> None:
+        self.config, self.metric, self.outputs = config, config.metric, 1
+        self.mean, self.deviation = mean, deviation
+        self.labels = {"mean": mean, "deviation": deviation}
+
+    @override
+    def check(self, examples: Sequence[RatedText], path: Path, origin: str) -> None:
+        """Every number can be answered."""
+
+    @override
+    def encode(self, examples: Sequence[RatedText], format: InputFormat) -> Items:
+        values = [each.value for each in examples]
+        targets = [None if value is None else (value - self.mean) / self.deviation for value in values]
+        return Items.one_each(format.encode(*sides(examples)), targets)
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        values = torch.tensor([items.targets[item] for item in chosen], dtype=torch.float32, device=scores.device)
+        return F.mse_loss(scores[:, 0], values)
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """() the number on the scale of the training."""
+        return list(scores[:, 0].cpu().numpy())
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        return float(np.mean((np.array(outputs, np.float64) - np.array(items.targets, np.float64)) ** 2))
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[float]:
+        return [float(value) * self.deviation + self.mean for value in outputs]
+
+    @override
+    def score(self, examples: Sequence[RatedText], answers: Sequence[float]) -> dict[str, float]:
+        return regression_scores([each.value or 0.0 for each in examples], answers)
+
+    @override
+    def simplest(self, train: Sequence[RatedText], test: Sequence[RatedText]) -> dict[str, float]:
+        return self.score(test, [self.mean] * len(test))
+
+    @override
+    def line(self, example: RatedText, answer: float) -> dict[str, Any]:
+        return {"label": example.value, "prediction": round(answer, 6)}
+
+    @override
+    def answered(self, example: RatedText, answer: float) -> dict[str, Any]:
+        return {"value": round(answer, 6)}
+
+    @override
+    def shown(self, example: RatedText, answer: float) -> tuple[str, ...]:
+        return (f"{answer:.4f}",)
+
+
+def regression_scores(values: Sequence[float], answers: Sequence[float]) -> dict[str, float]:
+    """The correlations of Pearson and Spearman, 0 where either side is constant, and the mean absolute error."""
+    from scipy import stats  # type: ignore[import-untyped]
+
+    true, found = np.array(values, np.float64), np.array(answers, np.float64)
+    constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(found) == 0
+    correlations = [0.0, 0.0]
+    if not constant:
+        correlations = [float(stats.pearsonr(true, found).statistic), float(stats.spearmanr(true, found).statistic)]
+    values_by_name = {"pearson": correlations[0], "spearman": correlations[1]}
+    values_by_name["mean_absolute_error"] = float(np.abs(true - found).mean())
+    return {name: round(value, 7) for name, value in values_by_name.items()}

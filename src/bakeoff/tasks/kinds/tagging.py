@@ -1,0 +1,305 @@
+"""Tagging: a tag for each word of a sentence, as of entities (BIO) or of parts of speech."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.reading.files import kind_of
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.spans import OUTSIDE, may_follow, parted, span_scores
+from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.words_and_tags import COLUMNS, read_tagged, split_words
+
+
+@dataclass(frozen=True)
+class TaggedSentence(Example):
+    """A sentence; `texts` are its words."""
+
+    tags: tuple[str, ...] | None = None
+    """The tag of each word."""
+
+
+class TagPrediction(Record):
+    """A sentence of test with what was predicted, as a line of predictions.jsonl."""
+
+    words: list[str]
+    """Its words."""
+    label: list[str]
+    """The tag of each."""
+    prediction: list[str]
+    """The tag that was predicted for each."""
+
+
+class TagLabels(Record):
+    """The content of labels.json."""
+
+    tags: list[str] = Field(min_length=1)
+    """The tags, in the order of the head's outputs."""
+    moves: list[list[str]]
+    """Pairs of tags that follow each other in train, O standing before the first word."""
+
+
+class TagTarget(NamedTuple):
+    """What is asked for in a window; n of its words."""
+
+    places: NDArray[np.int64]
+    """(n,) the place in the row of the token by which each word is tagged."""
+    words: NDArray[np.int64]
+    """(n,) the place of each in its sentence."""
+    tags: NDArray[np.int64] | None
+    """(n,) their tags' places in the list."""
+
+
+class TaggingConfig(TaskConfig):
+    """Sentences with a tag for each word: .conllu, .conll (.iob, .bio, .txt), or .jsonl; each plain, .gz or .zst."""
+
+    kind: Literal["tagging"] = "tagging"
+    """What is learned."""
+    text_column: str | None = None
+    """The column of the words, by its number from 1 (CoNLL-U: or its name); in .jsonl the field with their list, or
+    with a raw text. Absent: the first, or form."""
+    label_column: str | None = None
+    """The column of the tags, -1 for the last; in .jsonl the field with their list. Absent: the last, or upos."""
+    spans_column: str | None = None
+    """In .jsonl the field with a list of {start, end, label}, in characters of the text, in place of tags."""
+    legal: bool = False
+    """Predict the most probable sequence in which every tag may follow the one before, in place of the most probable
+    tag of each word."""
+    metric: Literal["f1", "accuracy"] | None = None
+    """What epochs and learning rates are chosen by; absent: f1 of spans where tags begin with B- or I-, else accuracy
+    of words."""
+
+    sides: ClassVar[int | None] = 1
+    head: ClassVar[Literal["row", "tokens"]] = "tokens"
+    simplest: ClassVar[str] = "each word's most frequent tag"
+    record: ClassVar[type[Record]] = TagPrediction
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence]:
+        columns = self.text_column, self.label_column, self.spans_column
+        count = 0
+        for line, words, tags in read_tagged(path, *columns, labelled, self.errors):
+            if words:
+                count += 1
+                yield TaggedSentence(line, words, tags)
+        if not count:
+            raise UserError(f"{path}: the file holds no words")
+
+    @override
+    def reads_files(self, path: Path) -> bool:
+        return bool(set(path.suffixes) & (set(COLUMNS) - {".txt"})) or (
+            kind_of(path) == ".jsonl" and self.text_column is not None
+        )
+
+    @override
+    def example(self, texts: Sequence[str]) -> TaggedSentence:
+        """A raw text, in words as of a file with spans, or else between whitespace."""
+        (text,) = texts
+        return TaggedSentence(
+            0, tuple(word for word, _ in split_words(text)) if self.spans_column else tuple(text.split())
+        )
+
+    @override
+    def learn(self, train: Sequence[TaggedSentence], origin: str) -> "Tagging":
+        tags = sorted({tag for each in train for tag in each.tags or ()})
+        if len(tags) < 2:
+            raise UserError(f"{origin}: the only tag is '{tags[0]}'; at least two are needed")
+        spans = any(parted(tag) for tag in tags)
+        for each in train if spans else ():
+            for tag in each.tags or ():
+                if tag != OUTSIDE and parted(tag) is None:
+                    raise UserError(
+                        f"{origin}: the tag '{tag}' of the sentence that ends on line {each.line} is neither O nor B-, "
+                        "I-, E- or S- with a type, as others are; mend it"
+                    )
+        if self.metric == "f1" and not spans:
+            raise UserError(f"{origin}: no tag begins with B- or I-, so there are no spans; give metric accuracy")
+        moves = {pair for each in train for pair in zip((OUTSIDE, *(each.tags or ())), each.tags or (), strict=False)}
+        return Tagging(self, tags, sorted(moves))
+
+    @override
+    def restore(self, labels: Any, where: str) -> "Tagging":
+        found = TagLabels.check(labels, where)
+        return Tagging(self, found["tags"], [(before, tag) for before, tag in found["moves"]])
+
+
+class Tagging(Task):
+    """Cross-entropy over C tags of the token that each word is tagged by.
+
+    That is a word's first token (Devlin et al. 2019, section 5.3), or, in a model that reads forwards only, its last,
+    before which the rest of the word is unknown. A sentence that is too long is read in windows that overlap by half,
+    and each word is tagged where it has most on both sides.
+    """
+
+    shows_texts = False
+
+    def __init__(self, config: TaggingConfig, tags: list[str], moves: Sequence[tuple[str, str]]) -> None:
+        self.config, self.tags, self.outputs = config, tags, len(tags)
+        self.labels = {"tags": tags, "moves": [list(move) for move in moves]}
+        self.spans = any(parted(tag) for tag in tags)
+        self.metric = config.metric or ("f1" if self.spans else "accuracy")
+        self.places = {tag: place for place, tag in enumerate(tags)}
+        closed = any((parted(tag) or ("", ""))[0] in ("E", "S") for tag in tags)
+        seen = set(moves)
+        # What train does is legal, so that IOB1, in which I begins a span, can be predicted as well.
+        self.may_begin = np.array([(OUTSIDE, tag) in seen or may_follow(OUTSIDE, tag, closed) for tag in tags])
+        self.may_follow = np.array(
+            [[(before, tag) in seen or may_follow(before, tag, closed) for tag in tags] for before in tags]
+        )
+        odd = [move for move in seen if self.spans and not may_follow(*move, closed)]
+        if odd:
+            before, tag = min(odd)
+            self.notes = [
+                f"{len(odd)} pairs of tags follow each other that BIO does not have, such as {tag} behind {before}: "
+                "they are read as conlleval does, by which I- begins a span where none is open"
+            ]
+
+    @property
+    @override
+    def classes(self) -> list[str]:
+        return self.tags
+
+    @override
+    def check(self, examples: Sequence[TaggedSentence], path: Path, origin: str) -> None:
+        for each in examples:
+            for tag in each.tags or ():
+                if tag not in self.places:
+                    raise UserError(
+                        f"{path}:{each.line}: the tag '{tag}' of the sentence that ends here does not occur in {origin}"
+                    )
+
+    @override
+    def encode(self, examples: Sequence[TaggedSentence], format: InputFormat) -> Items:
+        rows: list[NDArray[np.int64]] = []
+        owners, targets = [], []
+        encoded = format.tokenizer.encode_words([each.texts for each in examples])
+        for owner, (each, words) in enumerate(zip(examples, encoded, strict=True)):
+            place = words.last if format.reads_forwards else words.first
+            for begin, end, own in _windows(place, len(words.ids), format.room):
+                tags = None if each.tags is None else np.array([self.places[each.tags[word]] for word in own], np.int64)
+                rows.append(words.ids[begin:end])
+                owners.append(owner)
+                targets.append(TagTarget(place[own] - begin + format.before, own, tags))
+        return Items(format.framed(rows), np.arange(len(rows) + 1), np.array(owners, np.int64), targets)
+
+    def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        """(words of these items, C) log-probabilities."""
+        rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].places) for item in chosen])
+        places = np.concatenate([items.targets[item].places for item in chosen])
+        return scores[torch.from_numpy(rows).to(scores.device), torch.from_numpy(places).to(scores.device)].log_softmax(
+            -1
+        )
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        tags = torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])).to(scores.device)
+        # A batch whose windows all ask for nothing cannot be: every window has the words for which it was made.
+        return F.nll_loss(self._of_words(scores, items, chosen), tags)
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """(n, C) log-probabilities of the tags of each window's words."""
+        ends = np.cumsum([len(items.targets[item].places) for item in chosen])[:-1]
+        return np.split(self._of_words(scores, items, chosen).cpu().numpy(), ends)
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        tags = [target.tags for target in items.targets]
+        return float(
+            -np.mean(np.concatenate([own[np.arange(len(of)), of] for own, of in zip(outputs, tags, strict=True)]))
+        )
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[list[str]]:
+        count = int(items.owners.max(initial=-1)) + 1
+        parts: list[list[tuple[NDArray[np.int64], NDArray[np.float32]]]] = [[] for _ in range(count)]
+        for owner, target, own in zip(items.owners, items.targets, outputs, strict=True):
+            parts[owner].append((target.words, own))
+        answers = []
+        for part in parts:
+            words = np.concatenate([each for each, _ in part])
+            table = np.concatenate([each for _, each in part])[np.argsort(words)]  # (words, C)
+            places = self._legal(table) if self.config.legal else table.argmax(1)
+            answers.append([self.tags[place] for place in places])
+        return answers
+
+    def _legal(self, table: NDArray[np.float32]) -> NDArray[np.int64]:
+        """(n,) the most probable sequence of tags of which each may follow the one before (Viterbi 1967)."""
+        if not len(table):
+            return np.zeros(0, np.int64)
+        barrier = np.where(self.may_follow, 0.0, -np.inf)
+        best = np.where(self.may_begin, table[0].astype(np.float64), -np.inf)
+        back = np.zeros(table.shape, np.int64)
+        for word in range(1, len(table)):
+            paths = best[:, None] + barrier
+            back[word] = paths.argmax(0)
+            best = paths.max(0) + table[word]
+        places = [int(best.argmax())]
+        for word in range(len(table) - 1, 0, -1):
+            places.append(int(back[word, places[-1]]))
+        return np.array(places[::-1], np.int64)
+
+    @override
+    def score(self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]) -> dict[str, float]:
+        true = [each.tags or () for each in examples]
+        pairs = [pair for one, other in zip(true, answers, strict=True) for pair in zip(one, other, strict=True)]
+        accuracy = sum(one == other for one, other in pairs) / len(pairs)
+        found = {**(span_scores(true, answers) if self.spans else {}), "accuracy": accuracy}
+        return {name: round(value, 7) for name, value in found.items()}
+
+    @override
+    def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
+        """The most frequent tag of each word of train, of other words that of all words; on a tie the first."""
+        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        every = Counter[str]()
+        for each in train:
+            for word, tag in zip(each.texts, each.tags or (), strict=True):
+                counts[word][tag] += 1
+                every[tag] += 1
+
+        def first(counted: Counter[str]) -> str:
+            return min(counted, key=lambda tag: (-counted[tag], tag))
+
+        known, other = {word: first(counted) for word, counted in counts.items()}, first(every)
+        return self.score(test, [[known.get(word, other) for word in each.texts] for each in test])
+
+    @override
+    def line(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:
+        return {"words": list(example.texts), "label": list(example.tags or ()), "prediction": list(answer)}
+
+    @override
+    def answered(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:
+        return {"words": list(example.texts), "tags": list(answer)}
+
+    @override
+    def shown(self, example: TaggedSentence, answer: Sequence[str]) -> tuple[str, ...]:
+        return (" ".join(f"{word}/{tag}" for word, tag in zip(example.texts, answer, strict=True)),)
+
+
+def _windows(place: NDArray[np.int64], tokens: int, room: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
+    """Windows of at most `room` tokens over a sentence: where each begins and ends, and the words that it tags.
+
+    They overlap by half, and each word is tagged in the one whose middle is nearest to its token.
+    """
+    if tokens <= room:
+        yield 0, tokens, np.arange(len(place))
+        return
+    begins = [*range(0, tokens - room, max(1, room // 2)), tokens - room]
+    middles = np.array(begins) + (room - 1) / 2
+    nearest = np.abs(place[:, None] - middles).argmin(1)
+    for number, begin in enumerate(begins):
+        own = np.flatnonzero(nearest == number)
+        if len(own):
+            yield begin, begin + room, own

@@ -1,0 +1,39 @@
+"""The registry of kinds of tasks."""
+
+from typing import Any
+
+from bakeoff.errors import UserError
+from bakeoff.registry import Registry
+from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.regression import RegressionConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
+from bakeoff.tasks.task import TaskConfig
+
+TASKS = Registry(
+    "task",
+    TaskConfig,
+    ClassificationConfig,
+    RegressionConfig,
+    TaggingConfig,
+    ChoiceConfig,
+    default="classification",
+)
+"""The config of every kind of task by its name."""
+
+
+def setting_of_task(key: str, kind: str) -> bool:
+    """Whether a key is a setting of tasks of that kind."""
+    return kind in TASKS and key in TASKS[kind].model_fields
+
+
+def parse_task(values: dict[str, Any], where: str) -> TaskConfig:
+    """The config of a task, read from a file or the command line.
+
+    Raises:
+        UserError: there is no such kind, or a mistake in its values.
+    """
+    kind = values.get("kind", "classification")
+    if not isinstance(kind, str) or kind not in TASKS:
+        raise UserError(f"{where}: kind: there is no kind of task {kind!r}; there are {', '.join(TASKS)}")
+    return TASKS[kind].parse(values, where)

@@ -1,0 +1,79 @@
+"""Spans in sequences of tags, and their F1: B-X begins a span, I-X goes on with it, O is outside.
+
+The rules are those of conlleval (Tjong Kim Sang and Buchholz 2000), which reads IOB1, IOB2 and BIOES alike: I-X without
+a span of X before it begins one, too.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+OUTSIDE = "O"
+_TAG = re.compile(r"(?P<prefix>[BIESLU])-(?P<type>.+)")
+
+
+class Span(NamedTuple):
+    """A stretch of words of one type."""
+
+    type: str
+    """Its type."""
+    first: int
+    """The place of its first word."""
+    end: int
+    """The place behind its last word."""
+
+
+def parted(tag: str) -> tuple[str, str] | None:
+    """Prefix and type of a tag, L and U of BILOU as E and S of BIOES; None for O, and for what is no tag of spans."""
+    found = _TAG.fullmatch(tag)
+    if found is None:
+        return None
+    return {"L": "E", "U": "S"}.get(found["prefix"], found["prefix"]), found["type"]
+
+
+def spans_of(tags: Sequence[str]) -> Iterator[Span]:
+    """The spans of a sequence of tags, in their order."""
+    first, type, last = 0, "", ""  # of the span that is open, and the prefix of its last tag
+    for place, tag in enumerate([*tags, OUTSIDE]):
+        prefix, own = parted(tag) or (OUTSIDE, "")
+        begins = prefix in "BS" or own != type or last in ("E", "S")
+        if type and (begins or prefix == OUTSIDE):
+            yield Span(type, first, place)
+            type = ""
+        if own and not type:
+            first, type = place, own
+        last = prefix
+
+
+def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:
+    """Precision, recall and F1 of spans over all sequences: a span is right if type, beginning and end are.
+
+    Args:
+        true: (N,) sequences of tags.
+        found: (N,) the predicted ones, of the same lengths.
+    """
+    wanted = [set(spans_of(tags)) for tags in true]
+    given = [set(spans_of(tags)) for tags in found]
+    right = sum(len(one & other) for one, other in zip(wanted, given, strict=True))
+    total, guessed = sum(map(len, wanted)), sum(map(len, given))
+    return {
+        "f1": 2 * right / (total + guessed) if total + guessed else 0.0,
+        "precision": right / guessed if guessed else 0.0,
+        "recall": right / total if total else 0.0,
+    }
+
+
+def may_follow(before: str, tag: str, closed: bool) -> bool:
+    """Whether a tag may stand behind another, or, behind O, first.
+
+    Args:
+        before: the tag before.
+        tag: the tag.
+        closed: spans end with E or are S, so that none ends with B or I.
+    """
+    prefix, type = parted(tag) or (OUTSIDE, "")
+    prefix_before, type_before = parted(before) or (OUTSIDE, "")
+    is_open = prefix_before in "BI" and prefix_before != OUTSIDE
+    if prefix in ("I", "E"):
+        return is_open and type == type_before
+    return not (closed and is_open)

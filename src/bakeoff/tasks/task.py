@@ -1,0 +1,235 @@
+"""What a task is: the contract that every kind of task keeps, from the rows of a file to scores.
+
+data -> items -> head -> loss -> outputs -> predictions -> scores. A kind is one file in `kinds/` and one line in the
+registry; nothing else knows it by its name.
+
+Shapes: R rows of token ids, I items, B rows of a batch, T length, K outputs of the head.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from bakeoff.config import Config, Record
+from bakeoff.tasks.inputs import EncodedRows, InputFormat
+
+
+@dataclass(frozen=True)
+class Example:
+    """What one row of a file holds; kinds add what is to be predicted, None where the file does not say it."""
+
+    line: int
+    """The line of the file on which it ends."""
+    texts: tuple[str, ...]
+    """All that is read of it: the same texts in two parts of the data are no test."""
+
+    @property
+    def stratum(self) -> str:
+        """What is held out of train has its share of each of these: the class, where there are classes."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Items:
+    """Examples as rows of token ids, in the units that stand in a batch together.
+
+    An item has one row, or several that are compared with each other; an example has one item, or several windows.
+    """
+
+    encoded: EncodedRows
+    """R rows, those of an item one behind the other."""
+    bounds: NDArray[np.int64]
+    """(I + 1,) where the rows of each item begin and end."""
+    owners: NDArray[np.int64]
+    """(I,) the example of each item, in rising order."""
+    targets: Sequence[Any]
+    """What the loss compares each item with, as its kind has it; None of an item whose file does not say it."""
+
+    @classmethod
+    def one_each(cls, encoded: EncodedRows, targets: Sequence[Any]) -> "Items":
+        """Examples with a single row each."""
+        count = len(encoded.ids)
+        return cls(encoded, np.arange(count + 1), np.arange(count), targets)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """(I,) tokens of each item, over all of its rows."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.encoded.lengths)])[self.bounds])
+
+    def rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """(B,) the rows of some items, those of an item one behind the other."""
+        return np.concatenate([np.arange(self.bounds[item], self.bounds[item + 1]) for item in chosen])
+
+
+class TaskConfig(Config):
+    """Which files hold a task; each kind says what their columns mean."""
+
+    kind: str
+    """What is learned."""
+    name: str = ""
+    """The task's name in results; absent: its kind."""
+    train: Path
+    """File of labelled rows to learn from."""
+    dev: Path | None = None
+    """File on which epochs and learning rates are chosen; absent: a part of train is held out."""
+    test: Path | None = None
+    """File that every reported number comes from; absent: a part of train is held out."""
+    train_rows: int | None = Field(default=None, gt=0)
+    """Learn from the first so many rows of train only; what is held out as dev and test is cut off before."""
+    dev_share: float = Field(default=0.1, gt=0, lt=1)
+    """The share of train that is held out as dev where there is no dev file."""
+    test_share: float = Field(default=0.2, gt=0, lt=1)
+    """The share of train that is held out as test where there is no test file."""
+    split_seed: int = Field(default=0, ge=0)
+    """Seed of what is held out. It is the task's own, so that all models and seeds are tested on the same rows."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+
+    sides: ClassVar[int | None] = 1
+    """Texts of an example where all have as many; None: they differ."""
+    head: ClassVar[Literal["row", "tokens"]] = "row"
+    """The head gives numbers for each row, or for each of its tokens."""
+    lower_is_better: ClassVar[frozenset[str]] = frozenset()
+    """Metrics of which less is better."""
+    simplest: ClassVar[str]
+    """What answers without a model, to which results are compared."""
+    record: ClassVar[type[Record]]
+    """A line of predictions.jsonl."""
+
+    @property
+    def title(self) -> str:
+        """The name in results."""
+        return self.name or self.kind
+
+    @property
+    def input_sides(self) -> int | None:
+        """Texts of an example of these files; None: they differ."""
+        return self.sides
+
+    def reads_files(self, path: Path) -> bool:
+        """Whether a file of examples to be answered has the format of the task's own, and not texts or columns."""
+        return self.sides is None
+
+    def blank_texts(self, example: Any) -> int:
+        """How many texts of an example are blank that should not be."""
+        return sum(not text.strip() for text in example.texts)
+
+    def read(self, path: Path, labelled: bool = True) -> Iterator[Any]:
+        """The examples of a file.
+
+        Args:
+            path: the file.
+            labelled: it says what is to be predicted.
+
+        Raises:
+            UserError: there is no such file or column, or a mistake in it; with its line.
+        """
+        raise NotImplementedError
+
+    def example(self, texts: Sequence[str]) -> Any:
+        """An unlabelled example of these texts."""
+        raise NotImplementedError
+
+    def learn(self, train: Sequence[Any], origin: str) -> "Task":
+        """The task, with what is known of its labels from the examples to learn from.
+
+        Args:
+            train: the examples.
+            origin: what errors call them.
+
+        Raises:
+            UserError: nothing can be learned from them.
+        """
+        raise NotImplementedError
+
+    def restore(self, labels: Any, where: str) -> "Task":
+        """The task, with what is known of its labels from `labels.json`.
+
+        Raises:
+            UserError: it does not hold that.
+        """
+        raise NotImplementedError
+
+
+class Task(ABC):
+    """A task whose labels are known: how its examples become items, and the head's numbers become answers."""
+
+    config: Any
+    """Its config."""
+    labels: Any
+    """What is known of the labels, as JSON has it."""
+    metric: str
+    """What epochs and learning rates are chosen by."""
+    outputs: int
+    """K, numbers that the head gives for each row, or token."""
+    notes: Sequence[str] = ()
+    """What a reader of the results must know of the labels."""
+
+    shows_texts: bool = True
+    """An answer is shown with the example's texts behind it."""
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of what is told apart; none where there are no classes."""
+        return []
+
+    @abstractmethod
+    def check(self, examples: Sequence[Any], path: Path, origin: str) -> None:
+        """Refuse labels that cannot be answered.
+
+        Raises:
+            UserError: a label that the examples to learn from do not have; with its line.
+        """
+
+    @abstractmethod
+    def encode(self, examples: Sequence[Any], format: InputFormat) -> Items:
+        """The items of some examples."""
+
+    @abstractmethod
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        """The mean loss of some items, to be learned from.
+
+        Args:
+            scores: (B, K) or (B, T, K) what the head gives for the items' rows.
+            items: all items.
+            chosen: which of them.
+        """
+
+    @abstractmethod
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """What is kept of the head's numbers for each of some items; arguments as of `loss`."""
+
+    @abstractmethod
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        """The mean loss of all items, to be looked at."""
+
+    @abstractmethod
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Any]:
+        """The answer to each example."""
+
+    @abstractmethod
+    def score(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
+        """All metrics of the answers to labelled examples."""
+
+    @abstractmethod
+    def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:
+        """All metrics of answers without a model."""
+
+    @abstractmethod
+    def line(self, example: Any, answer: Any) -> dict[str, Any]:
+        """A line of predictions.jsonl: the label and what was predicted."""
+
+    @abstractmethod
+    def answered(self, example: Any, answer: Any) -> dict[str, Any]:
+        """An answer as JSON."""
+
+    @abstractmethod
+    def shown(self, example: Any, answer: Any) -> tuple[str, ...]:
+        """An answer as the cells of a line, without the texts."""

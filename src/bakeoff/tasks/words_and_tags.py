@@ -1,0 +1,206 @@
+"""Files of words with a tag each: CoNLL columns, CoNLL-U, and .jsonl with lists, or with spans of raw text.
+
+A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) or, in CoNLL-U, with # are passed over,
+and so are CoNLL-U's words of several tokens (1-2) and empty words (1.1).
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bakeoff.errors import UserError
+from bakeoff.reading.files import LineReader, kind_of
+from bakeoff.reading.records import read_records, text_value
+from bakeoff.tasks.spans import OUTSIDE
+
+CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
+"""The columns of CoNLL-U (Universal Dependencies, version 2)."""
+COLUMNS = (".conll", ".conllu", ".txt", ".iob", ".bio", ".bmes")
+"""Files with a word a line."""
+_WORD = re.compile(r"\w+|[^\w\s]")
+_IDEOGRAPH = re.compile(r"[⺀-鿿豈-﫿\U00020000-\U0003ffff]")
+
+
+class TaggedWords(NamedTuple):
+    """A sentence."""
+
+    line: int
+    """The line of the file on which it ends."""
+    words: tuple[str, ...]
+    """Its words."""
+    tags: tuple[str, ...] | None
+    """The tag of each, where they were asked for."""
+
+
+def read_tagged(
+    path: Path,
+    words: str | None,
+    tags: str | None,
+    spans: str | None,
+    labelled: bool,
+    errors: Literal["strict", "replace"],
+) -> Iterator[TaggedWords]:
+    """The sentences of a file.
+
+    Args:
+        path: .conllu; .conll, .iob, .bio, .bmes or .txt with a word a line; or .jsonl.
+        words: the column of the words, by its number from 1 or, in CoNLL-U, its name (default: form, else the first);
+            in .jsonl the field with their list, or with the text where there are spans.
+        tags: the column of the tags (default: upos, else the last); in .jsonl the field with their list.
+        spans: in .jsonl the field with a list of {start, end, label}, in characters of the text.
+        labelled: the tags are wanted.
+        errors: invalid UTF-8 is an error, or is replaced.
+
+    Raises:
+        UserError: there is no such file or column, or a mistake in it; with its line.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    kind = kind_of(path)
+    if kind == ".jsonl":
+        yield from _records(path, words, tags, spans, labelled, errors)
+        return
+    suffixes = path.suffixes[:-1] if path.suffix in (".gz", ".zst") else path.suffixes
+    if not suffixes or suffixes[-1] not in COLUMNS:
+        raise UserError(f"{path}: words and tags are read from .jsonl, .conllu or columns ({', '.join(COLUMNS)})")
+    if spans is not None:
+        raise UserError(f"{path}: spans stand in .jsonl; leave spans_column out")
+    universal = suffixes[-1] == ".conllu"
+    word_place = _column(words or ("form" if universal else "1"), universal, path)
+    tag_place = _column(tags or ("upos" if universal else "-1"), universal, path) if labelled else None
+    found: list[tuple[str, str]] = []
+    number = width = 0
+    for number, text, _ in LineReader(path, errors).whole():
+        line = text.rstrip("\r\n")
+        if not line.strip():
+            if found:
+                yield _sentence(number, found, labelled)
+            found, width = [], 0
+            continue
+        if line.startswith("-DOCSTART-") or (universal and line.startswith("#")):
+            continue
+        cells = line.split("\t") if universal or "\t" in line else line.split()
+        if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
+            raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each")
+        if universal and not cells[0].isdigit():
+            continue
+        if width and len(cells) != width:
+            raise UserError(f"{path}:{number}: {len(cells)} columns, where the sentence began with {width}; mend it")
+        width = len(cells)
+        if max(word_place, tag_place or 0) >= width or (tag_place is not None and width == 1):
+            raise UserError(f"{path}:{number}: {width} columns; there is none for the {'tag' if labelled else 'word'}")
+        found.append((cells[word_place].strip(), "" if tag_place is None else cells[tag_place].strip()))
+        if tag_place is not None and not found[-1][1]:
+            raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
+    if found:
+        yield _sentence(number, found, labelled)
+
+
+def split_words(text: str) -> list[tuple[str, int]]:
+    """The words of a raw text and where each begins: letters and digits together, other signs and ideographs alone."""
+    found: list[tuple[str, int]] = []
+    for match in _WORD.finditer(text):
+        word, begin = match.group(), match.start()
+        start = 0
+        for ideograph in _IDEOGRAPH.finditer(word):
+            if start < ideograph.start():
+                found.append((word[start : ideograph.start()], begin + start))
+            found.append((ideograph.group(), begin + ideograph.start()))
+            start = ideograph.end()
+        if start < len(word):
+            found.append((word[start:], begin + start))
+    return found
+
+
+def _sentence(line: int, found: Sequence[tuple[str, str]], labelled: bool) -> TaggedWords:
+    words, tags = zip(*found, strict=True)
+    return TaggedWords(line, words, tags if labelled else None)
+
+
+def _column(name: str, universal: bool, path: Path) -> int:
+    """The place of a column; -1 is the last."""
+    if universal and name in CONLLU:
+        return CONLLU.index(name)
+    try:
+        number = int(name)
+    except ValueError:
+        number = 0
+    if number == 0 or number < -1:
+        known = f" or one of {', '.join(CONLLU)}" if universal else ""
+        raise UserError(f"{path}: '{name}' is no column: give its number, 1 for the first, -1 for the last{known}")
+    return number - 1 if number > 0 else -1
+
+
+def _records(
+    path: Path,
+    words: str | None,
+    tags: str | None,
+    spans: str | None,
+    labelled: bool,
+    errors: Literal["strict", "replace"],
+) -> Iterator[TaggedWords]:
+    if words is None or (labelled and (tags is None) == (spans is None)):
+        raise UserError(
+            f"{path}: name the fields: text_column with label_column for lists of words and of tags, text_column with "
+            "spans_column for raw text"
+        )
+    label = (spans or tags) if labelled else None
+    for line, cells in read_records(path, LineReader(path, errors), [words, *([label] if label else [])]):
+        where = f"{path}:{line}"
+        if spans is not None:
+            text = text_value(cells[0], where, words, errors)
+            if labelled:
+                yield TaggedWords(line, *_from_spans(text, cells[1], f"{where}: '{spans}'"))
+            else:
+                yield TaggedWords(line, tuple(word for word, _ in split_words(text)), None)
+            continue
+        texts = _texts(cells[0], where, words, errors)
+        if not labelled or tags is None:
+            yield TaggedWords(line, texts, None)
+            continue
+        own = _texts(cells[1], where, tags, errors)
+        if len(own) != len(texts):
+            raise UserError(f"{where}: {len(texts)} words and {len(own)} tags; each word needs one")
+        if not all(tag.strip() for tag in own):
+            raise UserError(f"{where}: '{tags}' holds an empty tag; every word needs one")
+        yield TaggedWords(line, texts, own)
+
+
+def _texts(value: Any, where: str, name: str, errors: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise UserError(f"{where}: '{name}' holds {type(value).__name__} instead of a list")
+    return tuple(text_value(each, where, name, errors) for each in value)
+
+
+def _from_spans(text: str, spans: Any, where: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Words of a raw text and their BIO tags; a word in the middle of which a span begins or ends is cut there."""
+    if not isinstance(spans, list):
+        raise UserError(f"{where} holds {type(spans).__name__} instead of a list of spans")
+    marks: list[tuple[int, int, str]] = []
+    for span in spans:
+        values = [span.get(key) for key in ("start", "end", "label")] if isinstance(span, dict) else [None] * 3
+        start, end, label = values
+        if not (type(start) is int and type(end) is int and isinstance(label, str) and label.strip()):
+            raise UserError(f"{where}: a span is an object with start, end and label, not {str(span)[:80]}")
+        if not 0 <= start < end <= len(text) or not text[start:end].strip():
+            raise UserError(f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters")
+        marks.append((start, end, label.strip()))
+    marks.sort()
+    for one, other in pairwise(marks):
+        if other[0] < one[1]:
+            raise UserError(f"{where}: the spans {one[0]}-{one[1]} and {other[0]}-{other[1]} overlap; keep one of them")
+    cuts = {place for start, end, _ in marks for place in (start, end)}
+    words: list[str] = []
+    tags: list[str] = []
+    before: tuple[int, int, str] | None = None  # the span that the word before is in
+    for whole, begin in split_words(text):
+        inner = sorted(cut - begin for cut in cuts if begin < cut < begin + len(whole))
+        for first, last in zip([0, *inner], [*inner, len(whole)], strict=True):
+            place = begin + first
+            words.append(whole[first:last])
+            mark = next((mark for mark in marks if mark[0] <= place < mark[1]), None)
+            tags.append(OUTSIDE if mark is None else f"{'I' if mark == before else 'B'}-{mark[2]}")
+            before = mark
+    return tuple(words), tuple(tags)

@@ -1,0 +1,258 @@
+"""Regression, tagging and choice, from files to predictions."""
+
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from bakeoff.errors import UserError
+from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
+from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
+from bakeoff.tasks.predict import answer_file, predict
+from bakeoff.tasks.spans import Span, may_follow, span_scores, spans_of
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+WORDS = {"apple": "FRUIT", "plum": "FRUIT", "saw": "TOOL", "hammer": "TOOL", "town": "O", "coast": "O"}
+QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=12, least_steps=0, evaluations=4)
+
+
+def write(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def drawn(seed, count):
+    random = np.random.default_rng(seed)
+    return [[str(word) for word in random.choice(list(WORDS), random.integers(2, 7))] for _ in range(count)]
+
+
+def files_of(folder, make):
+    return {
+        name: write(folder / f"{name}.jsonl", make(seed, count)) for seed, (name, count) in enumerate(SIZES.items())
+    }
+
+
+SIZES = {"train": 160, "dev": 40, "test": 40}
+
+
+def test_numbers_are_learned_and_come_back_on_their_scale(recipe, corpus, tmp_path):
+    def rows(seed, count):
+        found = drawn(seed, count)
+        return [
+            {"t": " ".join(words), "n": 100 + 10 * sum(WORDS[each] == "FRUIT" for each in words)} for words in found
+        ]
+
+    task = RegressionConfig(**files_of(tmp_path, rows), text_column="t", label_column="n")
+    out = tmp_path / "run"
+    result = finetune(recipe, task, out, config=QUICK, tokenizer=corpus, device="cpu", progress=False)
+    assert result.scores["test"]["spearman"] > 0.6
+    assert result.scores["test"]["mean_absolute_error"] < result.simplest["mean_absolute_error"]
+    lines = FinetunedRun.open(out).predictions()
+    expected = regression_scores([each["label"] for each in lines], [each["prediction"] for each in lines])
+    assert result.scores["test"] == pytest.approx(expected, abs=1e-4)
+    (many, few) = predict(out, ["apple plum apple plum", "town coast town"], device="cpu")
+    assert 95 < few["value"] < many["value"] < 160
+    assert evaluate(out, data=task.test, device="cpu")["scores"] == pytest.approx(result.scores["test"], abs=1e-5)
+
+
+def test_scores_of_numbers_equal_scipy_and_are_0_where_a_side_is_constant():
+    true, found = np.random.default_rng(0).normal(size=(2, 50))
+    scores = regression_scores(true, found)
+    assert scores["pearson"] == pytest.approx(stats.pearsonr(true, found).statistic, abs=1e-6)
+    assert scores["spearman"] == pytest.approx(stats.spearmanr(true, found).statistic, abs=1e-6)
+    assert regression_scores(true, [1.0] * 50)["pearson"] == 0
+
+
+def tagged(seed, count):
+    return [
+        {"w": words, "t": [WORDS[each] if WORDS[each] == "O" else f"B-{WORDS[each]}" for each in words]}
+        for words in drawn(seed, count)
+    ]
+
+
+def test_tags_are_learned_for_every_word_of_long_sentences_too(recipe, corpus, tmp_path):
+    task = TaggingConfig(**files_of(tmp_path, tagged), text_column="w", label_column="t")
+    out = tmp_path / "run"
+    config = QUICK.model_copy(update={"length": 16})
+    result = finetune(recipe, task, out, config=config, tokenizer=corpus, device="cpu", progress=False)
+    assert result.scores["test"]["f1"] > 0.9
+    assert result.simplest["f1"] == 1  # a word always has the same tag here
+    sentence = " ".join(["apple", "town", "saw"] * 20)  # far longer than 16 tokens
+    (found,) = predict(out, [sentence], device="cpu")
+    assert len(found["tags"]) == len(found["words"]) == 60
+    assert sum(tag == f"B-{WORDS[word]}" for word, tag in zip(found["words"], found["tags"], strict=True)) > 35
+    answered = [each for part in answer_file(FinetunedRun.open(out), task.test, device="cpu") for each in part]
+    assert len(answered) == SIZES["test"]
+
+
+@pytest.mark.parametrize("name", ["recipe", "causal_recipe"])
+@pytest.mark.parametrize("length", [8, 11, 64])
+def test_every_word_is_asked_for_once_at_a_token_of_its_own(request, name, length, corpus):
+    recipe, tokenizer = request.getfixturevalue(name), Tokenizer.load(corpus)
+    config = TaggingConfig(train="train.jsonl", text_column="w", label_column="t")
+    format = InputFormat(tokenizer, recipe, length)
+    words = ["unfathomable", "x", "", "\u200b", "saw", "\U0001f9ff", "hammering"] * 5
+    items = Tagging(config, ["A", "O"], []).encode([config.example([" ".join(words)]), *[_given(words)]], format)
+    for owner, count in ((0, len(" ".join(words).split())), (1, len(words))):
+        own = [items.targets[item] for item in np.flatnonzero(items.owners == owner)]
+        assert sorted(np.concatenate([target.words for target in own]).tolist()) == list(range(count))
+    for row, target in zip(items.encoded.ids, items.targets, strict=True):
+        assert len(row) <= length
+        assert len(set(target.places.tolist())) == len(target.places)
+        assert not np.isin(row[target.places], [tokenizer.start, tokenizer.separator, tokenizer.pad]).any()
+
+
+def _given(words):
+    from bakeoff.tasks.kinds.tagging import TaggedSentence
+
+    return TaggedSentence(1, tuple(words), None)
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        ("B-X I-X O B-X", [("X", 0, 2), ("X", 3, 4)]),
+        ("I-X I-X B-X O I-Y", [("X", 0, 2), ("X", 2, 3), ("Y", 4, 5)]),  # IOB1
+        ("B-X I-Y", [("X", 0, 1), ("Y", 1, 2)]),
+        ("B-X E-X S-X S-Y", [("X", 0, 2), ("X", 2, 3), ("Y", 3, 4)]),
+        ("O O", []),
+    ],
+)
+def test_spans_are_those_of_conlleval(tags, spans):
+    assert list(spans_of(tags.split())) == [Span(*each) for each in spans]
+
+
+TAGS = st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y", "I-Y"]), min_size=1, max_size=8)
+
+
+@given(st.lists(TAGS, min_size=1, max_size=4))
+def test_spans_of_iob_are_found_by_a_naive_reading(sentences):
+    for tags in sentences:
+        naive, place = [], 0
+        while place < len(tags):
+            if tags[place] == "O":
+                place += 1
+                continue
+            type, end = tags[place][2:], place + 1
+            while end < len(tags) and tags[end] == f"I-{type}":
+                end += 1
+            naive.append(Span(type, place, end))
+            place = end
+        assert list(spans_of(tags)) == naive
+    assert span_scores(sentences, sentences)["f1"] == (1 if any(map(list, map(spans_of, sentences))) else 0)
+
+
+def test_the_legal_sequence_is_the_best_of_all():
+    tags = ["B-X", "B-Y", "I-X", "I-Y", "O"]
+    task = Tagging(TaggingConfig(train="t.jsonl", legal=True), tags, [])
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        table = torch.from_numpy(random.normal(size=(4, 5)).astype(np.float32)).log_softmax(-1).numpy()
+        best, chosen = -np.inf, None
+        for places in np.ndindex(5, 5, 5, 5):
+            names = ["O", *(tags[place] for place in places)]
+            if all(may_follow(one, other, closed=False) for one, other in pairwise(names)):
+                value = sum(table[word, place] for word, place in enumerate(places))
+                best, chosen = max((best, chosen), (value, places), key=lambda each: each[0])
+        assert tuple(task._legal(table)) == chosen
+
+
+def test_files_of_words_and_tags(tmp_path):
+    conll = tmp_path / "a.conll"
+    conll.write_text("-DOCSTART- -X- O O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\nPeter NNP B-NP B-PER\n")
+    found = list(TaggingConfig(train=conll).read(conll))
+    assert [(each.texts, each.tags, each.line) for each in found] == [
+        (("EU", "rejects"), ("B-ORG", "O"), 5),
+        (("Peter",), ("B-PER",), 6),
+    ]
+    universal = tmp_path / "a.conllu"
+    cells = "_\t" * 5 + "_"
+    universal.write_text(
+        f"# text = Don't\n1-2\tDon't\t_\t_\t{cells}\n1\tDo\tdo\tAUX\t{cells}\n"
+        f"2\tn't\tnot\tPART\t{cells}\n2.1\tx\tx\tX\t{cells}\n\n"
+    )
+    (only,) = TaggingConfig(train=universal).read(universal)
+    assert (only.texts, only.tags) == (("Do", "n't"), ("AUX", "PART"))
+    spans = [{"start": 0, "end": 8, "label": "LOC"}, {"start": 8, "end": 9, "label": "ORG"}]
+    raw = write(tmp_path / "a.jsonl", [{"text": "New York北京x.", "spans": spans}])
+    (only,) = TaggingConfig(train=raw, text_column="text", spans_column="spans").read(raw)
+    assert (only.texts, only.tags) == (
+        ("New", "York", "北", "京", "x", "."),
+        ("B-LOC", "I-LOC", "B-ORG", "O", "O", "O"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"w": ["a", "b"], "t": ["O"]}, "a.jsonl:1: 2 words and 1 tags"),
+        ({"w": "a b", "t": ["O"]}, "a.jsonl:1: 'w' holds str instead of a list"),
+        ({"w": ["a"], "t": [""]}, "a.jsonl:1: 't' holds an empty tag"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_its_line(row, message, tmp_path):
+    path = write(tmp_path / "a.jsonl", [row])
+    with pytest.raises(UserError, match=message):
+        list(TaggingConfig(train=path, text_column="w", label_column="t").read(path))
+
+
+@pytest.mark.parametrize(
+    ("spans", "message"),
+    [
+        ([{"start": 2, "end": 1, "label": "X"}], "covers nothing"),
+        ([{"start": 0, "end": 9, "label": "X"}], "covers nothing"),
+        ([{"start": 0, "end": 2, "label": "X"}, {"start": 1, "end": 3, "label": "Y"}], "overlap"),
+        ([{"start": 0, "end": 2}], "an object with start, end and label"),
+    ],
+)
+def test_spans_that_are_none(spans, message, tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"text": "abc", "spans": spans}])
+    with pytest.raises(UserError, match=message):
+        list(TaggingConfig(train=path, text_column="text", spans_column="spans").read(path))
+
+
+def questions(seed, count):
+    random = np.random.default_rng(seed)
+    fruits, others = ([word for word, tag in WORDS.items() if (tag == "FRUIT") == fruit] for fruit in (True, False))
+    made = []
+    for _ in range(count):
+        choices = [str(word) for word in random.choice(others, random.integers(1, 4))]
+        place = int(random.integers(len(choices) + 1))
+        choices.insert(place, str(random.choice(fruits)))
+        made.append({"context": "eat", "choices": choices, "right": "ABCD"[place]})
+    return made
+
+
+def test_any_number_of_choices_is_learned(recipe, corpus, tmp_path):
+    task = ChoiceConfig(**files_of(tmp_path, questions), text_column="context", choices="choices", label_column="right")
+    out = tmp_path / "run"
+    result = finetune(recipe, task, out, config=QUICK, tokenizer=corpus, device="cpu", progress=False)
+    assert result.scores["test"]["accuracy"] > 0.8 > result.simplest["accuracy"]
+    for line in FinetunedRun.open(out).predictions():
+        assert sum(line["probabilities"]) == pytest.approx(1, abs=1e-4)
+        assert line["prediction"] == int(np.argmax(line["probabilities"]))
+
+
+@pytest.mark.parametrize(
+    ("label", "first", "place"),
+    [(1, 0, 1), (2, 1, 1), ("B", 0, 1), ("two", 0, 1), ("0", 0, 0), (3, 0, None), ("x", 0, None)],
+)
+def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_path):
+    path = write(tmp_path / "a.jsonl", [{"c": "x", "a": "one", "b": "two", "l": label}])
+    config = ChoiceConfig(train=path, text_column="c", choices=["a", "b"], label_column="l", first_choice=first)
+    if place is None:
+        with pytest.raises(UserError, match=r"a.jsonl:1: '.' is none of the 2 choices"):
+            list(config.read(path))
+    else:
+        assert [each.answer for each in config.read(path)] == [place]
