@@ -15,6 +15,9 @@ SEED ?= 0
 TEST_JOBS ?= 2
 BIN := .venv/bin
 
+# Where an image forbids it, each of the many processes that tests start would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all check mutants install clean
 
 demo: .venv/installed

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -143,16 +144,23 @@ def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
     """Where a recipe stands, and what its file says."""
     path = Path(name_or_path)
     if not _is_file(name_or_path):
-        resource = resources.files("bakeoff.recipes").joinpath(f"{name_or_path}.yaml")
-        if not resource.is_file():
+        registered = _registered(name_or_path)
+        if registered is None:
             if (path / "recipe.yaml").is_file():
                 raise UserError(f"{path} is a run; give {path / 'recipe.yaml'}")
             hint = similar(name_or_path, recipe_names())
             raise UserError(f"no recipe '{name_or_path}'{hint} (`bakeoff recipes` lists all; or give a .yaml file)")
-        return f"{name_or_path}.yaml", parse_yaml(resource.read_text(encoding="utf-8"), f"{name_or_path}.yaml")
+        return f"{name_or_path}.yaml", copy.deepcopy(registered)
     if not path.is_file():
         raise UserError(f"{path}: no such recipe file")
     return str(path), read_yaml(path)
+
+
+@cache  # many extend the same few
+def _registered(name: str) -> dict[str, Any] | None:
+    """What the file of a recipe that comes with the package says, if there is one of that name."""
+    resource = resources.files("bakeoff.recipes").joinpath(f"{name}.yaml")
+    return parse_yaml(resource.read_text(encoding="utf-8"), f"{name}.yaml") if resource.is_file() else None
 
 
 def _merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

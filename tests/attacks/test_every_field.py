@@ -26,25 +26,24 @@ def keys(values, key=""):
             yield from keys(value, f"{key}.{name}" if key else str(name))
 
 
+RECIPES = {name: load_recipe(name) for name in recipe_names() if name.endswith("-tiny")}
+
+
 def fields():
     """A small recipe and a key for each field of each kind of part."""
     found = {}
-    for name in recipe_names():
-        if name.endswith("-tiny"):
-            values = load_recipe(name).model_dump(mode="json")
-            for key in keys(values):
-                place, kinds = values, []
-                for part in key.split(".")[:-1]:
-                    place = place[int(part)] if isinstance(place, list) else place[part]
-                    kinds += [str(place.get("kind", place.get("format")))] if isinstance(place, dict) else []
-                found.setdefault(
-                    (key.partition(".")[0], kinds[-1] if kinds else "", key.rpartition(".")[2]), (name, key)
-                )
+    for name, recipe in RECIPES.items():
+        values = recipe.model_dump(mode="json")
+        for key in keys(values):
+            place, kinds = values, []
+            for part in key.split(".")[:-1]:
+                place = place[int(part)] if isinstance(place, list) else place[part]
+                kinds += [str(place.get("kind", place.get("format")))] if isinstance(place, dict) else []
+            found.setdefault((key.partition(".")[0], kinds[-1] if kinds else "", key.rpartition(".")[2]), (name, key))
     return list(found.values())
 
 
 FIELDS = fields()
-RECIPES = {name: load_recipe(name) for name, _ in FIELDS}
 
 
 def attack(name, key, value):

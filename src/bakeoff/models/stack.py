@@ -16,6 +16,7 @@ from bakeoff.models.distance_table import DistanceTable, distance_table
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
+from bakeoff.models.uncompiled import leave_uncompiled
 from bakeoff.ops.dropout import dropout
 
 RECOMPILE_LIMIT = 64
@@ -263,6 +264,7 @@ def _compiled_apply() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
     # Past its limit of variants torch would silently go on without compiling.
     torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
     torch._dynamo.config.fail_on_recompile_limit_hit = True
+    leave_uncompiled()
     return torch.compile(_apply)
 
 

@@ -3,7 +3,6 @@
 import warnings
 from typing import Any, Literal, cast
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -11,6 +10,7 @@ from bakeoff.models.context import BuildContext
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.mixers.recurrent import Recurrent
 from bakeoff.models.part import State
+from bakeoff.models.uncompiled import UNCOMPILED
 
 
 class LstmConfig(MixerBaseConfig):
@@ -51,12 +51,14 @@ class Lstm(Recurrent):
 class Projecting(nn.LSTM):
     """Torch's LSTM with a projection, without its warning that oneDNN has no code for it."""
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def forward(self, *args: Any) -> Any:
         """The same outputs and states as `nn.LSTM`, without the warning."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
             return super().forward(*args)
+
+
+UNCOMPILED.append((Projecting, "forward"))
 
 
 class ProjectedLstm(Lstm):

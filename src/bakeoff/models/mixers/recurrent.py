@@ -9,6 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
+from bakeoff.models.uncompiled import UNCOMPILED
 
 
 class Recurrent(Part):
@@ -59,7 +60,6 @@ class Recurrent(Part):
         """The outputs behind a state of the cells, and the state behind them."""
         raise NotImplementedError
 
-    @torch.compiler.disable  # type: ignore[untyped-decorator]
     def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
         """Gather the documents into rows, and put their outputs back; (B, T) owners, 0 or False for padding.
 
@@ -90,3 +90,6 @@ class Recurrent(Part):
     def reach(self) -> tuple[float, float]:
         """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")
+
+
+UNCOMPILED.append((Recurrent, "_by_document"))
