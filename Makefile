@@ -4,7 +4,8 @@
 #   make test-all    the same with the long crossings, and with Ray and the Hub's library
 #   make check       lint and types
 #   make mutants     whether the tests notice planted faults: all written by hand, MUTANTS at random, all recipes' values
-# Tests run in TEST_JOBS processes, one thread each.
+# Tests run in TEST_JOBS processes, one thread each, file by file: those of the fewest tests, as xdist would have it, are
+# not last, because some of these take the longest.
 # PIP_OPTIONS passes options to pip, e.g. an index with another build of torch (README.md, "Installation").
 
 PYTHON ?= python3
@@ -24,10 +25,10 @@ demo: .venv/installed
 	$(BIN)/bakeoff demo $(DEMO_OPTIONS)
 
 test: .venv/tested
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 test-all: .venv/tested-all
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder
 
 check: .venv/tested
 	$(BIN)/ruff check .

@@ -101,7 +101,7 @@ def test_any_small_text(tmp_path_factory, documents, seed):
     folder = tmp_path_factory.mktemp("small")
     file = _jsonl(folder / "a.jsonl", documents)
     try:
-        corpus = prepare(file, folder / "corpus", tokenizer=BYTES, seed=seed, validation=0.3)
+        corpus = prepare(file, folder / "corpus", tokenizer=BYTES, seed=seed, validation=0.3, workers=0)
     except UserError:
         assert [path.name for path in folder.iterdir()] == ["a.jsonl"]
         return
