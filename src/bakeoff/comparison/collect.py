@@ -171,16 +171,17 @@ def _score(job: Finetuning, root: Path) -> Score:
     for part in ("dev", "test"):
         if job.task.metric not in found["scores"][part]:
             raise UserError(f"{path}: scores.{part}: has no {job.task.metric}; delete {job.directory}, compare again")
-    return Score(
-        task=job.task.name,
-        seed=job.seed,
-        finetune_seed=job.finetune_seed,
-        initialisation=job.initialisation,
-        dev=found["scores"]["dev"],
-        test=found["scores"]["test"],
-        predictions=str((job.directory / "predictions.jsonl").relative_to(root)),
+    values = {
+        "task": job.task.name,
+        "seed": job.seed,
+        "finetune_seed": job.finetune_seed,
+        "initialisation": job.initialisation,
+        "dev": found["scores"]["dev"],
+        "test": found["scores"]["test"],
+        "predictions": str((job.directory / "predictions.jsonl").relative_to(root)),
         **{name: found.get(name) for name in ("learning_rate", "transferred_tensors", "best_epoch", "seconds")},
-    )
+    }
+    return Score.parse(values, str(path))
 
 
 def _predictions(path: Path, rows: int) -> tuple[list[Any], list[Any]]:
