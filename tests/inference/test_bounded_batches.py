@@ -63,7 +63,7 @@ def answers(verb, run, file):
     """What is said of each text: a number, or a text."""
     if verb == "predict":
         parts = predicting.answer(FinetunedRun.open(run), TextFile(file, ["text"]), device="cpu")
-        return [each.probability for part in parts for each in part]
+        return [each.answer.probabilities.max() for part in parts for each in part]
     if verb == "generate":
         config = GenerationConfig(tokens=6, top_p=0.9, seed=7)
         return [
