@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune import default_learning_rate, finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -209,3 +209,9 @@ def test_the_tokenizer_of_a_run_serves_from_scratch(run, recipe, task, tmp_path)
     result = finetune(recipe, task, tmp_path / "out", config=BRIEF, tokenizer=run.path / "tokenizer.json", **QUIET)
     assert result.transferred_tensors == 0
     assert Tokenizer.load(tmp_path / "out").to_string() == run.tokenizer.to_string()
+
+
+def test_results_from_before_other_tasks_can_still_be_read(fitted):
+    values = fitted.model_dump(mode="json", exclude={"path", "kind", "simplest"})
+    found = FinetuneResult.parse({**values, "majority": 0.25}, "results.json", strict=True)
+    assert (found.kind, found.simplest, found.scores) == ("classification", {"accuracy": 0.25}, fitted.scores)

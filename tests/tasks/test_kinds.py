@@ -18,10 +18,10 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
-from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
+from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.predict import answer_file, predict
 from bakeoff.tasks.spans import Span, may_follow, span_scores, spans_of
-from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 WORDS = {"apple": "FRUIT", "plum": "FRUIT", "saw": "TOOL", "hammer": "TOOL", "town": "O", "coast": "O"}
 QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=12, least_steps=0, evaluations=4)
@@ -103,7 +103,9 @@ def test_every_word_is_asked_for_once_at_a_token_of_its_own(request, name, lengt
     config = TaggingConfig(train="train.jsonl", text_column="w", label_column="t")
     format = InputFormat(tokenizer, recipe, length)
     words = ["unfathomable", "x", "", "\u200b", "saw", "\U0001f9ff", "hammering"] * 5
-    items = Tagging(config, ["A", "O"], []).encode([config.example([" ".join(words)]), *[_given(words)]], format)
+    items = Tagging(config, ["A", "O"], []).encode(
+        [config.example([" ".join(words)]), TaggedSentence(1, tuple(words))], format
+    )
     for owner, count in ((0, len(" ".join(words).split())), (1, len(words))):
         own = [items.targets[item] for item in np.flatnonzero(items.owners == owner)]
         assert sorted(np.concatenate([target.words for target in own]).tolist()) == list(range(count))
@@ -113,10 +115,11 @@ def test_every_word_is_asked_for_once_at_a_token_of_its_own(request, name, lengt
         assert not np.isin(row[target.places], [tokenizer.start, tokenizer.separator, tokenizer.pad]).any()
 
 
-def _given(words):
-    from bakeoff.tasks.kinds.tagging import TaggedSentence
-
-    return TaggedSentence(1, tuple(words), None)
+def test_words_of_two_vocabularies_are_those_of_the_source(corpus):
+    source = Tokenizer.load(corpus)
+    both = TwoVocabularies(source, source)
+    (found,), (expected,) = (each.encode_words([["unfathomable", "saw"]]) for each in (both, source))
+    assert all((one == other).all() for one, other in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -298,10 +298,9 @@ def predict(
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
         found = answer(opened, [tuple(arguments[0])], device=device)
     else:
-        columns, options = [text_column or getattr(config, "text_column", None) or "text"], ["--text-column"]
-        if config.input_sides == 2:
-            columns = [*columns, pair_column or getattr(config, "pair_column", None) or "pair"]
-            options = [*options, "--pair-column"]
+        given = dict(zip(("--text-column", "--pair-column"), (text_column, pair_column), strict=True))
+        options = list(given)[: config.input_sides]
+        columns = [given[option] or column for option, column in zip(options, config.text_columns, strict=True)]
         if arguments[0] or pair:
             require_sides(opened, arguments[0], pair or None)
             arguments += [pair] if pair else []

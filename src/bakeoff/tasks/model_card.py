@@ -21,8 +21,7 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
         for part, values in result.scores.items()
     )
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
-    named = [getattr(task, name, None) for name in ("text_column", "pair_column")]
-    columns = markdown.text(" and ".join(column for column in named if column) or "words")
+    columns = markdown.text(" and ".join(task.text_columns))
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
     told = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
     how = "" if task.head == "tokens" else f", pooling {config.pooling}"

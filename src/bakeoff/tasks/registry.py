@@ -17,7 +17,6 @@ TASKS = Registry(
     RegressionConfig,
     TaggingConfig,
     ChoiceConfig,
-    default="classification",
 )
 """The config of every kind of task by its name."""
 

@@ -73,7 +73,7 @@ def may_follow(before: str, tag: str, closed: bool) -> bool:
     """
     prefix, type = parted(tag) or (OUTSIDE, "")
     prefix_before, type_before = parted(before) or (OUTSIDE, "")
-    is_open = prefix_before in "BI" and prefix_before != OUTSIDE
+    is_open = prefix_before in ("B", "I")
     if prefix in ("I", "E"):
         return is_open and type == type_before
     return not (closed and is_open)

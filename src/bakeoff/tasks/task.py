@@ -113,6 +113,11 @@ class TaskConfig(Config):
         """Texts of an example of these files; None: they differ."""
         return self.sides
 
+    @property
+    def text_columns(self) -> list[str]:
+        """The columns with an example's texts, in their order, of a file of texts to be answered."""
+        return ["text"]
+
     def reads_files(self, path: Path) -> bool:
         """Whether a file of examples to be answered has the format of the task's own, and not texts or columns."""
         return self.sides is None

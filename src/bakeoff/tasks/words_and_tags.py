@@ -34,22 +34,26 @@ class TaggedWords(NamedTuple):
     """The tag of each, where they were asked for."""
 
 
+class Columns(NamedTuple):
+    """Where a file has words and tags, as far as the user says."""
+
+    words: str | None
+    """The column of the words, by its number from 1 or, in CoNLL-U, its name (default: form, else the first); in .jsonl
+    the field with their list, or with the text where there are spans."""
+    tags: str | None
+    """The column of the tags (default: upos, else the last); in .jsonl the field with their list."""
+    spans: str | None
+    """In .jsonl the field with a list of {start, end, label}, in characters of the text."""
+
+
 def read_tagged(
-    path: Path,
-    words: str | None,
-    tags: str | None,
-    spans: str | None,
-    labelled: bool,
-    errors: Literal["strict", "replace"],
+    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"]
 ) -> Iterator[TaggedWords]:
     """The sentences of a file.
 
     Args:
         path: .conllu; .conll, .iob, .bio, .bmes or .txt with a word a line; or .jsonl.
-        words: the column of the words, by its number from 1 or, in CoNLL-U, its name (default: form, else the first);
-            in .jsonl the field with their list, or with the text where there are spans.
-        tags: the column of the tags (default: upos, else the last); in .jsonl the field with their list.
-        spans: in .jsonl the field with a list of {start, end, label}, in characters of the text.
+        columns: where they stand.
         labelled: the tags are wanted.
         errors: invalid UTF-8 is an error, or is replaced.
 
@@ -60,16 +64,16 @@ def read_tagged(
         raise UserError(f"{path}: no such file")
     kind = kind_of(path)
     if kind == ".jsonl":
-        yield from _records(path, words, tags, spans, labelled, errors)
+        yield from _records(path, columns, labelled, errors)
         return
     suffixes = path.suffixes[:-1] if path.suffix in (".gz", ".zst") else path.suffixes
     if not suffixes or suffixes[-1] not in COLUMNS:
         raise UserError(f"{path}: words and tags are read from .jsonl, .conllu or columns ({', '.join(COLUMNS)})")
-    if spans is not None:
+    if columns.spans is not None:
         raise UserError(f"{path}: spans stand in .jsonl; leave spans_column out")
     universal = suffixes[-1] == ".conllu"
-    word_place = _column(words or ("form" if universal else "1"), universal, path)
-    tag_place = _column(tags or ("upos" if universal else "-1"), universal, path) if labelled else None
+    word_place = _column(columns.words or ("form" if universal else "1"), universal, path)
+    tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
     found: list[tuple[str, str]] = []
     number = width = 0
     for number, text, _ in LineReader(path, errors).whole():
@@ -134,13 +138,9 @@ def _column(name: str, universal: bool, path: Path) -> int:
 
 
 def _records(
-    path: Path,
-    words: str | None,
-    tags: str | None,
-    spans: str | None,
-    labelled: bool,
-    errors: Literal["strict", "replace"],
+    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"]
 ) -> Iterator[TaggedWords]:
+    words, tags, spans = columns
     if words is None or (labelled and (tags is None) == (spans is None)):
         raise UserError(
             f"{path}: name the fields: text_column with label_column for lists of words and of tags, text_column with "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import tokenizers
@@ -18,6 +18,7 @@ from bakeoff.errors import UserError
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.encoding import Encoder, unpack
 from bakeoff.tokenizer.file import guarded
+from bakeoff.tokenizer.given_words import EncodedWords, with_every_word
 from bakeoff.tokenizer.kind import kind_of, lowercases, reads_lines
 from bakeoff.tokenizer.training import train, train_whitespace
 from bakeoff.tokenizer.word_counts import WordCounts
@@ -48,17 +49,6 @@ _PROBE = (
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
-
-
-class EncodedWords(NamedTuple):
-    """A sentence of W words in T tokens."""
-
-    ids: np.ndarray
-    """(T,) int64 ids."""
-    first: np.ndarray
-    """(W,) int64 the place of each word's first token."""
-    last: np.ndarray
-    """(W,) int64 and of its last."""
 
 
 class TokenizerConfig(Config):
@@ -241,7 +231,7 @@ class Tokenizer:
                 inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
                 own = None if inside is None else word_at[inside]
                 tokens.append((stand_in if token in forbidden else token, own))
-            made.append(_with_every_word(tokens, len(words), stand_in))
+            made.append(with_every_word(tokens, len(words), stand_in))
         return made
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -271,31 +261,6 @@ class Tokenizer:
         with guarded(self._where, "fails on these ids"):
             text = self._inner.decode([int(i) for i in ids], skip_special_tokens=skip_special)
         return text if self.end_of_line is None or self._inner.decoder else _LINE_END.sub("\n", text)
-
-
-def _with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:
-    """Tokens, each with its word, None where it is white space; and one for each word that has none."""
-    ids: list[int] = []
-    first, last = np.full(words, -1, np.int64), np.full(words, -1, np.int64)
-    following = 0  # the first word that has had no token yet
-
-    def put(token: int, word: int) -> None:
-        if first[word] < 0:
-            first[word] = len(ids)
-        last[word] = len(ids)
-        ids.append(token)
-
-    for token, word in tokens:
-        if word is None:
-            ids.append(token)
-            continue
-        for missing in range(following, word):
-            put(stand_in, missing)
-        following = max(following, word + 1)
-        put(token, word)
-    for missing in range(following, words):
-        put(stand_in, missing)
-    return EncodedWords(np.array(ids, np.int64), first, last)
 
 
 class TwoVocabularies(Tokenizer):
@@ -331,26 +296,8 @@ class TwoVocabularies(Tokenizer):
         return self.source.encode(texts)
 
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
-        """Encode sentences whose words are given, as the text that they make with a space between each.
-
-        Every word has a token of its own at least: one that the tokenizer leaves out is unknown.
-        """
-        cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
-        with guarded(self._where, _FAILS):
-            found = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
-        forbidden = {int(token) for token in self.special_ids if token != self.unknown}
-        stand_in = self.mask if self.unknown is None else self.unknown
-        made = []
-        for words, encoding in zip(cleaned, found, strict=True):
-            word_at = [word for word, text in enumerate(words) for _ in f"{text} "]  # of each character
-            text = " ".join(words)
-            tokens: list[tuple[int, int | None]] = []
-            for token, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True):
-                inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
-                own = None if inside is None else word_at[inside]
-                tokens.append((stand_in if token in forbidden else token, own))
-            made.append(_with_every_word(tokens, len(words), stand_in))
-        return made
+        """Encode sources; see `Tokenizer.encode_words`."""
+        return self.source.encode_words(sentences)
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode sources; see `Tokenizer.encode_joined`."""

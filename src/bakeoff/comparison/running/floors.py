@@ -1,16 +1,15 @@
 """The floors of a comparison: what a task gives away without any neural network."""
 
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
 from bakeoff.comparison.results import Floor
 from bakeoff.tasks.data import TaskData
-from bakeoff.tasks.kinds.classification import LabelledText, sides
+from bakeoff.tasks.kinds.classification import Classification, LabelledText
 from bakeoff.tasks.metrics import score
-from bakeoff.tasks.task import Task
+from bakeoff.tasks.texts import sides_of
 
 INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)
 """Values of C that are tried on dev."""
@@ -33,16 +32,16 @@ def floors(task: str, data: TaskData, metric: str) -> list[Floor]:
 
 def majority(task: str, data: TaskData) -> Floor:
     """Always the most frequent class of train; on a tie the lowest."""
-    counts = Counter(labels_of(data.task, data.train))
-    most = min(counts, key=lambda label: (-counts[label], label))
-    dev, test = (data.task.simplest(data.train, part) for part in (data.dev, data.test))
-    return Floor(task=task, kind="majority", dev=dev, test=test, chosen={"class": most})
+    task_of = _classification(data)
+    dev, test = (task_of.simplest(data.train, part) for part in (data.dev, data.test))
+    chosen = {"class": task_of.most_frequent(data.train)}
+    return Floor(task=task, kind="majority", dev=dev, test=test, chosen=chosen)
 
 
-def labels_of(task: Task, examples: Sequence[LabelledText]) -> list[int]:
-    """(N,) the place of each label in the list of classes."""
-    places = {name: place for place, name in enumerate(task.classes)}
-    return [places[str(each.label)] for each in examples]
+def _classification(data: TaskData) -> Classification:
+    """The task, of the one kind that plans have."""
+    assert isinstance(data.task, Classification)
+    return data.task
 
 
 def tfidf(task: str, data: TaskData, metric: str) -> Floor:
@@ -78,19 +77,20 @@ def _candidates(
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
 
-    labels, classes = labels_of(data.task, data.train), len(data.task.classes)
+    task = _classification(data)
+    labels = task.places_of(data.train)
     if len(set(labels)) < 2:
         return
     for name, options in FEATURES.items():
         vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MOST_FEATURES, **options)
         try:
-            firsts, seconds = sides(data.train)
+            firsts, seconds = sides_of(data.train)
             vectorizer.fit([*firsts, *(seconds or [])])
         except ValueError:  # an empty vocabulary
             continue
 
         def features(split: Sequence[LabelledText], vectorizer: Any = vectorizer) -> Any:
-            firsts, seconds = sides(split)
+            firsts, seconds = sides_of(split)
             first = vectorizer.transform(firsts)
             if seconds is None:
                 return first
@@ -108,6 +108,6 @@ def _candidates(
                 model.fit(train, labels)
 
             def scored(split: Sequence[LabelledText], model: Any = model, features: Any = features) -> dict[str, float]:
-                return score(labels_of(data.task, split), model.predict(features(split)).tolist(), classes)
+                return score(task.places_of(split), model.predict(features(split)).tolist(), task.outputs)
 
             yield {"features": name, "C": c}, scored

@@ -89,6 +89,11 @@ class ChoiceConfig(TaskConfig):
             raise ValueError("choices: name the column of each choice, two at least, or the one that holds their list")
         return self
 
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column, *([self.pair_column] if self.pair_column else [])]
+
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
         require_table(path)

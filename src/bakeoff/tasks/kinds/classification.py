@@ -19,8 +19,8 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.metrics import score
-from bakeoff.tasks.tables import read_table
-from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.texts import TextsConfig, sides_of
 
 FEWEST_SCORES = 5
 """So many labels or more that are all numbers are remarked on."""
@@ -64,35 +64,21 @@ class ClassAnswer(NamedTuple):
     """(C,) probability of each class."""
 
 
-class ClassificationConfig(TaskConfig):
+class ClassificationConfig(TextsConfig):
     """Texts or pairs with a class each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
 
     kind: Literal["classification"] = "classification"
     """What is learned."""
-    text_column: str
-    """The column with the text."""
-    pair_column: str | None = None
-    """The column with the second text, for tasks on pairs."""
-    label_column: str
-    """The column with the class."""
     metric: Literal["accuracy", "macro_f1", "matthews"] = "accuracy"
     """What epochs and learning rates are chosen by."""
 
     simplest: ClassVar[str] = "majority class"
     record: ClassVar[type[Record]] = ClassPrediction
 
-    @property
-    @override
-    def input_sides(self) -> int:
-        return 1 if self.pair_column is None else 2
-
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText]:
-        label_column = self.label_column if labelled else None
-        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors)
-        for row, line in enumerate(table.lines):
-            texts = (table.texts[row],) if table.pairs is None else (table.texts[row], table.pairs[row])
-            yield LabelledText(line, texts, None if table.labels is None else table.labels[row])
+        for line, texts, label in self.rows(path, labelled):
+            yield LabelledText(line, texts, label)
 
     @override
     def example(self, texts: Sequence[str]) -> LabelledText:
@@ -146,9 +132,14 @@ class Classification(Task):
         """(N,) the place of each label in the list of classes."""
         return [self.places[_label_of(each)] for each in examples]
 
+    def most_frequent(self, examples: Sequence[LabelledText]) -> int:
+        """The place of the most frequent class; on a tie the first."""
+        counts = Counter(self.places_of(examples))
+        return min(counts, key=lambda place: (-counts[place], place))
+
     @override
     def encode(self, examples: Sequence[LabelledText], format: InputFormat) -> Items:
-        encoded = format.encode(*sides(examples))
+        encoded = format.encode(*sides_of(examples))
         targets = [None if each.label is None else self.places[each.label] for each in examples]
         return Items.one_each(encoded, targets)
 
@@ -178,10 +169,8 @@ class Classification(Task):
 
     @override
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:
-        """Always the most frequent class of train; on a tie the first."""
-        counts = Counter(self.places_of(train))
-        most = min(counts, key=lambda label: (-counts[label], label))
-        return score(self.places_of(test), [most] * len(test), self.outputs)
+        """Always the most frequent class of train."""
+        return score(self.places_of(test), [self.most_frequent(train)] * len(test), self.outputs)
 
     @override
     def line(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:
@@ -199,12 +188,6 @@ class Classification(Task):
     @override
     def shown(self, example: LabelledText, answer: ClassAnswer) -> tuple[str, ...]:
         return self.classes[answer.place], f"{answer.probabilities[answer.place]:.4f}"
-
-
-def sides(examples: Sequence[Example]) -> tuple[list[str], list[str] | None]:
-    """(N,) first texts of examples, and second texts where they are pairs."""
-    firsts = [each.texts[0] for each in examples]
-    return firsts, [each.texts[1] for each in examples] if examples and len(examples[0].texts) > 1 else None
 
 
 def _label_of(example: LabelledText) -> str:

@@ -1,7 +1,7 @@
 """Regression: a number for a text, or for a pair of texts, as the similarity of STS-B."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -16,9 +16,8 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.kinds.classification import sides
-from bakeoff.tasks.tables import read_table
-from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.texts import TextsConfig, sides_of
 
 
 @dataclass(frozen=True)
@@ -47,17 +46,11 @@ class Scale(Record):
     """Their standard deviation."""
 
 
-class RegressionConfig(TaskConfig):
+class RegressionConfig(TextsConfig):
     """Texts or pairs with a number each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
 
     kind: Literal["regression"] = "regression"
     """What is learned."""
-    text_column: str
-    """The column with the text."""
-    pair_column: str | None = None
-    """The column with the second text, for tasks on pairs."""
-    label_column: str
-    """The column with the number."""
     metric: Literal["spearman", "pearson", "mean_absolute_error"] = "spearman"
     """What epochs and learning rates are chosen by."""
 
@@ -65,21 +58,10 @@ class RegressionConfig(TaskConfig):
     simplest: ClassVar[str] = "mean of train"
     record: ClassVar[type[Record]] = RegressionPrediction
 
-    @property
-    @override
-    def input_sides(self) -> int:
-        return 1 if self.pair_column is None else 2
-
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText]:
-        label_column = self.label_column if labelled else None
-        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors)
-        for row, line in enumerate(table.lines):
-            texts = (table.texts[row],) if table.pairs is None else (table.texts[row], table.pairs[row])
-            example = RatedText(line, texts)
-            yield (
-                example if table.labels is None else replace(example, value=self._number(table.labels[row], path, line))
-            )
+        for line, texts, label in self.rows(path, labelled):
+            yield RatedText(line, texts, None if label is None else self._number(label, path, line))
 
     def _number(self, label: str, path: Path, line: int) -> float:
         try:
@@ -126,7 +108,7 @@ class Regression(Task):
     def encode(self, examples: Sequence[RatedText], format: InputFormat) -> Items:
         values = [each.value for each in examples]
         targets = [None if value is None else (value - self.mean) / self.deviation for value in values]
-        return Items.one_each(format.encode(*sides(examples)), targets)
+        return Items.one_each(format.encode(*sides_of(examples)), targets)
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:

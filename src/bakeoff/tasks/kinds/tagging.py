@@ -20,7 +20,7 @@ from bakeoff.reading.files import kind_of
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.spans import OUTSIDE, may_follow, parted, span_scores
 from bakeoff.tasks.task import Example, Items, Task, TaskConfig
-from bakeoff.tasks.words_and_tags import COLUMNS, read_tagged, split_words
+from bakeoff.tasks.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,19 @@ class TaggingConfig(TaskConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence]:
-        columns = self.text_column, self.label_column, self.spans_column
+        columns = Columns(self.text_column, self.label_column, self.spans_column)
         count = 0
-        for line, words, tags in read_tagged(path, *columns, labelled, self.errors):
+        for line, words, tags in read_tagged(path, columns, labelled, self.errors):
             if words:
                 count += 1
                 yield TaggedSentence(line, words, tags)
         if not count:
             raise UserError(f"{path}: the file holds no words")
+
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column or "text"]
 
     @override
     def reads_files(self, path: Path) -> bool:

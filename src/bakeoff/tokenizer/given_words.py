@@ -1,0 +1,42 @@
+"""Sentences whose words are given, in tokens."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+
+class EncodedWords(NamedTuple):
+    """A sentence of W words in T tokens."""
+
+    ids: np.ndarray
+    """(T,) int64 ids."""
+    first: np.ndarray
+    """(W,) int64 the place of each word's first token."""
+    last: np.ndarray
+    """(W,) int64 and of its last."""
+
+
+def with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:
+    """Tokens, each with its word, None where it is white space; and one for each word that has none."""
+    ids: list[int] = []
+    first, last = np.full(words, -1, np.int64), np.full(words, -1, np.int64)
+    following = 0  # the first word that has had no token yet
+
+    def put(token: int, word: int) -> None:
+        if first[word] < 0:
+            first[word] = len(ids)
+        last[word] = len(ids)
+        ids.append(token)
+
+    for token, word in tokens:
+        if word is None:
+            ids.append(token)
+            continue
+        for missing in range(following, word):
+            put(stand_in, missing)
+        following = max(following, word + 1)
+        put(token, word)
+    for missing in range(following, words):
+        put(stand_in, missing)
+    return EncodedWords(np.array(ids, np.int64), first, last)
