@@ -31,7 +31,7 @@ def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
 
 def test_both_directions_reach_the_classes():
     recipe = shrink("elmo-tiny")
-    classifier = RowHead(recipe, 50, "max", 3, 0.0).eval()
+    classifier = RowHead(recipe, 50, 3, FinetuneConfig(pooling="max", dropout=0.0)).eval()
     assert classifier.output.in_features == 64
     ids = torch.randint(5, 50, (2, 6))
     classifier(InputBatch(ids, None, None)).sum().backward()
@@ -48,7 +48,10 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     recipe = shrink(name)
     assert natural_pooling(recipe) == pooled
     torch.manual_seed(0)
-    classifiers = {pooling: RowHead(recipe, 50, pooling, 3, 0.0).eval() for pooling in ("cls", "mean", "last")}
+    classifiers = {
+        pooling: RowHead(recipe, 50, 3, FinetuneConfig(pooling=pooling, dropout=0.0)).eval()
+        for pooling in ("cls", "mean", "last")
+    }
     ids = torch.randint(5, 50, (2, 6))
     others = ids.clone()
     others[:, -1] = 54 - others[:, -1]
@@ -66,7 +69,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
 
 @pytest.mark.parametrize("pooling", ["cls", "mean", "max", "last"])
 def test_pooling_sees_real_positions_only(recipe, pooling):
-    classifier = RowHead(recipe, 50, pooling, 3, 0.0)
+    classifier = RowHead(recipe, 50, 3, FinetuneConfig(pooling=pooling, dropout=0.0))
     hidden = torch.randn(2, 5, 32)
     real = torch.tensor([[True] * 5, [True, True, True, False, False]])
     pooled = classifier.pool(hidden, real)
@@ -79,7 +82,7 @@ def test_pooling_sees_real_positions_only(recipe, pooling):
 
 def test_dropout_stands_between_the_pooled_vector_and_the_classes(recipe):
     torch.manual_seed(0)
-    classifier = RowHead(without_dropout(recipe), 50, "cls", 32, 0.5)
+    classifier = RowHead(without_dropout(recipe), 50, 32, FinetuneConfig(pooling="cls", dropout=0.5))
     torch.nn.init.eye_(classifier.output.weight)
     batch = InputBatch(torch.randint(5, 50, (200, 6)), None, None)
     pooled = classifier.eval()(batch)
@@ -103,7 +106,7 @@ def probabilities(head, texts, pairs, format):
 def test_predictions_have_no_dropout_and_leave_the_mode_as_it_is(recipe, corpus, training):
     tokenizer = Tokenizer.load(corpus)
     torch.manual_seed(0)
-    classifier = RowHead(recipe, tokenizer.size, "cls", 3, 0.5).train(training)
+    classifier = RowHead(recipe, tokenizer.size, 3, FinetuneConfig(pooling="cls", dropout=0.5)).train(training)
     format = InputFormat(tokenizer, recipe, 32)
     texts = ["saw", "apple " * 5, "town " * 17]
     first, second = (probabilities(classifier, texts, None, format) for _ in range(2))
@@ -115,7 +118,7 @@ def test_predictions_have_no_dropout_and_leave_the_mode_as_it_is(recipe, corpus,
 def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
     recipe, tokenizer = request.getfixturevalue(name), Tokenizer.load(corpus)
     torch.manual_seed(0)
-    classifier = RowHead(recipe, tokenizer.size, natural_pooling(recipe), 3, 0.1).eval()
+    classifier = RowHead(recipe, tokenizer.size, 3, FinetuneConfig(pooling=natural_pooling(recipe), dropout=0.1)).eval()
     for parameter in classifier.parameters():  # far from zero, so that a leak would show
         torch.nn.init.normal_(parameter, std=0.2)
     format = InputFormat(tokenizer, recipe, 32)
@@ -133,7 +136,7 @@ def test_other_rows_of_a_batch_change_nothing(request, corpus, name):
 
 
 def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
-    classifier = RowHead(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    classifier = RowHead(run.recipe, run.tokenizer.size, 3, FinetuneConfig(pooling="cls", dropout=0.1))
     weights = run.path / "model.safetensors"
     count = transfer(classifier, weights, run.recipe)
     file, own = load_file(weights), classifier.state_dict()
@@ -143,12 +146,12 @@ def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
         if name.startswith("model."):
             assert torch.equal(own[name], tensor)
     assert torch.equal(own["pooler.weight"], file["heads.nsp.pooler.weight"])
-    mean = RowHead(run.recipe, run.tokenizer.size, "mean", 3, 0.1)
+    mean = RowHead(run.recipe, run.tokenizer.size, 3, FinetuneConfig(pooling="mean", dropout=0.1))
     assert transfer(mean, weights, run.recipe) == len(mean.state_dict()) - 2
 
 
 def test_weights_of_another_model_are_refused(run, tmp_path):
-    classifier = RowHead(run.recipe, run.tokenizer.size, "cls", 3, 0.1)
+    classifier = RowHead(run.recipe, run.tokenizer.size, 3, FinetuneConfig(pooling="cls", dropout=0.1))
     tensors = load_file(run.path / "model.safetensors")
     del tensors["model.embedding.tokens.weight"]
     save_file(tensors, tmp_path / "model.safetensors")
@@ -161,7 +164,7 @@ def test_sharing_models_transfer_each_part_once(corpus):
         "albert-tiny",
         {"model.encoder.width": 32, "model.encoder.block.ffn.width": 64, "model.embedding.width": 16},
     )
-    classifier = RowHead(recipe, 60, "cls", 2, 0.0)
+    classifier = RowHead(recipe, 60, 2, FinetuneConfig(pooling="cls", dropout=0.0))
     assert sum(name.startswith("model.encoder.parts.mixer") for name in classifier.state_dict()) == 6
     batch = InputBatch(torch.randint(60, (2, 7)), None, None)
     assert classifier(batch).shape == (2, 2)
@@ -171,7 +174,7 @@ def test_layers_copied_apart_are_the_same_function(recipe, tmp_path):
     shared = recipe.changed({"model.encoder.share": "all"})
     pretrained = PretrainingModel(shared, 60).eval()
     save_file(pretrained.state_dict(), tmp_path / "model.safetensors")
-    apart = RowHead(recipe, 60, "cls", 2, 0.0).eval()
+    apart = RowHead(recipe, 60, 2, FinetuneConfig(pooling="cls", dropout=0.0)).eval()
     assert transfer(apart, tmp_path / "model.safetensors", shared) == len(apart.state_dict()) - 2
     ids = torch.randint(60, (2, 7))
     assert torch.equal(apart.model(Inputs(ids)), pretrained.model(Inputs(ids)))
@@ -183,7 +186,7 @@ def test_a_source_is_read_as_in_pre_training(name, corpus, monkeypatch):
     recipe, opened = shrink(name, **{"input.length": 24}), open_corpus(corpus)
     tokenizer = opened.tokenizer
     torch.manual_seed(0)
-    classifier = RowHead(recipe, tokenizer.size, "last", 3, 0.0).eval()
+    classifier = RowHead(recipe, tokenizer.size, 3, FinetuneConfig(pooling="last", dropout=0.0)).eval()
     read = []
     exact = type(classifier.model).encode
     monkeypatch.setattr(

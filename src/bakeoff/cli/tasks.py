@@ -23,6 +23,7 @@ from bakeoff.cli.scores import print_scores, set_text
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
+    from bakeoff.tasks.finetuned_run import FinetuneResult
     from bakeoff.tasks.predict import Predicted
     from bakeoff.tasks.task import Task
 
@@ -32,12 +33,13 @@ def finetune(
     train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
     task: Annotated[
-        str, typer.Option(help="What is learnt: classification, regression, tagging or choice (docs/tasks.md).")
+        str, typer.Option(help="What is learnt: classification, multilabel, regression, ... (docs/tasks.md).")
     ] = "classification",
     text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="Column with the class, the number, the tags or the right choice.")
-    ] = None,
+        list[str],
+        typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
+    ] = [],  # noqa: B006
     dev: Annotated[
         Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
     ] = None,
@@ -53,6 +55,20 @@ def finetune(
     ] = [],  # noqa: B006
     metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
     unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
+    freeze: Annotated[
+        str | None,
+        typer.Option(help="Keep weights: model, or the embedding and so many of the lowest layers (0: that alone)."),
+    ] = None,
+    reinitialise_last: Annotated[
+        int | None, typer.Option(min=0, help="Begin so many of the topmost layers with fresh weights.")
+    ] = None,
+    truncate: Annotated[
+        str | None, typer.Option(help="Of texts that are too long, read their head, head+tail, or all in windows.")
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Try four learning rates with two numbers of epochs; dev decides.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on, exactly, with what was stopped.")] = False,
     train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
     options: Annotated[
         list[str],
@@ -94,7 +110,7 @@ def finetune(
     named = {
         "text_column": text_column,
         "pair_column": pair_column,
-        "label_column": label_column,
+        "label_column": label_column[0] if len(label_column) == 1 else label_column or None,
         "spans_column": spans_column,
         "choices": choices[0] if len(choices) == 1 else choices or None,
         "metric": metric,
@@ -113,15 +129,24 @@ def finetune(
         raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
     settings = dict(parse_override(text, "--option") for text in options)
     given |= {key: settings.pop(key) for key in list(settings) if setting_of_task(key, task)}
+    flags = {
+        "unshare": unshare or None,
+        "freeze": int(freeze) if freeze is not None and freeze.isdecimal() else freeze,
+        "reinitialise_last": reinitialise_last,
+        "truncate": truncate,
+        "search": search or None,
+    }
+    settings |= {name: value for name, value in flags.items() if value is not None}
     result = finetune_model(
         begun,
         parse_task(given, "finetune"),
         out,
-        config=FinetuneConfig.parse(settings | ({"unshare": True} if unshare else {}), "--option"),
+        config=FinetuneConfig.parse(settings, "--option"),
         seed=seed,
         tokenizer=tokenizer or corpus,
         device=device,
         threads=threads_of(threads),
+        resume=resume,
     )
     if json:
         print_json(result.model_dump(mode="json"))
@@ -136,6 +161,7 @@ def finetune(
             "pre-trained": f"{result.transferred_tensors} of {result.total_tensors} tensors",
             **scores,
             **_simplest(result.kind, result.simplest),
+            **_search(result),
             **{f"note {number + 1}": note for number, note in enumerate(result.notes)},
         }
     )
@@ -242,6 +268,16 @@ def evaluate(
                 **_simplest(figures["kind"], figures["simplest"]),
             }
         )
+
+
+def _search(result: "FinetuneResult") -> dict[str, str]:
+    """What dev chose among several settings, and what trying all of them cost."""
+    if not result.trials:
+        return {}
+    return {
+        "chosen": f"learning rate {result.learning_rate:g}, the best of {len(result.trials)} trainings, which took "
+        f"{result.seconds:.0f} s together"
+    }
 
 
 def _simplest(kind: str, scores: dict[str, float]) -> dict[str, str]:

@@ -163,9 +163,10 @@ class Stack(nn.Module):
                     outputs.append(x)
                     x = self.weighting(outputs)
             states.append(after)
-        return self._output(x), None if state is None else tuple(states)
+        return self.output(x), None if state is None else tuple(states)
 
-    def _output(self, x: Tensor) -> Tensor:
+    def output(self, x: Tensor) -> Tensor:
+        """(B, T, D) states of a layer as those of the last leave the stack: through its norm and its dropout."""
         return dropout(self.norm(x), self.dropout, self.training)
 
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:

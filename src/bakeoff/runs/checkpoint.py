@@ -77,7 +77,7 @@ def save_checkpoint(
     remove(partial)
     partial.mkdir(parents=True)
     save_tensors(module.state_dict(), partial / "model.safetensors")
-    save_tensors(_optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+    save_tensors(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
     if trained is not None:
         save_tensors(dict(trained), partial / "trained.safetensors")
     if memory is not None:
@@ -119,13 +119,9 @@ def load_checkpoint(
     Raises:
         UserError: it is damaged, or cannot be read.
     """
-    states: dict[int, dict[str, Tensor]] = {}
     try:
         fill(module, path / "model.safetensors")
-        for name, tensor in load_tensors(path / "optimizer.safetensors").items():
-            index, _, key = name.partition(".")
-            states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
-        optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})
+        fill_optimizer(optimizer, path / "optimizer.safetensors")
         if average is not None:  # of which the module has got the tensors
             average.load(load_tensors(path / "trained.safetensors"))  # KeyError where one is absent
             average.exchange()
@@ -138,6 +134,21 @@ def load_checkpoint(
         raise UserError(f"{path}: this checkpoint is damaged ({problem}); delete it, and --resume {rest}") from None
 
 
-def _optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """What an optimizer keeps for each parameter, by name."""
     states = optimizer.state_dict()["state"]
     return {f"{index}.{key}": value for index, state in states.items() for key, value in state.items()}
+
+
+def fill_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
+    """Put what was kept into an optimizer.
+
+    Raises:
+        UserError: the file is damaged.
+        ValueError: it holds something else.
+    """
+    states: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in load_tensors(path).items():
+        index, _, key = name.partition(".")
+        states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
+    optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})

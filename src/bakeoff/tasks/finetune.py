@@ -1,15 +1,17 @@
 """Fine-tuning: from a pre-trained run, or from scratch, to a model that does a task, and its scores."""
 
+import hashlib
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import torch
 
-from bakeoff.errors import Diverged, UserError
+from bakeoff.digests import digest
+from bakeoff.errors import UserError
 from bakeoff.full_disk import full_disk
+from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
@@ -20,39 +22,31 @@ from bakeoff.resources.thread_choice import Asked, quickest
 from bakeoff.resources.thread_choice import settled as settled_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
+from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
-from bakeoff.signals import stop_signals
 from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import shuffled_batches
+from bakeoff.tasks.checkpoint import remove_checkpoints
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
-from bakeoff.tasks.fitting import Fit, Part, Setting, fit, optimize_items, plan_steps
-from bakeoff.tasks.heads import Head, build_head, natural_pooling, transfer
+from bakeoff.tasks.depths import require_layers
+from bakeoff.tasks.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
+from bakeoff.tasks.finetuned_run import (
+    FinetunedRun,
+    FinetuneResult,
+    require_free,
+    unfinished,
+    unfinished_folder,
+    write_results,
+)
+from bakeoff.tasks.fitting import Part, Setting, optimize_items, plan_steps
+from bakeoff.tasks.heads import natural_pooling, writing_objective
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.task import Task, TaskConfig
+from bakeoff.tasks.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tokenizer.tokenizer import Tokenizer
-from bakeoff.training.progress import Shown, TrainingProgress
+from bakeoff.training.progress import Shown
 from bakeoff.yaml_files import dump_yaml
-
-
-class StartingPoint(NamedTuple):
-    """What a fine-tuning starts from."""
-
-    recipe: Recipe
-    """The architecture."""
-    tokenizer: Tokenizer
-    """The tokenizer."""
-    run: Run | None
-    """The pre-trained run; None: fresh weights."""
-
-    @property
-    def precision(self) -> Literal["auto", "float32", "bfloat16"]:
-        """What was asked for, and not what the machine of the pre-training made of it: this may be another one."""
-        if self.run is None:
-            return self.recipe.training.precision
-        return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
 
 @restoring_threads
@@ -66,12 +60,14 @@ def finetune(
     tokenizer: str | Path | None = None,
     device: str = "auto",
     threads: Asked = None,
+    resume: bool = False,
     progress: Shown = True,
 ) -> FinetuneResult:
     """Fine-tune a model on labelled data. Dev decides everything, test is scored once.
 
     Args:
-        source: a pre-trained run, whose architecture and weights are taken, or a recipe, to train from scratch.
+        source: a run, whose architecture and weights are taken, pre-trained or fine-tuned already (of that one the
+            head, too, where its labels are the task's), or a recipe, to train from scratch.
         task: its kind, the files, their columns and the metric.
         out: directory of the fine-tuned run; it must not exist.
         config: how to train.
@@ -79,18 +75,23 @@ def finetune(
         tokenizer: a tokenizer.json, or a directory with one (a corpus, a run); for a recipe only.
         device: auto, cpu, cuda or mps.
         threads: with which torch computes on a CPU; auto: what a quick look finds; None: as many as torch has.
+        resume: go on with a fine-tuning that was stopped or killed, exactly; where there is none, begin.
         progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
 
     Raises:
-        UserError: a mistake in the arguments or the data.
+        UserError: a mistake in the arguments or the data; what is to be resumed was begun with others.
         Diverged: the loss is not a number any more, whichever of the learning rates it is.
-        Interrupted: SIGINT or SIGTERM came; nothing was written.
+        Interrupted: SIGINT or SIGTERM came; it can be resumed.
     """
     out, config = Path(out), config or FinetuneConfig()
     require_free(out)
     begun = open_source(source, tokenizer)
     data = load_task(task)
     config = settle(config, begun.recipe)
+    if config.truncate == "windows" and not task.reads_windows:
+        raise UserError(
+            f"truncate: texts of a task of the kind {task.kind} are not averaged over windows; leave it out"
+        )
     on = resolve_device(device)
     precision = resolve_precision(begun.precision, on)
     recipe = begun.recipe.changed({"training.precision": precision})
@@ -99,29 +100,32 @@ def finetune(
     if config.unshare:
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
-    format = InputFormat(begun.tokenizer, recipe, config.length)
+    format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate)
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
     found_parts = {"train": data.train, "dev": data.dev, "test": data.test}
     parts = {name: Part(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
+    asked = _asked(recipe, begun, setting, parts)
+    begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
-        copied, train = begun._replace(recipe=recipe), parts["train"]
-        found = settled_threads(threads, None, lambda: _quickest_threads(copied, train, setting))
+        train, kept = parts["train"], threads_of_unfinished(out) if resume else None
+        found = kept or settled_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    notes = [*data.notes, *_truncations(parts, config.length)]
+    notes = [*data.notes, *_truncations(parts, config)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
-    with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
+    with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, data.task, config, machine)
-        began = time.perf_counter()
-        begun = begun._replace(recipe=recipe)
-        head, best, transferred, dropped = _fit_all(begun, parts, setting, folder, progress)
-        notes += [f"learning rate {rate:g} diverged and was left out" for rate in dropped]
-        seconds = time.perf_counter() - began
+        head, best, transferred, trials = run_trials(begun, parts, setting, folder, progress)
+        remove_checkpoints(folder)
+        notes += [
+            f"learning rate {each.learning_rate:g} diverged and was left out" for each in trials if each.score is None
+        ]
+        seconds = sum(each.seconds for each in trials)
         # What is reported is float32, as in `predict`: it should not depend on the machine more than it must.
         exact = Placement(on, "float32")
         answers = {
             name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
-        epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config)
+        epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config, best.trial.epochs)
         result = FinetuneResult(
             path=out,
             kind=task.kind,
@@ -135,10 +139,11 @@ def finetune(
             transferred_tensors=transferred,
             total_tensors=len(head.state_dict()),
             parameters=sum(parameter.numel() for parameter in head.parameters()),
-            learning_rate=best.learning_rate,
+            learning_rate=best.trial.learning_rate,
             epochs=round(best.steps / epoch_steps, 3),
             best_epoch=round(best.best.step / epoch_steps, 3),
             seconds=round(seconds, 3),
+            trials=trials if len(trials) > 1 else [],
             classes=data.task.classes,
             rows={name: len(part.examples) for name, part in parts.items()},
             notes=notes,
@@ -163,7 +168,9 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     if tokenizer is not None:
         raise UserError(f"{path}: a run has its own tokenizer; leave --corpus and --tokenizer out, or name a recipe")
     if FinetunedRun.at(path):
-        raise UserError(f"{path}: this run is fine-tuned already; give the pre-trained run that it came from")
+        tuned = FinetunedRun.open(path)
+        tuned.require_current()
+        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), (tuned.task.kind, tuned.learned.labels))
     run = Run.open_finished(path)
     return StartingPoint(run.recipe, run.tokenizer, run)
 
@@ -172,8 +179,11 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
     """The config with everything decided that depends on the model: pooling, length, learning rates.
 
     Raises:
-        UserError: a pooling or length that is not for this model.
+        UserError: a setting that is not for this model.
     """
+    require_layers(recipe.model, config)
+    if config.language_model:
+        writing_objective(recipe)
     length = config.length or recipe.input.length
     check_length(recipe.model, length)
     if config.pooling == "last" and not recipe.model.causal:
@@ -182,11 +192,15 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
         raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
     if config.pooling == "cls" and recipe.model.directions == 2:
         raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
+    rates, epochs = (SEARCHED_RATES, list(SEARCHED_EPOCHS)) if config.search else ((1.0,), [10])
+    default = default_learning_rate(recipe)
     return config.model_copy(
         update={
             "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
             "length": length,
-            "learning_rate": config.learning_rate or [default_learning_rate(recipe)],
+            "learning_rate": config.learning_rate or [default * factor for factor in rates],
+            "epochs": config.epochs or epochs,
+            "search": False,
         }
     )
 
@@ -196,79 +210,64 @@ def default_learning_rate(recipe: Recipe) -> float:
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
-def _truncations(parts: dict[str, Part], length: int) -> list[str]:
-    return [
-        f"{rows.truncated} of the {len(rows.ids)} rows of {name} were cut to {length} tokens"
-        for name, rows in ((name, part.items.encoded) for name, part in parts.items())
-        if rows.truncated
-    ]
+def _truncations(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
+    told = []
+    for name, part in parts.items():
+        rows = part.items.encoded
+        if rows.truncated and rows.owners is not None:
+            told.append(f"{rows.truncated} rows of {name} are longer than {config.length} tokens and read in windows")
+        elif rows.truncated:
+            what = f"cut to {config.length} tokens"
+            told.append(f"{rows.truncated} of the {len(rows.ids)} rows of {name} were {what}")
+    return told
+
+
+def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, parts: dict[str, Part]) -> dict[str, Any]:
+    """All that the result of a fine-tuning follows from, in the words of an error."""
+    data = hashlib.sha256()
+    for part in parts.values():
+        encoded, targets = part.items.encoded, part.items.targets
+        for array in (*encoded.ids, encoded.second, part.items.bounds, part.items.owners):
+            data.update(array.tobytes())
+        data.update(repr(targets).encode())
+    weights = None if source.run is None else digest(source.run.path / "model.safetensors")
+    device, precision = setting.placement
+    return {
+        "recipe": recipe.to_yaml(),
+        "run_to_start_from": weights,
+        "task": setting.task.config.model_dump(mode="json"),
+        "setting_of_the_training": setting.config.model_dump(mode="json"),
+        "set_of_labels": json.loads(json.dumps(setting.task.labels)),
+        "content_of_the_files": data.hexdigest(),
+        "seed": setting.seed,
+        "device": device.type,
+        "precision": precision,
+    }
+
+
+def threads_of_unfinished(out: Path) -> int | None:
+    """The threads with which the fine-tuning that is to become `out` was begun; None: it was not."""
+    path = unfinished_folder(out) / "environment.json"
+    if not path.is_file():
+        return None
+    return int(Environment.check(read_json(path), str(path))["threads"])
 
 
 def _quickest_threads(source: StartingPoint, train: Part, setting: Setting) -> int:
     """What a look at some steps finds, on a head of its own."""
     config, items = setting.config, train.items
     order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)
-    steps = plan_steps(len(items.owners), config)[1] * len(config.learning_rate or [0.0])
+    steps = sum(plan_steps(len(items.owners), config, trial.epochs)[1] for trial in planned_trials(config))
     tokens = int(items.lengths.sum()) / len(order)
     flops = build_on_meta(source.recipe, source.tokenizer.size).flops_per_token()
 
     def begin() -> Callable[[int], float]:
-        head = _head(source, setting)
+        head, _ = new_head(source, setting)
         optimizer = AdamWConfig(lr=1e-4).build(head)
         return lambda step: optimize_items(head, optimizer, items, order[step % len(order)], setting, step)
 
     default = default_threads(source.recipe, source.tokenizer.size)
     return quickest(begin, tokens * flops, lambda seconds: steps * seconds, default)
-
-
-def _head(source: StartingPoint, setting: Setting) -> Head:
-    """A fresh head where it computes."""
-    config, task = setting.config, setting.task
-    assert config.pooling != "auto"
-    size = source.tokenizer.size
-    head = build_head(task.config.head, source.recipe, size, config.pooling, task.outputs, config.dropout)
-    return head.to(setting.placement.device)
-
-
-def _fit_all(
-    source: StartingPoint, parts: dict[str, Part], setting: Setting, folder: Path, shown: Shown
-) -> tuple[Head, Fit, int, list[float]]:
-    """The best head of all learning rates, its training, the tensors transferred, and the rates that diverged."""
-    config, run = setting.config, Run(folder)
-    _, steps = plan_steps(len(parts["train"].items.owners), config)
-    best: Fit | None = None
-    transferred = 0
-    dropped: list[float] = []
-    with stop_signals() as stopping:
-        for rate in config.learning_rate:
-            torch.manual_seed(setting.seed)
-            head = _head(source, setting)
-            if source.run is not None:
-                transferred = transfer(head, source.run.path / "model.safetensors", source.run.recipe)
-            title = f"{source.recipe.name} lr {rate:g}" if len(config.learning_rate) > 1 else source.recipe.name
-            with TrainingProgress(title, steps, shown) as bar:
-                try:
-                    found = fit(
-                        head,
-                        parts["train"],
-                        parts["dev"],
-                        rate,
-                        setting,
-                        log=run.append_metrics,
-                        stopping=stopping,
-                        progress=bar,
-                    )
-                except Diverged as error:
-                    if best is None and rate == config.learning_rate[-1]:
-                        raise
-                    bar.line(f"{title}: {error}")
-                    dropped.append(rate)
-                    continue
-            if best is None or found.best.rank(setting.task) > best.best.rank(setting.task):
-                best = found
-    assert best is not None
-    head.load_state_dict(best.weights)
-    return head.eval(), best, transferred, dropped
 
 
 def _write_settings(

@@ -1,10 +1,15 @@
 """How a model is fine-tuned."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from bakeoff.config import Config
+
+SEARCHED_RATES = (0.5, 1.0, 2.0, 4.0)
+"""Learning rates that a search tries, as multiples of the default one."""
+SEARCHED_EPOCHS = (3, 10)
+"""Epochs that it tries with each of them."""
 
 
 class FinetuneConfig(Config):
@@ -14,12 +19,31 @@ class FinetuneConfig(Config):
     """Learning rate at the end of the warm-up; of several each is tried and dev decides. Absent: 5e-5 * 768 / width."""
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
-    epochs: int = Field(default=10, gt=0)
-    """The most passes over train."""
+    search: bool = False
+    """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. What is given
+    of the two is tried in their place."""
+    epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[])
+    """The most passes over train; of several each is tried with each learning rate, and dev decides. Absent: 10."""
     least_steps: int = Field(default=300, ge=0)
     """With few rows there are more epochs, so that there are at least this many steps; 0 for never."""
     warmup: float = Field(default=0.1, ge=0, lt=1)
-    """Share of the steps in which the learning rate rises linearly; behind them it falls linearly to zero."""
+    """Share of the steps in which the learning rate rises linearly."""
+    schedule: Literal["linear", "cosine", "constant"] = "linear"
+    """The learning rate behind the warm-up: a line to zero, half a cosine wave to zero, or the same to the end."""
+    layer_decay: float = Field(default=1.0, gt=0, le=1)
+    """Each layer has this many times the learning rate of the one above it, the topmost this many times that of the
+    head, and the embedding this many times that of the lowest (ULMFiT: arXiv:1801.06146; ELECTRA: arXiv:2003.10555)."""
+    freeze: Annotated[int, Field(ge=0)] | Literal["model"] | None = None
+    """What keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the head, whose
+    dropout is off then; null: nothing."""
+    reinitialise_last: int = Field(default=0, ge=0)
+    """So many topmost layers, with the pooler, begin with fresh weights (Zhang et al. 2021, arXiv:2006.05987)."""
+    layers: Annotated[int, Field(gt=0)] | Literal["weighted"] = 1
+    """What the head reads: the states of the N last layers, one behind the other (BERT's features: 4), or a learned
+    weighting of all layers and the embedding (ELMo: Peters et al. 2018, arXiv:1802.05365, equation 1)."""
+    language_model: float = Field(default=0.0, ge=0)
+    """Weight of the next-token loss on the same texts beside the task's (GPT: Radford et al. 2018, section 3.2: 0.5);
+    for models with the objective clm."""
     weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay; norms and biases have none."""
     clip: float = Field(default=1.0, gt=0)
@@ -39,8 +63,11 @@ class FinetuneConfig(Config):
     position; auto: cls where the recipe has an objective of sentence pairs, last for causal models, mean otherwise."""
     length: int | None = Field(default=None, gt=0)
     """Longer rows are cut to so many tokens; absent: the recipe's input length."""
+    truncate: Literal["head", "head+tail", "windows"] = "head"
+    """What is read of a text that is too long: its beginning; a quarter of the room from its beginning and the rest
+    from its end (Sun et al. 2019, arXiv:1905.05583); or all, in windows, whose answers are averaged."""
 
-    @field_validator("learning_rate", mode="before")
+    @field_validator("learning_rate", "epochs", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
         return value if isinstance(value, list | tuple) else [] if value is None else [value]

@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 
 from bakeoff import checksums
 from bakeoff.config import Config, Record
-from bakeoff.durable import fresh, remove, sync
-from bakeoff.errors import UserError
+from bakeoff.durable import fresh, held, own_folder, remove, sync, write_atomically
+from bakeoff.errors import Interrupted, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
@@ -27,6 +27,19 @@ from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
+
+
+class TrialResult(Config):
+    """What became of one of a fine-tuning's trainings."""
+
+    learning_rate: float
+    """Its learning rate."""
+    epochs: int
+    """The epochs that it was planned for."""
+    score: float | None
+    """The metric on dev at its best; null: the loss was not a number any more."""
+    seconds: float
+    """Time spent, looks at dev included."""
 
 
 class FinetuneResult(Config):
@@ -63,7 +76,9 @@ class FinetuneResult(Config):
     best_epoch: float
     """The epoch that did best on dev, whose weights were kept."""
     seconds: float
-    """Time spent, all learning rates and evaluations together."""
+    """Time spent, all trainings and evaluations together."""
+    trials: list[TrialResult] = Field(default=[])
+    """What became of each training, where several learning rates or numbers of epochs were tried."""
     classes: list[str]
     """Names of the classes, or tags, sorted; none where there are no such."""
     rows: dict[str, int]
@@ -185,10 +200,21 @@ class FinetunedRun:
     def format(self) -> InputFormat:
         """The format of its rows, by which texts become tokens as in fine-tuning."""
         assert self.config.length is not None
-        return InputFormat(self.tokenizer, self.recipe, self.config.length)
+        return InputFormat(self.tokenizer, self.recipe, self.config.length, self.config.truncate)
 
     def load(self, device: torch.device | None = None) -> Head:
         """The fine-tuned model with its head, in evaluation mode.
+
+        Raises:
+            UserError: it was fine-tuned on other rows than are read now.
+        """
+        self.require_current()
+        head = build_head(self.task.head, self.recipe, self.tokenizer.size, self.learned.outputs, self.config)
+        fill(head, self.path / "model.safetensors")
+        return head.to(device or torch.device("cpu")).eval()
+
+    def require_current(self) -> None:
+        """Refuse a run from before rows have become what they are.
 
         Raises:
             UserError: it was fine-tuned on other rows than are read now.
@@ -197,12 +223,6 @@ class FinetunedRun:
             raise UserError(
                 f"{self.path}: from before {change}, and does not read what it learnt from; fine-tune it anew"
             )
-        pooling = self.config.pooling
-        assert pooling != "auto"
-        size, outputs = self.tokenizer.size, self.learned.outputs
-        head = build_head(self.task.head, self.recipe, size, pooling, outputs, self.config.dropout)
-        fill(head, self.path / "model.safetensors")
-        return head.to(device or torch.device("cpu")).eval()
 
 
 def read_predictions(path: Path, record: type[Record]) -> list[dict[str, Any]]:
@@ -225,22 +245,41 @@ def require_free(out: Path) -> None:
         raise UserError(f"{out}: holds {what} already; choose another --out")
 
 
+ASKED = "asked.json"
+"""What an unfinished fine-tuning was asked for, by which it is known again."""
+
+
 @contextmanager
-def unfinished(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end; whatever goes wrong inside, it is removed.
+def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
+    """A folder beside `out` that takes its place at the end.
+
+    Whatever goes wrong inside, it is removed, but for a stop by a signal or a kill, behind which it can be resumed.
+
+    Args:
+        out: where the run is to be.
+        asked: all that its result follows from.
+        resume: go on with the folder that is there, if any, and asked for the same.
 
     Raises:
-        UserError: `out` holds something, or its folder cannot be written to.
+        UserError: `out` holds something, its folder cannot be written to, or what is to be resumed was asked for
+            something else.
     """
     require_free(out)
-    folder = out.absolute().with_name(f".{out.absolute().name}.unfinished")
+    folder = unfinished_folder(out)
     with ExitStack() as stack:
         try:
-            stack.enter_context(fresh(folder, out))
+            if resume and (folder / ASKED).is_file():
+                stack.enter_context(held(own_folder(folder), out))
+                _require_same(read_json(folder / ASKED), asked, out)
+            else:
+                stack.enter_context(fresh(folder, out))
+                write_atomically(folder / ASKED, json.dumps(asked))
         except OSError as error:
             raise UserError(f"{out}: cannot be made: {error.strerror}") from None
+        stopped = False
         try:
             yield folder
+            (folder / ASKED).unlink()
             for file in folder.iterdir():
                 sync(file)
             checksums.record(folder, [file.name for file in folder.iterdir()])
@@ -248,8 +287,32 @@ def unfinished(out: Path) -> Iterator[Path]:
             require_free(out)
             folder.rename(out)
             sync(out.absolute().parent)
+        except Interrupted:
+            stopped = True
+            raise
         finally:
-            remove(folder)
+            if not stopped:
+                remove(folder)
+
+
+def unfinished_folder(out: Path) -> Path:
+    """Where a fine-tuning stands that is to become `out`."""
+    return out.absolute().with_name(f".{out.absolute().name}.unfinished")
+
+
+def _require_same(before: Any, asked: dict[str, Any], out: Path) -> None:
+    """Refuse to go on with what was asked for something else.
+
+    Raises:
+        UserError: it was; the message names the first that differs.
+    """
+    for key in asked:
+        own = before.get(key) if isinstance(before, dict) else None
+        if own != asked[key]:
+            raise UserError(
+                f"{out}: cannot be resumed, because it was begun with another {key.replace('_', ' ')}; leave --resume "
+                "out to begin anew"
+            )
 
 
 def write_results(

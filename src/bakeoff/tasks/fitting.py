@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +13,24 @@ from torch import Tensor
 
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
-from bakeoff.optimization.schedules import LinearConfig
+from bakeoff.optimization.schedules import ConstantConfig, CosineConfig, LinearConfig, WarmupConfig
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import collate, shuffled_batches
+from bakeoff.tasks.depths import freeze, with_rates
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import Head
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.task import Items, Task
 from bakeoff.training.loop import step_seed
 from bakeoff.training.progress import TrainingProgress
+
+SCHEDULES: dict[str, type[WarmupConfig]] = {
+    "linear": LinearConfig,
+    "cosine": CosineConfig,
+    "constant": ConstantConfig,
+}
+"""Behind the warm-up."""
 
 
 class Part(NamedTuple):
@@ -69,12 +77,21 @@ class Evaluation(NamedTuple):
         return self.scores[task.metric] == (0 if task.metric in task.config.lower_is_better else 1)
 
 
-@dataclass
-class Fit:
-    """The best of a training at one learning rate: its look at dev and its weights."""
+class Trial(NamedTuple):
+    """What the trainings of one fine-tuning differ in."""
 
     learning_rate: float
-    """At the end of its warm-up."""
+    """At the end of the warm-up."""
+    epochs: int
+    """The most passes over train."""
+
+
+@dataclass
+class Fit:
+    """The best of a training: its look at dev and its weights."""
+
+    trial: Trial
+    """Its learning rate and epochs."""
     steps: int
     """Steps done."""
     best: Evaluation
@@ -83,84 +100,121 @@ class Fit:
     """The weights at that moment."""
 
 
-def fit(
-    head: Head,
-    train: Part,
-    dev: Part,
-    learning_rate: float,
-    setting: Setting,
-    *,
-    log: Callable[[dict[str, Any]], None],
-    stopping: Sequence[int],
-    progress: TrainingProgress,
-) -> Fit:
-    """Train a head until its steps are done or dev has stopped improving.
+@dataclass
+class Course:
+    """How far a training has come."""
 
-    One evaluation is better than another by the metric, and on a tie by a lower loss.
+    step: int = 0
+    """Steps done."""
+    since_best: int = 0
+    """Looks at dev since the best one."""
+    losses: list[float] = field(default_factory=list)
+    """Those of the steps since the last look."""
+    tokens: int = 0
+    """Tokens read."""
+    seconds: float = 0.0
+    """Time spent."""
 
-    Args:
-        head: on the device.
-        train: what is learned from.
-        dev: what the best weights are chosen by.
-        learning_rate: at the end of the warm-up.
-        setting: how to train and where.
-        log: takes the lines of metrics.jsonl.
-        stopping: signals that asked to stop.
-        progress: where figures are shown.
 
-    Raises:
-        Diverged: the loss is not a number any more.
-        Interrupted: a signal came.
+class Fitting:
+    """A training of a head until its steps are done or dev has stopped improving.
+
+    One look at dev is better than another by the metric, and on a tie by a lower loss.
     """
-    config = setting.config
-    epoch_steps, steps = plan_steps(len(train.items.owners), config)
-    due = {round(steps * (index + 1) / config.evaluations) for index in range(config.evaluations)} - {0}
-    optimizer = AdamWConfig(lr=learning_rate, weight_decay=config.weight_decay).build(head)
-    schedule = LinearConfig(warmup=config.warmup).fitted(steps, None)
-    lengths, order = train.items.lengths, list[NDArray[np.int64]]()
-    best: Fit | None = None
-    since_best, losses, tokens, began = 0, list[float](), 0, time.perf_counter()
-    for step in range(steps):
-        epoch, place = divmod(step, epoch_steps)
-        if place == 0:
-            order = shuffled_batches(lengths, config.batch, setting.seed, epoch)
-        for group in optimizer.param_groups:
-            group["lr"] = learning_rate * schedule.factor(step, steps)
-        losses.append(optimize_items(head, optimizer, train.items, order[place], setting, step))
-        tokens += int(lengths[order[place]].sum())
-        seconds = time.perf_counter() - began
-        progress.step(step + 1, losses[-1], tokens / seconds, (steps - step - 1) * seconds / (step + 1))
-        if stopping:
-            raise Interrupted(
-                f"stopped at step {step + 1}; nothing was written, the same command starts anew", stopping[0]
-            )
-        if step + 1 not in due:
-            continue
-        found = _evaluate(head, dev, setting, step + 1)
+
+    def __init__(self, head: Head, train: Part, dev: Part, trial: Trial, setting: Setting) -> None:
+        """A training that has not begun.
+
+        Args:
+            head: on the device.
+            train: what is learned from.
+            dev: what the best weights are chosen by.
+            trial: the learning rate and the epochs.
+            setting: how to train and where.
+        """
+        self.head, self.train, self.dev, self.trial, self.setting = head, train, dev, trial, setting
+        config = setting.config
+        freeze(head, config)
+        optimizer = AdamWConfig(lr=trial.learning_rate, weight_decay=config.weight_decay).build(head)
+        self.optimizer = with_rates(optimizer, head, config.layer_decay)
+        self.course = Course()
+        self.best: Fit | None = None
+
+    def run(
+        self,
+        log: Callable[[dict[str, Any]], None],
+        stopping: Sequence[int],
+        progress: TrainingProgress,
+        save: Callable[[bool], None],
+    ) -> Fit:
+        """Go on to the end; returns the best of it.
+
+        Args:
+            log: takes the lines of metrics.jsonl.
+            stopping: signals that asked to stop.
+            progress: where figures are shown.
+            save: called behind each look, and, with True, before it stops.
+
+        Raises:
+            Diverged: the loss is not a number any more.
+            Interrupted: a signal came; it is saved.
+        """
+        course, setting, train = self.course, self.setting, self.train
+        config = setting.config
+        epoch_steps, steps = plan_steps(len(train.items.owners), config, self.trial.epochs)
+        due = {round(steps * (index + 1) / config.evaluations) for index in range(config.evaluations)} - {0}
+        schedule = SCHEDULES[config.schedule](warmup=config.warmup).fitted(steps, None)
+        lengths, order = train.items.lengths, list[NDArray[np.int64]]()
+        began = time.perf_counter() - course.seconds
+        for step in range(course.step, steps):
+            epoch, place = divmod(step, epoch_steps)
+            if place == 0 or not order:
+                order = shuffled_batches(lengths, config.batch, setting.seed, epoch)
+            rate = self.trial.learning_rate * schedule.factor(step, steps)
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate * group["factor"]
+            course.losses.append(optimize_items(self.head, self.optimizer, train.items, order[place], setting, step))
+            course.step, course.tokens = step + 1, course.tokens + int(lengths[order[place]].sum())
+            course.seconds = time.perf_counter() - began
+            left = (steps - step - 1) * course.seconds / (step + 1)
+            progress.step(step + 1, course.losses[-1], course.tokens / course.seconds, left)
+            if course.step in due:
+                self._look(log, progress, epoch_steps)
+                if config.patience is not None and course.since_best >= config.patience:
+                    break
+            if course.step in due or stopping:
+                save(bool(stopping))
+            if stopping:
+                raise Interrupted(f"stopped at step {step + 1}; the same command with --resume goes on", stopping[0])
+        assert self.best is not None
+        return self.best
+
+    def _look(self, log: Callable[[dict[str, Any]], None], progress: TrainingProgress, epoch_steps: int) -> None:
+        """Look at dev and keep what is the best so far."""
+        course, task = self.course, self.setting.task
+        found = _evaluate(self.head, self.dev, self.setting, course.step)
         log(
             {
                 "kind": "dev",
-                "learning_rate": learning_rate,
-                "step": step + 1,
-                "epoch": round((step + 1) / epoch_steps, 3),
-                "train_loss": sum(losses) / len(losses),
+                "learning_rate": self.trial.learning_rate,
+                "epochs": self.trial.epochs,
+                "step": course.step,
+                "epoch": round(course.step / epoch_steps, 3),
+                "train_loss": sum(course.losses) / len(course.losses),
                 "loss": found.loss,
                 **found.scores,
-                "seconds": round(seconds, 3),
+                "seconds": round(course.seconds, 3),
             }
         )
-        losses, since_best = [], since_best + 1
-        if best is None or found.rank(setting.task) > best.best.rank(setting.task):
-            if best is None or not best.best.perfect(setting.task):  # behind a perfect score there is no better one
-                since_best = 0
-            weights = {name: tensor.detach().clone() for name, tensor in head.state_dict().items()}
-            best = Fit(learning_rate, step + 1, found, weights)
-        best.steps = step + 1
-        progress.held_out = f"  dev {setting.task.metric} {best.best.scores[setting.task.metric]:.3f}"
-        if config.patience is not None and since_best >= config.patience:
-            break
-    assert best is not None
-    return best
+        course.losses, course.since_best = [], course.since_best + 1
+        best = self.best
+        if best is None or found.rank(task) > best.best.rank(task):
+            if best is None or not best.best.perfect(task):  # behind a perfect score there is no better one
+                course.since_best = 0
+            weights = {name: tensor.detach().clone() for name, tensor in self.head.state_dict().items()}
+            best = self.best = Fit(self.trial, course.step, found, weights)
+        best.steps = course.step
+        progress.held_out = f"  dev {task.metric} {best.best.scores[task.metric]:.3f}"
 
 
 def optimize_items(
@@ -173,13 +227,21 @@ def optimize_items(
 ) -> float:
     """One optimizer step on some items; returns their mean loss."""
     head.train()
+    config = setting.config
+    if config.freeze == "model":
+        head.model.eval()  # features are those of the model as it is used, without dropout
     torch.manual_seed(step_seed(setting.seed, step, 0))
     device, precision = setting.placement
+    batch = collate(items.encoded, items.rows(chosen), setting.format).to(device)
     with autocast(device, precision):
-        scores = head(collate(items.encoded, items.rows(chosen), setting.format).to(device))
+        hidden = head.hidden(batch)
+        scores = head.scores(hidden, batch)
     loss = setting.task.loss(scores, items, chosen)
+    if config.language_model:
+        with autocast(device, precision):
+            loss = loss + config.language_model * head.language_model_loss(hidden, batch)
     loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(head.parameters(), setting.config.clip)
+    norm = torch.nn.utils.clip_grad_norm_(head.parameters(), config.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     value = float(loss.detach())
@@ -197,7 +259,7 @@ def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
     return Evaluation(step, setting.task.score(dev.examples, found.answers), found.loss)
 
 
-def plan_steps(items: int, config: FinetuneConfig) -> tuple[int, int]:
-    """Steps of an epoch of so many items, and of the whole training at most."""
+def plan_steps(items: int, config: FinetuneConfig, epochs: int) -> tuple[int, int]:
+    """Steps of an epoch of so many items, and of a whole training of so many epochs at most."""
     epoch_steps = -(-items // config.batch)
-    return epoch_steps, epoch_steps * max(config.epochs, -(-config.least_steps // epoch_steps))
+    return epoch_steps, epoch_steps * max(epochs, -(-config.least_steps // epoch_steps))

@@ -1,18 +1,24 @@
 """Heads: a model, and a linear map of one vector for each row of its hidden states, or of each token's."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.initialisation import initialise
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.layer_map import model_sources
+from bakeoff.objectives.heads import Head as ObjectiveHead
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.batches import InputBatch
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.layer_reading import LayerReading
 from bakeoff.tensors import load_tensors
 
 Pooling = Literal["cls", "mean", "max", "last"]
@@ -31,23 +37,38 @@ def natural_pooling(recipe: Recipe) -> Pooling:
 
 
 class Head(nn.Module):
-    """A model and a linear map of its hidden states; B rows, T length, D width, K outputs.
+    """A model and a linear map of its hidden states; B rows, T length, D width of what is read, K outputs.
 
     Weights are fresh, from torch's global generator.
     """
 
-    def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, dropout: float, pooler: bool = False) -> None:
+    def __init__(
+        self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig, pooler: bool = False
+    ) -> None:
         super().__init__()
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
-        self.dropout = dropout
+        self.dropout = config.dropout
         self.start_last = recipe.input.start_last
         self.reads_both_sides = recipe.reads_both_sides
-        width = recipe.model.output_width
+        self.reading = None if config.layers == 1 else LayerReading(recipe.model, config.layers)
+        width = recipe.model.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
         self.output = nn.Linear(width, outputs)
         for part in (self.pooler, self.output):
             if part is not None:
                 initialise(part)
+        self.heads = nn.ModuleDict()
+        """The head of the objective by which the model writes, where its loss is learned from as well."""
+        if config.language_model:
+            self.heads["clm"] = writing_objective(recipe).build(recipe.model, vocabulary + recipe.extra_tokens).head
+
+    def forward(self, batch: InputBatch) -> Tensor:
+        """The numbers of a batch's rows, float32: (B, K), or (B, T, K) where each token has its own."""
+        return self.scores(self.hidden(batch), batch)
+
+    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+        """The same, of hidden states that are known."""
+        raise NotImplementedError
 
     def hidden(self, batch: InputBatch) -> Tensor:
         """(B, T, D) hidden states."""
@@ -59,20 +80,31 @@ class Head(nn.Module):
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        states: Tensor = self.model(Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix))
+        inputs = Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix)
+        states: Tensor = self.model(inputs) if self.reading is None else self.reading(self.model, inputs)
         return states
+
+    def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
+        """() the mean loss of the next token in a batch's rows, in nats; padding is not predicted."""
+        head = cast(ObjectiveHead, self.heads["clm"])
+        predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
+        predicted = predicted[:, 1:]
+        rows, labels = hidden[:, :-1][predicted], batch.ids[:, 1:][predicted]
+        return head.loss(rows, labels, self.model.embedding.table) / len(labels)
 
 
 class RowHead(Head):
     """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last."""
 
-    def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, outputs: int, dropout: float) -> None:
-        super().__init__(recipe, vocabulary, outputs, dropout, pooler=pooling == "cls")
-        self.pooling = pooling
+    def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig) -> None:
+        super().__init__(recipe, vocabulary, outputs, config, pooler=config.pooling == "cls")
+        assert config.pooling != "auto"
+        self.pooling: Pooling = config.pooling
 
-    def forward(self, batch: InputBatch) -> Tensor:
+    @override
+    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, K) numbers for each row, float32."""
-        pooled = drop(self.pool(self.hidden(batch), batch.real), self.dropout, self.training)
+        pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
         scores: Tensor = self.output(pooled)
         return scores.float()
 
@@ -94,28 +126,45 @@ class RowHead(Head):
 class TokenHead(Head):
     """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
 
-    def forward(self, batch: InputBatch) -> Tensor:
+    @override
+    def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, T, K) numbers for each token, float32."""
-        scores: Tensor = self.output(drop(self.hidden(batch), self.dropout, self.training))
+        scores: Tensor = self.output(drop(hidden, self.dropout, self.training))
         return scores.float()
 
 
 def build_head(
-    kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, pooling: Pooling, outputs: int, dropout: float
+    kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig
 ) -> Head:
     """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
-    if kind == "tokens":
-        return TokenHead(recipe, vocabulary, outputs, dropout)
-    return RowHead(recipe, vocabulary, pooling, outputs, dropout)
+    made: type[Head] = RowHead if kind == "row" else TokenHead
+    return made(recipe, vocabulary, outputs, config)
 
 
-def transfer(head: Head, weights: Path, recipe: Recipe) -> int:
-    """Put the pre-trained weights into a head's model, and into the pooler those of a sentence head.
+def writing_objective(recipe: Recipe) -> ObjectiveConfig:
+    """The objective by which a model that reads forwards writes.
+
+    Raises:
+        UserError: there is none whose loss the texts of a task could have.
+    """
+    found = next((part for part in recipe.objective if part.kind == "clm"), None)
+    if found is None or recipe.model.encoder is not None or recipe.reads_both_sides:
+        raise UserError(
+            f"language_model: the next token of a task's texts is learned by models with the objective clm that read "
+            f"forwards; {recipe.name} is none"
+        )
+    return found
+
+
+def transfer(head: Head, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
+    """Put a run's weights into a head's model, and into the pooler those of a sentence head or of the run's own.
 
     Args:
         head: where they go.
-        weights: the run's model.safetensors.
+        weights: the run's model.safetensors, of a pre-training or of a fine-tuning.
         recipe: the run's recipe; the head's may share fewer of its layers.
+        keep: tensors of the head that stay as they are.
+        output: the last map is taken, too, that of a run which was fine-tuned to the same labels.
 
     Returns:
         How many tensors were taken; each has been compared with the file's.
@@ -128,15 +177,20 @@ def transfer(head: Head, weights: Path, recipe: Recipe) -> int:
         pretrained = recipe.model.build(len(head.model.embedding.table))
     sources = model_sources(pretrained, head.model).items()
     found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
-    if head.pooler is not None:
+    own = head.state_dict()
+    found |= {name: file[name] for name in own if name.startswith("heads.") and name in file}
+    if head.pooler is not None and head.reading is None:
+        found |= {name: file[name] for name in file if name.startswith("pooler.")}
         for part in recipe.objective:
             prefix = f"heads.{part.kind}.pooler."
             found |= {name.replace(prefix, "pooler."): file[name] for name in file if name.startswith(prefix)}
-    own = head.state_dict()
+    if output:
+        found |= {name: file[name] for name in file if name.startswith(("output.", "reading."))}
     for name in own:
         missing = name.startswith("model.") and name not in found
         if missing or (name in found and found[name].shape != own[name].shape):
             raise UserError(f"{weights}: {name} is missing or has another shape than recipe.yaml says")
+    found = {name: tensor for name, tensor in found.items() if name not in keep}
     head.load_state_dict(found, strict=False)
     arrived = head.state_dict()
     # A transfer that silently does nothing is the worst bug that fine-tuning can have, so it is never taken on trust.

@@ -1,8 +1,9 @@
 """Texts and pairs of texts as token ids, in the format that pre-training used."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,9 @@ from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
+
+Truncation = Literal["head", "head+tail", "windows"]
+"""What is read of a text that is too long; see `FinetuneConfig.truncate`."""
 
 SHORTEST = 8
 """Fewest tokens that a row may be cut to: special tokens and something of both texts."""
@@ -25,7 +29,9 @@ class EncodedRows:
     second: NDArray[np.int64]
     """(N,) where the second text starts; the length of the row where there is none."""
     truncated: int
-    """How many rows were too long."""
+    """How many texts, or pairs, were too long."""
+    owners: NDArray[np.int64] | None = None
+    """(N,) the text, or pair, of each row, where one may have several; None: each has its own."""
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -54,13 +60,14 @@ class InputFormat:
 
     Attributes:
         length: the most tokens of a row.
+        truncate: what is read of longer ones.
         pad: id of the padding token.
         segments: whether rows have segment ids, 1 for the second text, and 2 for [CLS] where it is last.
         start_last: whether [CLS] is last.
         reads_forwards: whether a position knows nothing of those behind it.
     """
 
-    def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int, truncate: Truncation = "head") -> None:
         """A format for the models of a recipe.
 
         Raises:
@@ -68,7 +75,7 @@ class InputFormat:
         """
         model = recipe.model
         check_length(model, length)
-        self.tokenizer, self.length, self.pad = tokenizer, length, tokenizer.pad
+        self.tokenizer, self.length, self.pad, self.truncate = tokenizer, length, tokenizer.pad, truncate
         self.segments = model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in model.mixers)
         self.start_last = recipe.input.start_last
         self.reads_forwards = model.causal and not recipe.reads_both_sides
@@ -98,25 +105,54 @@ class InputFormat:
         return EncodedRows(rows, np.array([len(row) for row in rows], np.int64), truncated)
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> EncodedRows:
-        """Rows of at most `length` tokens; the longer text of a pair is cut first, at its end.
+        """Rows of at most `length` tokens; the longer text of a pair is cut first.
+
+        In windows a pair's longer text is read beside the other one, which has half of the room at most.
 
         Args:
             texts: (N,) texts.
             pairs: (N,) second texts, or None.
         """
+        nothing = np.zeros(0, np.int64)
         firsts = self._ids(texts)
-        seconds = None if pairs is None else self._ids(pairs)
-        if seconds is None:
-            return self.framed(firsts)
+        seconds = [nothing] * len(firsts) if pairs is None else self._ids(pairs)
         before, between, behind = (np.array(part, np.int64) for part in self._around)
+        if pairs is None:
+            between = nothing
         room = self.length - len(before) - len(between) - len(behind)
-        rows, starts, truncated = [], [], 0
-        for first, second in zip(firsts, seconds, strict=True):
-            kept, other = longest_first(len(first), len(second), room)
-            truncated += kept + other < len(first) + len(second)
-            rows.append(np.concatenate([before, first[:kept], between, second[:other], behind]))
-            starts.append(len(before) + kept + len(between))
-        return EncodedRows(rows, np.array(starts, np.int64), truncated)
+        rows, starts, owners, truncated = [], [], list[int](), 0
+        for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
+            truncated += len(first) + len(second) > room
+            for kept, other in self._cut(first, second, room):
+                rows.append(np.concatenate([before, kept, between, other, behind]))
+                starts.append(len(rows[-1]) if pairs is None else len(before) + len(kept) + len(between))
+                owners.append(owner)
+        several = np.array(owners, np.int64) if len(rows) > len(firsts) else None
+        return EncodedRows(rows, np.array(starts, np.int64), truncated, several)
+
+    def _cut(
+        self, first: NDArray[np.int64], second: NDArray[np.int64], room: int
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """What is read of two texts together, once for each window; the second may be empty."""
+        kept, other = longest_first(len(first), len(second), room)
+        if self.truncate != "windows" or kept + other == len(first) + len(second):
+            yield self._shortened(first, kept), self._shortened(second, other)
+            return
+        if len(first) >= len(second):
+            second = second[: room // 2]
+            for window in _windows(first, room - len(second)):
+                yield window, second
+        else:
+            first = first[: room // 2]
+            for window in _windows(second, room - len(first)):
+                yield first, window
+
+    def _shortened(self, ids: NDArray[np.int64], kept: int) -> NDArray[np.int64]:
+        """The tokens that stay of a text."""
+        if self.truncate != "head+tail" or kept == len(ids):
+            return ids[:kept]
+        head = kept // 4
+        return np.concatenate([ids[:head], ids[len(ids) - kept + head :]])
 
     def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Texts normalised as a corpus is: NFC, and runs of whitespace are one space."""
@@ -128,3 +164,10 @@ def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
     """How many tokens stay of two texts when the longer one gives up a token until both fit; on a tie the second."""
     kept = min(first, max(room - second, -(-room // 2)))
     return kept, min(second, room - kept)
+
+
+def _windows(ids: NDArray[np.int64], room: int) -> Iterator[NDArray[np.int64]]:
+    """A text in parts of `room` tokens, the last of which overlaps the one before rather than being a short rest."""
+    for begin in range(0, len(ids), room):
+        begin = max(0, min(begin, len(ids) - room))
+        yield ids[begin : begin + room]

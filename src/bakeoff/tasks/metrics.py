@@ -39,3 +39,18 @@ def score(labels: Sequence[int], predictions: Sequence[int], classes: int) -> di
     }
     # torchmetrics counts in float32; its eighth digit would be noise in every file of results.
     return {name: round(value, 7) for name, value in found.items()}
+
+
+def positive_scores(labels: list[int], predictions: list[int], positive: int) -> dict[str, float]:
+    """F1, precision and recall of one class, as fractions; 0 where it is never predicted, or never right.
+
+    F1 = 2 P R / (P + R) of the precision P and the recall R (van Rijsbergen 1979).
+    """
+    right = sum(label == prediction == positive for label, prediction in zip(labels, predictions, strict=True))
+    predicted, true = predictions.count(positive), labels.count(positive)
+    found = {
+        "f1": 2 * right / max(1, predicted + true),
+        "precision": right / max(1, predicted),
+        "recall": right / max(1, true),
+    }
+    return {name: round(value, 7) for name, value in found.items()}

@@ -28,6 +28,9 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
     given = {1: '"TEXT"', 2: '"TEXT" --pair "TEXT"', None: '"CONTEXT" "CHOICE" "CHOICE"'}[task.input_sides]
     run = shlex.quote(str(result.path))
     commands = f"bakeoff predict {run} {given}\nbakeoff evaluate {run} --data FILE"
+    rate = f"learning rate {result.learning_rate:g}"
+    if result.trials:
+        rate += f", the best of {len(result.trials)} trainings"
     simplest = f"the {result.metric} of {task.simplest} is {result.simplest.get(result.metric, 0.0):.4f}"
     return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
@@ -43,7 +46,7 @@ Epochs and learning rates were chosen by {result.metric} on dev; the numbers to 
 | | |
 |---|---|
 | input | {columns}, at most {config.length} tokens{how} |
-{told}| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, learning rate {result.learning_rate:g} |
+{told}| training | best at epoch {result.best_epoch:g} of {result.epochs:g}, {rate} |
 | seed | {result.seed} |
 | tensors | {result.transferred_tensors} of {result.total_tensors} from pre-training; {result.parameters:,} parameters |
 | time | {result.seconds:.0f} s on {markdown.text(environment["device_name"])} |

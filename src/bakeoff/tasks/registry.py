@@ -6,6 +6,7 @@ from bakeoff.errors import UserError
 from bakeoff.registry import Registry
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.task import TaskConfig
@@ -14,6 +15,7 @@ TASKS = Registry(
     "task",
     TaskConfig,
     ClassificationConfig,
+    MultilabelConfig,
     RegressionConfig,
     TaggingConfig,
     ChoiceConfig,

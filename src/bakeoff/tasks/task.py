@@ -54,14 +54,22 @@ class Items:
 
     @classmethod
     def one_each(cls, encoded: EncodedRows, targets: Sequence[Any]) -> "Items":
-        """Examples with a single row each."""
+        """Examples with a row each, or with one for each window of their text, which is then asked the same."""
         count = len(encoded.ids)
-        return cls(encoded, np.arange(count + 1), np.arange(count), targets)
+        owners = np.arange(count) if encoded.owners is None else encoded.owners
+        return cls(encoded, np.arange(count + 1), owners, [targets[owner] for owner in owners])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
         """(I,) tokens of each item, over all of its rows."""
         return np.diff(np.concatenate([[0], np.cumsum(self.encoded.lengths)])[self.bounds])
+
+    def mean_by_example(self, outputs: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+        """(N, ...) the means over the items of each of N examples."""
+        stacked = np.stack(outputs)
+        begins = np.flatnonzero(np.diff(self.owners, prepend=-1))
+        counts = np.diff([*begins, len(self.owners)]).reshape(-1, *[1] * (stacked.ndim - 1))
+        return (np.add.reduceat(stacked, begins) / counts).astype(np.float32)
 
     def rows(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """(B,) the rows of some items, those of an item one behind the other."""
@@ -98,6 +106,8 @@ class TaskConfig(Config):
     """The head gives numbers for each row, or for each of its tokens."""
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     """Metrics of which less is better."""
+    reads_windows: ClassVar[bool] = False
+    """A text that is too long can be read in windows, whose answers are averaged."""
     simplest: ClassVar[str]
     """What answers without a model, to which results are compared."""
     record: ClassVar[type[Record]]

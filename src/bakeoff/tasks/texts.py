@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from typing_extensions import override
 
@@ -18,6 +19,8 @@ class TextsConfig(TaskConfig):
     """The column with the second text, for tasks on pairs."""
     label_column: str
     """The column with the label: the class, or the number."""
+
+    reads_windows: ClassVar[bool] = True
 
     @property
     @override

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 from typing_extensions import override
 
@@ -76,6 +76,8 @@ class ChoiceConfig(TaskConfig):
     """The column with the right choice: its place, a letter from A on, or the text itself."""
     first_choice: Literal[0, 1] = 0
     """The place of the first choice where places are numbers."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the target's probability that is spread over all choices in training (Szegedy et al. 2016)."""
     metric: Literal["accuracy"] = "accuracy"
     """What epochs and learning rates are chosen by."""
 
@@ -191,7 +193,14 @@ class Choice(Task):
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         answers = torch.tensor([items.targets[item] for item in chosen], device=scores.device)
-        return F.nll_loss(self._by_item(scores, items, chosen), answers)
+        table, share = self._by_item(scores, items, chosen), self.config.label_smoothing
+        right = F.nll_loss(table, answers)
+        if not share:
+            return right
+        there = table.isfinite()
+        means = table.masked_fill(~there, 0).sum(1) / there.sum(1)
+        smoothed: Tensor = (1 - share) * right - share * means.mean()
+        return smoothed
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:

@@ -2,23 +2,23 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.metrics import score
+from bakeoff.tasks.metrics import positive_scores, score
 from bakeoff.tasks.task import Example, Items, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
 
@@ -69,8 +69,15 @@ class ClassificationConfig(TextsConfig):
 
     kind: Literal["classification"] = "classification"
     """What is learned."""
-    metric: Literal["accuracy", "macro_f1", "matthews"] = "accuracy"
+    metric: Literal["accuracy", "macro_f1", "matthews", "f1"] = "accuracy"
     """What epochs and learning rates are chosen by."""
+    positive: str | None = None
+    """The class whose own F1, precision and recall are reported, too, as GLUE does for MRPC and QQP."""
+    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
+    """What the loss of each class counts in training: balanced, N / (C n) for a class with n of the N rows of train
+    (King and Zeng 2001); or a number for each, 1 where none is given."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the target's probability that is spread over all classes in training (Szegedy et al. 2016)."""
 
     simplest: ClassVar[str] = "majority class"
     record: ClassVar[type[Record]] = ClassPrediction
@@ -89,17 +96,37 @@ class ClassificationConfig(TextsConfig):
         classes = sorted({_label_of(each) for each in train})
         if len(classes) < 2:
             raise UserError(f"{origin}: the only label is '{classes[0]}'; at least two classes are needed")
-        return Classification(self, classes)
+        named = [self.positive] if self.positive is not None else []
+        if isinstance(self.class_weights, dict):
+            named += self.class_weights
+        for name in named:
+            if name not in classes:
+                raise UserError(f"{origin}: there is no class '{name}'; there are {', '.join(classes[:12])}")
+        counts = Counter(_label_of(each) for each in train)
+        return Classification(self, classes, [self._weight(name, counts, len(train)) for name in classes])
+
+    def _weight(self, name: str, counts: Mapping[str, int], rows: int) -> float:
+        """What the loss of a class counts."""
+        if self.class_weights == "balanced":
+            return rows / (len(counts) * counts[name])
+        return 1.0 if self.class_weights is None else self.class_weights.get(name, 1.0)
 
     @override
     def restore(self, labels: Any, where: str) -> "Classification":
         return Classification(self, ClassLabels.check({"labels": labels}, where)["labels"])
 
+    @model_validator(mode="after")
+    def _f1_of_a_class(self) -> Self:
+        if self.metric == "f1" and self.positive is None:
+            raise ValueError("metric: f1 is that of one class; name it with positive (or choose macro_f1)")
+        return self
+
 
 class Classification(Task):
     """Cross-entropy over C classes."""
 
-    def __init__(self, config: ClassificationConfig, classes: list[str]) -> None:
+    def __init__(self, config: ClassificationConfig, classes: list[str], weights: Sequence[float] = ()) -> None:
+        self.weights = torch.tensor(weights, dtype=torch.float32) if weights and config.class_weights else None
         self.config, self.labels, self.metric, self.outputs = config, classes, config.metric, len(classes)
         self.places = {name: place for place, name in enumerate(classes)}
         if _on_a_scale(classes):
@@ -146,7 +173,8 @@ class Classification(Task):
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         labels = torch.tensor([items.targets[item] for item in chosen], device=scores.device)
-        return F.cross_entropy(scores, labels)
+        weights = None if self.weights is None else self.weights.to(scores.device)
+        return F.cross_entropy(scores, labels, weights, label_smoothing=self.config.label_smoothing)
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
@@ -159,18 +187,23 @@ class Classification(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[ClassAnswer]:
-        probabilities = torch.from_numpy(np.stack(outputs)).exp().numpy()
+        probabilities = items.mean_by_example([np.exp(own) for own in outputs])
         places = probabilities.argmax(1)
         return [ClassAnswer(int(place), row) for place, row in zip(places, probabilities, strict=True)]
 
     @override
     def score(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, float]:
-        return score(self.places_of(examples), [each.place for each in answers], self.outputs)
+        return self._score(self.places_of(examples), [each.place for each in answers])
+
+    def _score(self, labels: list[int], predictions: list[int]) -> dict[str, float]:
+        positive = self.config.positive
+        own = {} if positive is None else positive_scores(labels, predictions, self.places[positive])
+        return {**score(labels, predictions, self.outputs), **own}
 
     @override
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:
         """Always the most frequent class of train."""
-        return score(self.places_of(test), [self.most_frequent(train)] * len(test), self.outputs)
+        return self._score(self.places_of(test), [self.most_frequent(train)] * len(test))
 
     @override
     def line(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:

@@ -126,7 +126,7 @@ class Regression(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[float]:
-        return [float(value) * self.deviation + self.mean for value in outputs]
+        return [float(value) * self.deviation + self.mean for value in items.mean_by_example(outputs)]
 
     @override
     def score(self, examples: Sequence[RatedText], answers: Sequence[float]) -> dict[str, float]:

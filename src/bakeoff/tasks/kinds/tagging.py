@@ -77,12 +77,15 @@ class TaggingConfig(TaskConfig):
     legal: bool = False
     """Predict the most probable sequence in which every tag may follow the one before, in place of the most probable
     tag of each word."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """Share of the target's probability that is spread over all tags in training (Szegedy et al. 2016)."""
     metric: Literal["f1", "accuracy"] | None = None
     """What epochs and learning rates are chosen by; absent: f1 of spans where tags begin with B- or I-, else accuracy
     of words."""
 
     sides: ClassVar[int | None] = 1
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
+    reads_windows: ClassVar[bool] = True
     simplest: ClassVar[str] = "each word's most frequent tag"
     record: ClassVar[type[Record]] = TagPrediction
 
@@ -211,7 +214,8 @@ class Tagging(Task):
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         tags = torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])).to(scores.device)
         # A batch whose windows all ask for nothing cannot be: every window has the words for which it was made.
-        return F.nll_loss(self._of_words(scores, items, chosen), tags)
+        found = self._of_words(scores, items, chosen)  # log-probabilities are numbers whose softmax they are
+        return F.cross_entropy(found, tags, label_smoothing=self.config.label_smoothing)
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:

@@ -1,0 +1,167 @@
+"""What a fine-tuning that was stopped goes on from: the training that ran, and the best of those before it."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import Field
+
+from bakeoff import checksums
+from bakeoff.config import Record
+from bakeoff.durable import own_folder, remove, sync
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import TrialResult
+from bakeoff.tasks.fitting import Course, Evaluation, Fit, Fitting, Trial
+from bakeoff.tensors import fill, load_tensors, save_tensors
+
+PREFIX = "checkpoint-"
+"""Of the folders' names; a number follows."""
+
+
+class Look(Record):
+    """A training's best look at dev, without its weights."""
+
+    steps: int = Field(ge=1)
+    """Steps done."""
+    step: int = Field(ge=1)
+    """Those before the best look."""
+    scores: dict[str, float]
+    """All metrics."""
+    loss: float
+    """The mean loss."""
+    trial: int = Field(ge=0)
+    """The place of its training."""
+
+
+class State(Record):
+    """What a checkpoint holds beside its tensors; state.json."""
+
+    step: int = Field(ge=0)
+    """Steps done of the training that ran."""
+    since_best: int = Field(ge=0)
+    """Looks at dev since the best one."""
+    losses: list[float]
+    """Those of the steps since the last look."""
+    tokens: int
+    """Tokens read."""
+    seconds: float
+    """Time spent."""
+    best: Look | None
+    """The best look of the training that ran."""
+    chosen: Look | None
+    """That of all trainings before it."""
+    trials: list[dict[str, Any]]
+    """What became of these."""
+    metrics: FileExtent
+    """The lines of metrics.jsonl that belong to it."""
+
+
+class Found(NamedTuple):
+    """What the trainings that have ended gave."""
+
+    trials: list[TrialResult]
+    """What became of each."""
+    best: Fit | None
+    """The best of them; None: there is none yet."""
+
+
+def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
+    """Write a checkpoint whole or not at all, then remove the one before it."""
+    before = _numbers(folder)
+    final = folder / f"{PREFIX}{max(before, default=0) + 1}"
+    partial = own_folder(folder / ".checkpoint.partial")
+    remove(partial)
+    partial.mkdir()
+    save_tensors(fitting.head.state_dict(), partial / "model.safetensors")
+    save_tensors(optimizer_tensors(fitting.optimizer), partial / "optimizer.safetensors")
+    for name, fit in (("best", fitting.best), ("chosen", found.best)):
+        if fit is not None:
+            save_tensors(fit.weights, partial / f"{name}.safetensors")
+    course, run = fitting.course, Run(folder)
+    run.sync_metrics()
+    planned = [Trial(each.learning_rate, each.epochs) for each in found.trials]
+    state = {
+        **vars(course),
+        "best": _look(fitting.best, len(planned)),
+        "chosen": None if found.best is None else _look(found.best, planned.index(found.best.trial)),
+        "trials": [each.model_dump(mode="json") for each in found.trials],
+        "metrics": run.mark_metrics(),
+    }
+    (partial / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    sync(partial / "state.json")
+    checksums.record(partial, [file.name for file in partial.iterdir()])
+    sync(partial)
+    partial.rename(final)
+    sync(folder)
+    for number in before:
+        remove(folder / f"{PREFIX}{number}")
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all checkpoints of a fine-tuning that has come to its end."""
+    for number in _numbers(folder):
+        remove(folder / f"{PREFIX}{number}")
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest whole checkpoint; None: there is none."""
+    numbers = _numbers(folder)
+    return folder / f"{PREFIX}{max(numbers)}" if numbers else None
+
+
+def read_found(path: Path, run: Run, trials: Sequence[Trial]) -> Found:
+    """What a checkpoint holds of the trainings before; the lines of metrics.jsonl behind it are forgotten.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    state = _state(path)
+    run.restore_metrics(state["metrics"], state["step"])
+    chosen = _fit(path, "chosen", state, trials)
+    return Found([TrialResult.parse(each, f"{path}/state.json") for each in state["trials"]], chosen)
+
+
+def fill_fitting(path: Path, fitting: Fitting) -> None:
+    """Put a checkpoint's tensors and figures into the training that ran.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    state = _state(path)
+    fill(fitting.head, path / "model.safetensors")
+    try:
+        fill_optimizer(fitting.optimizer, path / "optimizer.safetensors")
+    except ValueError as error:
+        raise UserError(f"{path}: damaged ({error}); leave --resume out to begin anew") from None
+    fitting.course = Course(**{name: state[name] for name in vars(fitting.course)})
+    fitting.best = _fit(path, "best", state, [*[fitting.trial] * len(state["trials"]), fitting.trial])
+
+
+def _numbers(folder: Path) -> list[int]:
+    found = [path.name.removeprefix(PREFIX) for path in folder.glob(f"{PREFIX}*")]
+    return sorted(int(number) for number in found if number.isdecimal())
+
+
+def _state(path: Path) -> dict[str, Any]:
+    return State.check(read_json(path / "state.json"), str(path / "state.json"))
+
+
+def _look(fit: Fit | None, trial: int) -> dict[str, Any] | None:
+    if fit is None:
+        return None
+    best = fit.best
+    return {"steps": fit.steps, "step": best.step, "scores": best.scores, "loss": best.loss, "trial": trial}
+
+
+def _fit(path: Path, name: str, state: dict[str, Any], trials: Sequence[Trial]) -> Fit | None:
+    look = state[name]
+    if look is None:
+        return None
+    if look["trial"] >= len(trials):
+        raise UserError(f"{path}: damaged (there is no training {look['trial']}); leave --resume out to begin anew")
+    best = Evaluation(look["step"], look["scores"], look["loss"])
+    return Fit(trials[look["trial"]], look["steps"], best, load_tensors(path / f"{name}.safetensors"))

@@ -1,0 +1,105 @@
+"""How high above the embedding each tensor of a head's model stands, and what follows from that for its training."""
+
+from collections import defaultdict
+
+import torch
+from torch import nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.model import ModelConfig
+from bakeoff.models.stack import Stack
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads import Head
+
+
+def depths(head: Head) -> tuple[dict[str, int], int]:
+    """The depth of each parameter, and the number L of layers.
+
+    0 is the embedding, 1 to L are the layers, those of an encoder below those of its decoder, and L + 1 is what reads
+    the model's states. A part that several layers share belongs to the topmost of them; what a stack has for all of its
+    layers, such as a final norm, to its topmost layer.
+    """
+    model = head.model
+    below, found = 0, dict[str, int]()
+    stacks = model.stacks()
+    for side, stack in stacks.items():
+        # The decoder that reads backwards stands beside the other one.
+        first = below if side != "backward_decoder" else below - len(stack.index_map)
+        found |= {f"model.{side}.{name}": first + layer for name, layer in _of_stack(stack).items()}
+        below = first + len(stack.index_map)
+    for name, _ in head.named_parameters():
+        if name not in found:
+            found[name] = 0 if name.startswith("model.") else below + 1
+    return found, below
+
+
+def _of_stack(stack: Stack) -> dict[str, int]:
+    """The layer, from 1, of each parameter of a stack."""
+    layers: dict[tuple[str, int], int] = {}
+    for layer, applied in enumerate(stack.index_map, 1):
+        for part in applied:
+            layers[part] = layer
+    top, found = len(stack.index_map), {}
+    for name, _ in stack.named_parameters():
+        owner = name.split(".")
+        found[name] = layers[owner[1], int(owner[2])] if owner[0] == "parts" else top
+    return found
+
+
+def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
+    """Refuse more layers than there are.
+
+    Raises:
+        UserError: fewer layers than are to be frozen or made anew.
+    """
+    layers = sum(stack.layers for stack in model.stacks().values())
+    for name in ("freeze", "reinitialise_last"):
+        value = getattr(config, name)
+        if isinstance(value, int) and value > layers:
+            raise UserError(f"{name}: {value} layers, and the model has {layers}")
+
+
+def freeze(head: Head, config: FinetuneConfig) -> None:
+    """Keep the weights of the embedding and of the lowest layers, or of the whole model, from being trained."""
+    if config.freeze is None:
+        return
+    found, layers = depths(head)
+    highest = layers if config.freeze == "model" else config.freeze
+    for name, parameter in head.named_parameters():
+        parameter.requires_grad_(found[name] > highest)
+
+
+def with_rates(optimizer: torch.optim.Optimizer, head: Head, decay: float) -> torch.optim.Optimizer:
+    """An optimizer whose groups have a `factor` of the learning rate each: decay^(L + 1 - depth)."""
+    found, layers = depths(head)
+    factors = {parameter: decay ** (layers + 1 - found[name]) for name, parameter in head.named_parameters()}
+    groups = list(optimizer.param_groups)
+    optimizer.param_groups.clear()
+    for group in groups:
+        by_factor = defaultdict[float, list[nn.Parameter]](list)
+        for parameter in group["params"]:
+            by_factor[factors[parameter]].append(parameter)
+        for factor, parameters in sorted(by_factor.items()):
+            optimizer.add_param_group({**group, "params": parameters, "factor": factor})
+    return optimizer
+
+
+def fresh_tensors(head: Head, layers: int) -> set[str]:
+    """The names of a head's tensors that belong to so many of the topmost layers, the pooler among them.
+
+    Raises:
+        UserError: one of the layers shares its parts with a layer below them.
+    """
+    if not layers:
+        return set()
+    found, top = depths(head)
+    lowest = top - layers + 1
+    for side, stack in head.model.stacks().items():
+        first = len(stack.index_map) - layers
+        kept = {part for applied in stack.index_map[: max(0, first)] for part in applied}
+        if first > 0 and kept & {part for applied in stack.index_map[first:] for part in applied}:
+            raise UserError(
+                f"reinitialise_last: the {side}'s layers share parts, so the last {layers} cannot begin anew alone; "
+                "give --unshare, too"
+            )
+    return {name for name, depth in found.items() if depth >= lowest}

@@ -1,0 +1,257 @@
+"""Several labels: any number of labels for a text, or for a pair of texts (the kinds of toxic comments)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.reading.files import LineReader
+from bakeoff.reading.records import read_records, text_value
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.tables import require_table
+from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.texts import sides_of
+
+YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+"""What a cell of a label's own column may say, in any case of its letters."""
+
+
+@dataclass(frozen=True)
+class TextWithLabels(Example):
+    """A text, or a pair, and its labels."""
+
+    labels: frozenset[str] | None = None
+    """Their names."""
+
+    @property
+    @override
+    def stratum(self) -> str:
+        return ", ".join(sorted(self.labels or ()))
+
+
+class LabelsPrediction(Record):
+    """A row of test with what was predicted, as a line of predictions.jsonl."""
+
+    label: list[str]
+    """The row's labels."""
+    prediction: list[str]
+    """Those that were predicted."""
+
+
+class LabelNames(Record):
+    """The content of labels.json."""
+
+    labels: list[str] = Field(min_length=1)
+    """Names of the labels, in the order of the head's outputs."""
+
+
+class MultilabelConfig(TaskConfig):
+    """Texts or pairs with any number of labels each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+
+    kind: Literal["multilabel"] = "multilabel"
+    """What is learned."""
+    text_column: str
+    """The column with the text."""
+    pair_column: str | None = None
+    """The column with the second text, for tasks on pairs."""
+    label_column: str | list[str]
+    """The column with the labels, in .jsonl a list and else a text with a separator; or a column for each label, which
+    says 1 or 0, true or false."""
+    separator: str = Field(default=",", min_length=1)
+    """What stands between the labels of a text."""
+    threshold: float = Field(default=0.5, gt=0, lt=1)
+    """A label is given where its probability is at least this."""
+    metric: Literal["micro_f1", "macro_f1", "exact", "auc"] = "micro_f1"
+    """What epochs and learning rates are chosen by."""
+
+    simplest: ClassVar[str] = "labels that most of train have"
+    record: ClassVar[type[Record]] = LabelsPrediction
+    reads_windows: ClassVar[bool] = True
+
+    @model_validator(mode="after")
+    def _several(self) -> Self:
+        if isinstance(self.label_column, list) and len(self.label_column) < 1:
+            raise ValueError("label_column: name the column of each label, or the one that holds all of them")
+        return self
+
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column] if self.pair_column is None else [self.text_column, self.pair_column]
+
+    @property
+    @override
+    def input_sides(self) -> int:
+        return len(self.text_columns)
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels]:
+        require_table(path)
+        named = [self.label_column] if isinstance(self.label_column, str) else self.label_column
+        columns = [*self.text_columns, *(named if labelled else [])]
+        if len(set(columns)) < len(columns):
+            raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
+        empty = True
+        for line, cells in read_records(path, LineReader(path, self.errors), columns):
+            empty = False
+            where = f"{path}:{line}"
+            texts = tuple(
+                text_value(cell, where, name, self.errors) for name, cell in zip(self.text_columns, cells, strict=False)
+            )
+            labels = self._labels(cells[len(texts) :], where) if labelled else None
+            yield TextWithLabels(line, texts, labels)
+        if empty:
+            raise UserError(f"{path}: the file holds no rows")
+
+    def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
+        if isinstance(self.label_column, str):
+            (cell,) = cells
+            given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.separator)
+            return frozenset(name for each in given if (name := str(each).strip()))
+        found = set()
+        for name, cell in zip(self.label_column, cells, strict=True):
+            said = YES_AND_NO.get(str(cell).strip().lower())
+            if said is None:
+                raise UserError(f"{where}: '{cell}' says neither 1 nor 0 (column '{name}')")
+            if said:
+                found.add(name)
+        return frozenset(found)
+
+    @override
+    def example(self, texts: Sequence[str]) -> TextWithLabels:
+        return TextWithLabels(0, tuple(texts))
+
+    @override
+    def learn(self, train: Sequence[TextWithLabels], origin: str) -> "Multilabel":
+        labels = sorted({name for each in train for name in each.labels or ()})
+        if not labels:
+            raise UserError(f"{origin}: no row has a label")
+        return Multilabel(self, labels)
+
+    @override
+    def restore(self, labels: Any, where: str) -> "Multilabel":
+        return Multilabel(self, LabelNames.check({"labels": labels}, where)["labels"])
+
+
+class Multilabel(Task):
+    """Binary cross-entropy of each of C labels on its own, their mean."""
+
+    def __init__(self, config: MultilabelConfig, labels: list[str]) -> None:
+        self.config, self.labels, self.metric, self.outputs = config, labels, config.metric, len(labels)
+        self.places = {name: place for place, name in enumerate(labels)}
+
+    @property
+    @override
+    def classes(self) -> list[str]:
+        names: list[str] = self.labels
+        return names
+
+    @override
+    def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
+        for each in examples:
+            for name in sorted(each.labels or ()):
+                if name not in self.places:
+                    raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}")
+
+    def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
+        """(N, C) which labels each example has."""
+        found = np.zeros((len(examples), self.outputs), bool)
+        for row, each in enumerate(examples):
+            found[row, [self.places[name] for name in each.labels or ()]] = True
+        return found
+
+    @override
+    def encode(self, examples: Sequence[TextWithLabels], format: InputFormat) -> Items:
+        targets = [
+            None if each.labels is None else row for each, row in zip(examples, self.table(examples), strict=True)
+        ]
+        return Items.one_each(format.encode(*sides_of(examples)), targets)
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        said = torch.from_numpy(np.stack([items.targets[item] for item in chosen])).to(scores.device, scores.dtype)
+        return F.binary_cross_entropy_with_logits(scores, said)
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """(C,) log-odds of the labels."""
+        return list(scores.cpu().numpy())
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        said = torch.from_numpy(np.stack(items.targets)).float()
+        scores = torch.from_numpy(np.stack(outputs))
+        return float(F.binary_cross_entropy_with_logits(scores, said))
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[NDArray[np.float32]]:
+        """(C,) the probability of each label."""
+        return list(items.mean_by_example(list(torch.from_numpy(np.stack(outputs)).sigmoid().numpy())))
+
+    def given(self, answer: NDArray[np.float32]) -> list[str]:
+        """The labels whose probability reaches the threshold."""
+        return [name for name, value in zip(self.labels, answer, strict=True) if value >= self.config.threshold]
+
+    @override
+    def score(self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]) -> dict[str, float]:
+        return multilabel_scores(self.table(examples), np.stack(answers), self.config.threshold)
+
+    @override
+    def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
+        """Always the labels that half of train or more have."""
+        shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
+        return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
+
+    @override
+    def line(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
+        return {
+            "label": sorted(example.labels or ()),
+            "prediction": self.given(answer),
+            "probabilities": self._probabilities(answer),
+        }
+
+    @override
+    def answered(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
+        return {"labels": self.given(answer), "probabilities": self._probabilities(answer)}
+
+    def _probabilities(self, answer: NDArray[np.float32]) -> dict[str, float]:
+        return {name: round(float(value), 6) for name, value in zip(self.labels, answer, strict=True)}
+
+    @override
+    def shown(self, example: TextWithLabels, answer: NDArray[np.float32]) -> tuple[str, ...]:
+        return (self.config.separator.join(self.given(answer)),)
+
+
+def multilabel_scores(
+    true: NDArray[np.bool_], probabilities: NDArray[np.float32], threshold: float
+) -> dict[str, float]:
+    """All metrics of (N, C) labels and their probabilities, as fractions.
+
+    micro_f1 counts all labels of all rows together and macro_f1 is the mean of the labels' own F1, 0 where a label
+    neither occurs nor is predicted; exact is the share of rows all of whose labels are right; auc is the mean of the
+    areas under the ROC curves of the labels that some rows have and others have not, 0.5 where there is none.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    predicted = probabilities >= threshold
+    right = (true & predicted).sum(0)
+    counted = true.sum(0) + predicted.sum(0)
+    judged = [place for place in range(true.shape[1]) if 0 < true[:, place].sum() < len(true)]
+    areas = [float(roc_auc_score(true[:, place], probabilities[:, place])) for place in judged]
+    found = {
+        "micro_f1": 2 * right.sum() / max(1, counted.sum()),
+        "macro_f1": float(np.mean(2 * right / np.maximum(1, counted))),
+        "exact": float((true == predicted).all(1).mean()),
+        "auc": float(np.mean(areas)) if areas else 0.5,
+    }
+    return {name: round(float(value), 7) for name, value in found.items()}

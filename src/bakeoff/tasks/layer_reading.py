@@ -1,0 +1,69 @@
+"""What is read of a model beside its last layer: the states of several layers, or a weighting of all (ELMo)."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context
+from bakeoff.models.inputs import Inputs
+from bakeoff.models.model import Model, ModelConfig
+from bakeoff.models.stack import Stack
+
+
+class LayerReading(nn.Module):
+    """The states of a model's N last layers side by side, or gamma sum_l softmax(s)_l h_l over all L layers and h_0.
+
+    h_0 is what comes into the first layer; gamma and s are learned, from 1 and from zeros (Peters et al. 2018, equation
+    1). Where a stack has a norm behind its last layer, each layer's states go through it, since those inside of a
+    pre-norm stack grow from layer to layer.
+    """
+
+    def __init__(self, config: ModelConfig, layers: int | Literal["weighted"]) -> None:
+        super().__init__()
+        self.layers = layers
+        depth = config.stack.layers
+        widths = {config.stack.width}
+        width = config.stack.width
+        for layer, block in enumerate(config.stack.layer_blocks()):
+            width = block.output_width(width, layer)
+            widths.add(width)
+        if layers != "weighted" and layers > depth:
+            raise UserError(f"layers: the last {layers} are to be read, and the model has {depth}")
+        if len(widths) > 1:
+            raise UserError("layers: this model's layers differ in width; leave the setting at 1, the last layer")
+        self.weights = nn.Parameter(torch.zeros(depth + 1)) if layers == "weighted" else None
+        self.gamma = nn.Parameter(torch.ones(())) if layers == "weighted" else None
+
+    @property
+    def widths(self) -> int:
+        """How many times the model's width comes out."""
+        return self.layers if isinstance(self.layers, int) else 1
+
+    def forward(self, model: Model, inputs: Inputs) -> Tensor:
+        """(B, T, N D), or (B, T, D) of the weighting."""
+        states = layer_states(model, inputs)
+        if self.weights is None or self.gamma is None:
+            return torch.cat(states[-self.widths :], -1)
+        shares = self.weights.softmax(0)
+        total: Tensor = sum((share * state for share, state in zip(shares, states, strict=True)), torch.zeros(()))
+        return self.gamma * total
+
+
+def layer_states(model: Model, inputs: Inputs) -> list[Tensor]:
+    """(B, T, D) what comes into the first layer of a model's last stack, and what leaves each, L + 1 in all.
+
+    Those of a model with two directions are (B, T, 2 D).
+    """
+    x, context = model.stack_inputs(inputs)
+    states = _states(model.stack, x, context)
+    if model.backward_decoder is None:
+        return states
+    backward = _states(model.backward_decoder, *model.reversed_inputs(x, inputs))
+    return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backward, strict=True)]
+
+
+def _states(stack: Stack, x: Tensor, context: Context) -> list[Tensor]:
+    steps, _ = stack.steps(x, context)
+    return [stack.output(states) for states in [steps[0][0], *(layer[-1] for layer in steps)]]

@@ -1,0 +1,163 @@
+"""The trainings of a fine-tuning: each learning rate with each number of epochs, one after the other; dev decides."""
+
+import time
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import torch
+
+from bakeoff.errors import Diverged
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.signals import stop_signals
+from bakeoff.tasks.checkpoint import Found, fill_fitting, newest_checkpoint, read_found, save_checkpoint
+from bakeoff.tasks.depths import fresh_tensors
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import TrialResult
+from bakeoff.tasks.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
+from bakeoff.tasks.heads import Head, build_head, transfer
+from bakeoff.tasks.task import Task
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.training.progress import Shown, TrainingProgress
+
+SAVED_EVERY = 30.0
+"""Seconds between checkpoints at least; one behind each look would write more than it saves."""
+
+
+class StartingPoint(NamedTuple):
+    """What a fine-tuning starts from."""
+
+    recipe: Recipe
+    """The architecture."""
+    tokenizer: Tokenizer
+    """The tokenizer."""
+    run: Run | None
+    """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
+    labels: tuple[str, object] | None = None
+    """Of a fine-tuned run the kind of its task, and the labels."""
+
+    @property
+    def precision(self) -> Literal["auto", "float32", "bfloat16"]:
+        """What was asked for, and not what the machine of the pre-training made of it: this may be another one."""
+        if self.run is None or self.labels is not None:
+            return self.recipe.training.precision
+        return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
+
+    def taught(self, task: Task) -> bool:
+        """Whether the run was fine-tuned to just these labels, so that its last map is of use."""
+        return self.labels == (task.config.kind, task.labels)
+
+
+class Fitted(NamedTuple):
+    """What came out of all trainings."""
+
+    head: Head
+    """With the weights that did best, in evaluation mode."""
+    best: Fit
+    """Their training."""
+    transferred: int
+    """Tensors that came from the run."""
+    trials: list[TrialResult]
+    """What became of each training."""
+
+
+def planned_trials(config: FinetuneConfig) -> list[Trial]:
+    """All learning rates with all numbers of epochs."""
+    return [Trial(rate, epochs) for epochs, rate in product(config.epochs, config.learning_rate)]
+
+
+def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, folder: Path, shown: Shown) -> Fitted:
+    """Run all trainings, from a checkpoint where the folder has one.
+
+    Args:
+        source: what each starts from.
+        parts: train and dev.
+        setting: what they have in common.
+        folder: that of the unfinished run.
+        shown: see `Progress`.
+
+    Raises:
+        Diverged: none of them came to an end.
+        Interrupted: a signal came; the folder has a checkpoint.
+    """
+    config, task, run = setting.config, setting.task, Run(folder)
+    trials = planned_trials(config)
+    checkpoint = newest_checkpoint(folder)
+    found = Found([], None) if checkpoint is None else read_found(checkpoint, run, trials)
+    if checkpoint is None:
+        run.clear_metrics()
+    transferred = 0
+    head: Head | None = None
+    with stop_signals() as stopping:
+        for trial in trials[len(found.trials) :]:
+            head, transferred = new_head(source, setting)
+            fitting = Fitting(head, parts["train"], parts["dev"], trial, setting)
+            if checkpoint is not None:
+                fill_fitting(checkpoint, fitting)
+            checkpoint = None
+            title = _title(source.recipe.name, trial, config)
+            _, steps = plan_steps(len(parts["train"].items.owners), config, trial.epochs)
+            with TrainingProgress(title, steps, shown) as bar:
+                if fitting.course.step:
+                    bar.line(f"{title}: resumed at step {fitting.course.step}")
+                best: Fit | None = None
+                try:
+                    best = fitting.run(run.append_metrics, stopping, bar, _saving(folder, fitting, found))
+                except Diverged as error:
+                    if found.best is None and trial is trials[-1]:
+                        raise
+                    bar.line(f"{title}: {error}")
+            score = None if best is None else best.best.scores[task.metric]
+            result = TrialResult(
+                learning_rate=trial.learning_rate,
+                epochs=trial.epochs,
+                score=score,
+                seconds=round(fitting.course.seconds, 3),
+            )
+            kept = found.best
+            if best is not None and (kept is None or best.best.rank(task) > kept.best.rank(task)):
+                kept = best
+            found = Found([*found.trials, result], kept)
+    assert head is not None  # a checkpoint belongs to a training that had not ended
+    assert found.best is not None
+    head.load_state_dict(found.best.weights)
+    return Fitted(head.eval(), found.best, transferred, found.trials)
+
+
+def new_head(source: StartingPoint, setting: Setting) -> tuple[Head, int]:
+    """A head where it computes, with the weights that a training starts from, and how many tensors a run gave."""
+    config, task = setting.config, setting.task
+    torch.manual_seed(setting.seed)
+    head = build_head(task.config.head, source.recipe, source.tokenizer.size, task.outputs, config)
+    head = head.to(setting.placement.device)
+    if source.run is None:
+        return head, 0
+    run = source.run
+    return head, transfer(
+        head,
+        run.path / "model.safetensors",
+        run.recipe,
+        keep=fresh_tensors(head, config.reinitialise_last),
+        output=source.taught(task),
+    )
+
+
+def _title(name: str, trial: Trial, config: FinetuneConfig) -> str:
+    told = [f"lr {trial.learning_rate:g}"] if len(config.learning_rate) > 1 else []
+    told += [f"{trial.epochs} epochs"] if len(config.epochs) > 1 else []
+    return " ".join([name, *told])
+
+
+def _saving(folder: Path, fitting: Fitting, found: Found) -> Callable[[bool], None]:
+    """Writes a checkpoint when it is asked to at once, or when the last one is old enough."""
+    last = time.monotonic()
+
+    def save(at_once: bool) -> None:
+        nonlocal last
+        if at_once or time.monotonic() - last >= SAVED_EVERY:
+            save_checkpoint(folder, fitting, found)
+            last = time.monotonic()
+
+    return save

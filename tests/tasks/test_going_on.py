@@ -1,0 +1,155 @@
+"""Fine-tunings that go on: after a stop, through several trainings, and from runs that are fine-tuned already."""
+
+import json
+import os
+import signal
+
+import pytest
+from safetensors.torch import load_file
+
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.tasks import trials
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting import Fitting
+
+QUIET = {"device": "cpu", "progress": False}
+SEVERAL = FinetuneConfig(learning_rate=[1e-4, 3e-3], epochs=[1, 2], least_steps=0, evaluations=4, patience=None)
+
+
+def stop_at(monkeypatch, training, step):
+    """Have a signal come in a step of the training of that number; returns how many looks at dev were saved."""
+    began, own = [], Fitting.run
+
+    def run(self, log, stopping, progress, save):
+        began.append(self)
+
+        def counted(number, *figures):
+            if len(began) == training and number == step:
+                os.kill(os.getpid(), signal.SIGTERM)
+            progress_step(number, *figures)
+
+        progress_step = progress.step
+        progress.step = counted
+        return own(self, log, stopping, progress, save)
+
+    monkeypatch.setattr(Fitting, "run", run)
+
+
+def without_times(lines):
+    return [{key: value for key, value in line.items() if key != "seconds"} for line in lines]
+
+
+@pytest.mark.parametrize(("training", "step"), [(1, 1), (2, 3), (4, 9)])
+def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, task, tmp_path, monkeypatch, training, step):
+    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
+    with monkeypatch.context() as patch:
+        stop_at(patch, training, step)
+        with pytest.raises(Interrupted, match=f"stopped at step {step}; the same command with --resume goes on"):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    assert not (tmp_path / "out").exists()
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    assert not list(tmp_path.glob(".*"))
+    assert {file.name for file in found.path.iterdir()} == {file.name for file in whole.path.iterdir()}
+    for name in ("model.safetensors", "predictions.jsonl", "task.yaml", "labels.json"):
+        assert (found.path / name).read_bytes() == (whole.path / name).read_bytes(), name
+    lines = [without_times(FinetunedRun.open(each.path).metrics()) for each in (found, whole)]
+    assert lines[0] == lines[1]
+    assert without_times(each.model_dump() for each in found.trials) == without_times(
+        each.model_dump() for each in whole.trials
+    )
+    assert found.scores == whole.scores
+
+
+def test_after_a_kill_the_last_look_is_gone_on_from(run, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
+    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
+
+    class Killed(BaseException):
+        pass
+
+    own = trials.save_checkpoint
+    saved = []
+
+    def save(folder, fitting, found):
+        own(folder, fitting, found)
+        saved.append(fitting.course.step)
+        if len(saved) == 7:
+            os.rename(folder, tmp_path / "kept")  # what a kill leaves is not removed
+            raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "save_checkpoint", save)
+        with pytest.raises(Killed):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    os.rename(tmp_path / "kept", tmp_path / ".out.unfinished")
+    with open(tmp_path / ".out.unfinished" / "metrics.jsonl", "a") as file:
+        file.write('{"kind": "dev", "step"')  # a line that the kill has cut
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
+    assert without_times(FinetunedRun.open(found.path).metrics()) == without_times(
+        FinetunedRun.open(whole.path).metrics()
+    )
+
+
+def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 1, 2)
+        with pytest.raises(Interrupted):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    others = [
+        ({"config": SEVERAL.model_copy(update={"batch": 16})}, "setting of the training"),
+        ({"config": SEVERAL, "seed": 1}, "seed"),
+        ({"config": SEVERAL, "task": task.model_copy(update={"train_rows": 100})}, "task"),
+    ]
+    for options, what in others:
+        with pytest.raises(UserError, match=f"begun with another {what}; leave --resume out"):
+            finetune(run, **{"task": task, **options}, out=tmp_path / "out", resume=True, **QUIET)
+    assert (tmp_path / ".out.unfinished" / "checkpoint-1").is_dir()  # it is still there to go on with
+    finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    with pytest.raises(UserError, match="holds a fine-tuned run already"):
+        finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+
+
+def test_a_checkpoint_that_is_damaged_is_told_in_one_line(run, task, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_at(patch, 1, 2)
+        with pytest.raises(Interrupted):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    weights = tmp_path / ".out.unfinished" / "checkpoint-1" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-8])
+    with pytest.raises(UserError, match="checkpoint-1"):
+        finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+
+
+def test_every_rate_is_tried_with_every_number_of_epochs_and_what_it_cost_is_told(run, task, tmp_path):
+    result = finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    tried = [(each.learning_rate, each.epochs) for each in result.trials]
+    assert tried == [(1e-4, 1), (3e-3, 1), (1e-4, 2), (3e-3, 2)]
+    assert result.seconds == pytest.approx(sum(each.seconds for each in result.trials), abs=1e-3)
+    best = max(result.trials, key=lambda each: each.score)
+    assert result.scores["dev"]["accuracy"] == pytest.approx(best.score)
+    saved = json.loads((result.path / "results.json").read_text())
+    assert saved["trials"] == [each.model_dump() for each in result.trials]
+    looks = FinetunedRun.open(result.path).metrics()
+    assert {(line["learning_rate"], line["epochs"]) for line in looks} == set(tried)
+
+
+def test_a_fine_tuned_run_is_fine_tuned_again(fitted, task, files, tmp_path):
+    brief = FinetuneConfig(learning_rate=[1e-9], epochs=1, least_steps=0, evaluations=1)
+    same = finetune(fitted.path, task, tmp_path / "same", config=brief, **QUIET)
+    before, after = (load_file(path / "model.safetensors") for path in (fitted.path, same.path))
+    assert same.transferred_tensors == same.total_tensors == len(before)
+    assert all(after[name].allclose(before[name], atol=1e-6) for name in before)
+    assert same.scores["test"] == pytest.approx(fitted.scores["test"])
+    rows = (files / "train.tsv").read_text().replace("\tfruit\n", "\tfood\n").replace("\ttool\n", "\tfood\n")
+    (tmp_path / "train.tsv").write_text(rows)
+    other = task.model_copy(update={"train": tmp_path / "train.tsv", "dev": None, "test": None})
+    found = finetune(fitted.path, other, tmp_path / "other", config=brief, **QUIET)
+    assert found.transferred_tensors == found.total_tensors - 2  # the map to other labels is a fresh one
+    assert found.source == str(fitted.path)
+    assert load_file(found.path / "model.safetensors")["pooler.weight"].allclose(before["pooler.weight"], atol=1e-6)
+    with pytest.raises(UserError, match="a run has its own tokenizer"):
+        finetune(fitted.path, task, tmp_path / "out", config=brief, tokenizer=fitted.path, **QUIET)
