@@ -1,6 +1,7 @@
 """Regression, tagging and choice, from files to predictions."""
 
 import json
+import random
 from itertools import pairwise
 
 import numpy as np
@@ -259,3 +260,28 @@ def test_the_right_choice_may_be_named_in_several_ways(label, first, place, tmp_
             list(config.read(path))
     else:
         assert [each.answer for each in config.read(path)] == [place]
+
+
+OF_SEQEVAL = {
+    ("O B-A I-A B-B I-B", 0): (0.677966, 0.666667, 0.689655),
+    ("O B-A I-A E-A S-A B-B I-B E-B S-B", 0): (0.612903, 0.612903, 0.612903),
+    ("O B-A I-A B-B I-B", 1): (0.6875, 0.6875, 0.6875),
+    ("O B-A I-A E-A S-A B-B I-B E-B S-B", 1): (0.666667, 0.65, 0.684211),
+    ("O B-A I-A B-B I-B", 2): (0.717949, 0.666667, 0.777778),
+    ("O B-A I-A E-A S-A B-B I-B E-B S-B", 2): (0.76, 0.76, 0.76),
+    ("O B-A I-A B-B I-B", 5): (0.64, 0.695652, 0.592593),
+    ("O B-A I-A E-A S-A B-B I-B E-B S-B", 5): (0.784314, 0.833333, 0.740741),
+}
+"""F1, precision and recall by seqeval 1.2.2 of tags that are drawn from the seed."""
+
+
+@pytest.mark.parametrize(("names", "seed"), OF_SEQEVAL)
+def test_scores_of_spans_are_those_of_seqeval(names, seed):
+    draw, tags = random.Random(2 * seed), names.split()
+    true = [[draw.choice(tags) for _ in range(draw.randint(1, 9))] for _ in range(6)]
+    draw = random.Random(seed + 10**6)
+    found = [[tag if draw.random() < 0.7 else draw.choice(tags) for tag in sentence] for sentence in true]
+    scores = span_scores(true, found)
+    assert tuple(scores[name] for name in ("f1", "precision", "recall")) == pytest.approx(
+        OF_SEQEVAL[names, seed], abs=1e-6
+    )
