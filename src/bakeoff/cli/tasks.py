@@ -32,11 +32,14 @@ def finetune(
     train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
     task: Annotated[
-        str, typer.Option(help="What is learnt: classification, regression, tagging or choice (docs/tasks.md).")
+        str,
+        typer.Option(
+            help="What is learnt: classification, regression, tagging, choice or question-answering (docs/tasks.md)."
+        ),
     ] = "classification",
-    text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="Column with the class, the number, the tags or the right choice.")
+        str | None, typer.Option(help="Column with the class, the number, the tags, the right choice or the answer.")
     ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
@@ -47,6 +50,9 @@ def finetune(
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     spans_column: Annotated[
         str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+    ] = None,
+    start_column: Annotated[
+        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
     ] = None,
     choices: Annotated[
         list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
@@ -82,6 +88,7 @@ def finetune(
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.registry import parse_task, setting_of_task
 
+    task = task.replace("-", "_")
     given: dict[str, Any] = {
         "kind": task,
         "name": train.name.partition(".")[0],
@@ -96,6 +103,7 @@ def finetune(
         "pair_column": pair_column,
         "label_column": label_column,
         "spans_column": spans_column,
+        "start_column": start_column,
         "choices": choices[0] if len(choices) == 1 else choices or None,
         "metric": metric,
     }
@@ -240,6 +248,7 @@ def evaluate(
                 "rows": f"{figures['rows']:,}",
                 **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
                 **_simplest(figures["kind"], figures["simplest"]),
+                **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
             }
         )
 
@@ -272,10 +281,10 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, or the choice.
+    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, the choice or the answer.
 
     Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
-    then the choices, or a file as in fine-tuning.
+    then the choices, or a file as in fine-tuning. For question answering the pair's second text is the context.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 
@@ -318,4 +327,5 @@ def predict(
 def _predicted(task: "Task", found: "Predicted") -> str:
     texts = found.example.texts if task.shows_texts else ()
     shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
-    return "\t".join([*task.shown(found.example, found.answer), *([shown] if texts else [])])
+    cells = [on_one_line(cell, tabs=True) for cell in task.shown(found.example, found.answer)]
+    return "\t".join([*cells, *([shown] if texts else [])])

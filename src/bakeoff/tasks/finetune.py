@@ -26,12 +26,19 @@ from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import shuffled_batches
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
+from bakeoff.tasks.finetuned_run import (
+    FinetunedRun,
+    FinetuneResult,
+    require_free,
+    unfinished,
+    write_labels,
+    write_results,
+)
 from bakeoff.tasks.fitting import Fit, Part, Setting, fit, optimize_items, plan_steps
 from bakeoff.tasks.heads import Head, build_head, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.model_card import model_card
-from bakeoff.tasks.task import Task, TaskConfig
+from bakeoff.tasks.task import TaskConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.yaml_files import dump_yaml
@@ -107,10 +114,10 @@ def finetune(
         copied, train = begun._replace(recipe=recipe), parts["train"]
         found = settled_threads(threads, None, lambda: _quickest_threads(copied, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    notes = [*data.notes, *_truncations(parts, config.length)]
+    notes = [*data.notes, *_of_items(parts, config.length)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
-        _write_settings(folder, recipe, begun, data.task, config, machine)
+        _write_settings(folder, recipe, begun, task, config, machine)
         began = time.perf_counter()
         begun = begun._replace(recipe=recipe)
         head, best, transferred, dropped = _fit_all(begun, parts, setting, folder, progress)
@@ -121,6 +128,8 @@ def finetune(
         answers = {
             name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
+        learned = data.task.settle(data.dev, answers["dev"])
+        write_labels(folder, learned)
         epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config)
         result = FinetuneResult(
             path=out,
@@ -130,8 +139,8 @@ def finetune(
             recipe=recipe.name,
             source=machine["source"],
             seed=seed,
-            scores={name: data.task.score(parts[name].examples, found) for name, found in answers.items()},
-            simplest=data.task.simplest(data.train, data.test),
+            scores={name: learned.score(parts[name].examples, found) for name, found in answers.items()},
+            simplest=learned.simplest(data.train, data.test),
             transferred_tensors=transferred,
             total_tensors=len(head.state_dict()),
             parameters=sum(parameter.numel() for parameter in head.parameters()),
@@ -143,7 +152,7 @@ def finetune(
             rows={name: len(part.examples) for name, part in parts.items()},
             notes=notes,
         )
-        lines = [data.task.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
+        lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
         write_results(folder, head, result, lines, model_card(task, config, result, machine))
     return result
 
@@ -196,12 +205,14 @@ def default_learning_rate(recipe: Recipe) -> float:
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
-def _truncations(parts: dict[str, Part], length: int) -> list[str]:
-    return [
+def _of_items(parts: dict[str, Part], length: int) -> list[str]:
+    """What must be known of how the parts' examples became items."""
+    cut = [
         f"{rows.truncated} of the {len(rows.ids)} rows of {name} were cut to {length} tokens"
         for name, rows in ((name, part.items.encoded) for name, part in parts.items())
         if rows.truncated
     ]
+    return cut + [f"{name}: {note}" for name, part in parts.items() for note in part.items.notes]
 
 
 def _quickest_threads(source: StartingPoint, train: Part, setting: Setting) -> int:
@@ -275,17 +286,16 @@ def _write_settings(
     folder: Path,
     recipe: Recipe,
     source: StartingPoint,
-    task: Task,
+    task: TaskConfig,
     config: FinetuneConfig,
     machine: dict[str, Any],
 ) -> None:
     """Write what the fine-tuning was asked for, everything decided."""
     source.tokenizer.save(folder / "tokenizer.json")
-    settings = {"task": task.config.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
     files = {
         "recipe.yaml": recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),
-        "labels.json": json.dumps(task.labels, ensure_ascii=False, indent=1) + "\n",
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }
     for name, text in files.items():
