@@ -95,7 +95,7 @@ def test_nearest_places_are_found_by_looking_at_all(context, text, data):
         ('{"data": [', r"a.json:1: broken JSON"),
         ("[1]", r"a.json: not the layout of SQuAD"),
         ('{\n"a": 1}', r"a.json: not the layout of SQuAD"),
-        ("", r"a.json:1: broken JSON"),
+        ("", r"a.json: the file is empty"),
         ('{"data": []}', "holds no questions"),
         ('{"data": [1]}', "article 1: int stands where an object with 'paragraphs' should"),
         (json.dumps(squad({"qas": []})), "article 1, paragraph 1: 'context' is missing"),
@@ -125,7 +125,7 @@ def test_broken_files_are_refused_in_a_line(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("rows", "columns", "message"),
     [
-        ("q,c\nx,y\n", {}, r"a.csv:1: .*question.*--text-column"),
+        ("q,c\nx,y\n", {}, r"a.csv:1: no column 'question' \(.*\); name the columns with --text-column"),
         ("question,context,answer,s\nx,y,y,one\n", {"start_column": "s"}, r"a.csv:2: 's' holds 'one'; give the number"),
         ("question,context,answer,s\nx,y,y,5\n", {"start_column": "s"}, r"a.csv:2: the answer starts at character 5"),
         ("question,context,answer\n", {}, "holds no questions"),

@@ -15,7 +15,6 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader, kind_of
 from bakeoff.reading.records import read_records, text_value
-from bakeoff.tasks.tables import require_table
 from bakeoff.tasks.task import Example
 
 MANY_ARTICLES = 20
@@ -96,7 +95,9 @@ def read_questions(path: Path, columns: QuestionColumns, labelled: bool, errors:
         raise UserError(f"{path}: no such file")
     found = _layout(path, errors)
     empty = True
-    for each in _of_table(path, columns, labelled, errors) if found is None else _of_articles(path, found, labelled):
+    for each in (
+        _of_table(path, columns, labelled, errors) if found is None else _of_articles(path, found, labelled, errors)
+    ):
         empty = False
         yield each
     if empty:
@@ -113,7 +114,10 @@ def _layout(path: Path, errors: Errors) -> list[Any] | None:
     if not is_layout(path):
         return None
     try:
-        values = json.loads("".join(line.text for line in LineReader(path, errors).whole()))
+        text = "".join(line.text for line in LineReader(path, errors).whole())
+        if not text.strip():
+            raise UserError(f"{path}: the file is empty")
+        values = json.loads(text)
     except (ValueError, RecursionError) as error:
         if kind_of(path) == ".jsonl":  # one object a line
             return None
@@ -130,7 +134,7 @@ def _layout(path: Path, errors: Errors) -> list[Any] | None:
     )
 
 
-def _of_articles(path: Path, articles: list[Any], labelled: bool) -> Iterator[Question]:
+def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors) -> Iterator[Question]:
     number = 0
     many = len(articles) >= MANY_ARTICLES
     for place, article in enumerate(articles, 1):
@@ -138,22 +142,22 @@ def _of_articles(path: Path, articles: list[Any], labelled: bool) -> Iterator[Qu
         title = str(_field(article, "title", str, where, "")) if many else ""
         for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
             inside = f"{where}, paragraph {index}"
-            context = _text(_field(paragraph, "context", str, inside), inside)
+            context = text_value(_field(paragraph, "context", str, inside), inside, "context", errors)
             for asked in _field(paragraph, "qas", list, inside):
                 number += 1
                 name = str(_field(asked, "id", str | int, inside, ""))
                 here = f"{path}: question {name or number}"
-                question = _text(_field(asked, "question", str, here), here)
-                answers = _answers_of(asked, context, here) if labelled else None
+                question = text_value(_field(asked, "question", str, here), here, "question", errors)
+                answers = _answers_of(asked, context, here, errors) if labelled else None
                 yield Question(number, (question, context), answers, name or f"{number}", title)
 
 
-def _answers_of(asked: dict[str, Any], context: str, where: str) -> tuple[GoldAnswer, ...]:
+def _answers_of(asked: dict[str, Any], context: str, where: str, errors: Errors) -> tuple[GoldAnswer, ...]:
     impossible = _field(asked, "is_impossible", bool, where, False)
     given = _field(asked, "answers", list, where, [] if impossible else None)
     found = []
     for each in given:
-        text = _text(_field(each, "text", str, where), where)
+        text = text_value(_field(each, "text", str, where), where, "text", errors)
         if text.strip():
             found.append(placed(text, _field(each, "answer_start", int, where, None, optional=True), context, where))
     if found and impossible:
@@ -178,17 +182,16 @@ def _spelt(kind: Any) -> str:
     return {str: "text", list: "a list", int: "a number", bool: "true or false"}.get(kind, "text")
 
 
-def _text(value: str, where: str) -> str:
-    return text_value(value, where, "text", "replace")
-
-
 def _of_table(path: Path, columns: QuestionColumns, labelled: bool, errors: Errors) -> Iterator[Question]:
-    require_table(path)
+    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
+        raise UserError(
+            f"{path}: questions are read from .json as SQuAD has it, .csv, .tsv or .jsonl, each plain, .gz or .zst"
+        )
     names = [columns.question, columns.context]
     names += [columns.answer, *([columns.start] if columns.start else [])] if labelled else []
     if len(set(names)) < len(names):
         raise UserError(f"{path}: each needs a column of its own, not {', '.join(names)}")
-    advice = "name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
+    advice = "; name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
     for line, cells in read_records(path, LineReader(path, errors), names, advice):
         where = f"{path}:{line}"
         question = text_value(cells[0], where, columns.question, errors)

@@ -74,7 +74,7 @@ class QuestionAnsweringConfig(TaskConfig):
 
     sides: ClassVar[int | None] = 2
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
-    simplest: ClassVar[str] = "words near the question's"
+    simplest: ClassVar[str] = "words near the question's, or none"
     record: ClassVar[type[Record]] = AnswerPrediction
 
     @property
