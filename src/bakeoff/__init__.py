@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.kinds.choice import ChoiceConfig
     from bakeoff.tasks.kinds.classification import ClassificationConfig
+    from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
     from bakeoff.tasks.kinds.regression import RegressionConfig
     from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
@@ -36,6 +37,7 @@ _HOMES = {
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "FinetuneConfig": "bakeoff.tasks.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
+    "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
     "Start": "bakeoff.training.initial_weights",
@@ -66,6 +68,7 @@ __all__ = [
     "ClassificationConfig",
     "FinetuneConfig",
     "GenerationConfig",
+    "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
     "Start",

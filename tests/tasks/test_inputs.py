@@ -93,3 +93,41 @@ def test_rows_of_a_model_that_reads_cls_last(tokenizer, names):
     assert pair.second.tolist() == [3]
     (row,) = format.encode(["saw " * 50]).ids
     assert names(row) == ["saw"] * 30 + ["[SEP]", "[CLS]"]
+
+
+@pytest.mark.parametrize("system", ["bert-tiny", "gpt-tiny", "xlnet-tiny", "bart-tiny"])
+@pytest.mark.parametrize(("length", "stride"), [(8, 128), (16, 128), (16, 1), (21, 3)])
+def test_windows_of_pairs_hold_every_token_of_the_second_text(tokenizer, system, length, stride):
+    format = InputFormat(tokenizer, shrink(system), length)
+    seconds = [np.arange(100, 100 + count) for count in (0, 1, 7, 40)]
+    found = format.windows([np.array([50, 51, 52])] * 4, seconds, 2, stride)
+    assert found.cut == 4
+    assert sorted(set(found.owners.tolist())) == list(range(4))
+    for owner, second in enumerate(seconds):
+        windows = np.flatnonzero(found.owners == owner)
+        begins, counts = found.first[windows], found.counts[windows]
+        for window, begin, count in zip(windows, begins, counts, strict=True):
+            row, start = found.encoded.ids[window], found.encoded.second[window]
+            assert len(row) <= length
+            assert row[start : start + count].tolist() == second[begin : begin + count].tolist()
+            assert set(row.tolist()) <= {tokenizer.start, tokenizer.separator, 50, 51, *second.tolist()}
+            whole = found.whole[window]
+            assert row[whole] in (tokenizer.start, tokenizer.separator)
+            assert whole == (0 if system == "bert-tiny" else len(row) - 1)
+            assert not start <= whole < start + count
+        assert begins[0] == 0
+        assert begins[-1] + counts[-1] == len(second)
+        assert (np.diff(begins) <= np.minimum(stride, np.maximum(1, counts[:-1] // 2))).all()
+        # What is half as long as a window is whole in one of them.
+        half = max(1, counts[0] // 2)
+        for first in range(len(second) - half + 1):
+            assert ((begins <= first) & (begins + counts >= first + half)).any()
+
+
+def test_windows_of_short_pairs_are_the_rows_of_pairs(tokenizer):
+    for system in ("bert-tiny", "xlnet-tiny", "bart-tiny"):
+        format = InputFormat(tokenizer, shrink(system), 32)
+        (first,), (second,) = (format.tokenizer.encode([text])[0][:1] for text in ("apple saw", "town"))
+        found, expected = format.windows([first], [second], 64, 128), format.encode(["apple saw"], ["town"])
+        assert found.encoded.ids[0].tolist() == expected.ids[0].tolist()
+        assert found.encoded.second.tolist() == expected.second.tolist()

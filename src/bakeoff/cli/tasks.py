@@ -35,7 +35,7 @@ def finetune(
     task: Annotated[
         str, typer.Option(help="What is learnt: classification, multilabel, regression, ... (docs/tasks.md).")
     ] = "classification",
-    text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
     label_column: Annotated[
         list[str],
         typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
@@ -49,6 +49,9 @@ def finetune(
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     spans_column: Annotated[
         str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+    ] = None,
+    start_column: Annotated[
+        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
     ] = None,
     choices: Annotated[
         list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
@@ -98,6 +101,7 @@ def finetune(
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.registry import parse_task, setting_of_task
 
+    task = task.replace("-", "_")
     given: dict[str, Any] = {
         "kind": task,
         "name": train.name.partition(".")[0],
@@ -112,6 +116,7 @@ def finetune(
         "pair_column": pair_column,
         "label_column": label_column[0] if len(label_column) == 1 else label_column or None,
         "spans_column": spans_column,
+        "start_column": start_column,
         "choices": choices[0] if len(choices) == 1 else choices or None,
         "metric": metric,
     }
@@ -266,6 +271,7 @@ def evaluate(
                 "rows": f"{figures['rows']:,}",
                 **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
                 **_simplest(figures["kind"], figures["simplest"]),
+                **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
             }
         )
 
@@ -308,10 +314,10 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, or the choice.
+    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, the choice or the answer.
 
     Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
-    then the choices, or a file as in fine-tuning.
+    then the choices, or a file as in fine-tuning. For question answering the pair's second text is the context.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 
@@ -354,4 +360,5 @@ def predict(
 def _predicted(task: "Task", found: "Predicted") -> str:
     texts = found.example.texts if task.shows_texts else ()
     shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
-    return "\t".join([*task.shown(found.example, found.answer), *([shown] if texts else [])])
+    cells = [on_one_line(cell, tabs=True) for cell in task.shown(found.example, found.answer)]
+    return "\t".join([*cells, *([shown] if texts else [])])

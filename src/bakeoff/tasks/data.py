@@ -70,7 +70,8 @@ def load_task(config: TaskConfig) -> TaskData:
 def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:
     """What stays of examples, and a seeded share of them in which all strata have their share; both in file order.
 
-    Rows with the same text stay together, since a text that was learned is no test. Every stratum keeps some rows.
+    Rows that belong together (`Example.together`) stay so, since a text that was learned is no test. Every
+    stratum keeps some rows.
 
     Args:
         examples: labelled examples.
@@ -80,7 +81,7 @@ def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) 
     """
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, example in enumerate(examples):
-        same[example.texts].append(row)
+        same[example.together].append(row)
     by_stratum: dict[str, list[list[int]]] = defaultdict(list)
     for rows in same.values():
         by_stratum[examples[rows[0]].stratum].append(rows)

@@ -62,7 +62,8 @@ def evaluate(
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
         rows, loss, scores (all metrics) and simplest (those of answers without a model, such as the file's own most
-        frequent class). For a file of texts: results (a list, one for each text), and the figures of all together.
+        frequent class), and notes, where something must be known of the rows. For a file of texts: results (a list,
+        one for each text), and the figures of all together.
 
     Raises:
         UserError: not exactly one of `corpus`, `data` and `texts`, one that the run cannot be evaluated on, or a
@@ -116,6 +117,7 @@ def evaluate(
         "loss": found.loss,
         "scores": task.score(rows, found.answers),
         "simplest": task.simplest(rows, rows),
+        **({"notes": list(items.notes)} if items.notes else {}),
     }
 
 

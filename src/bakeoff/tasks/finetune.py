@@ -36,13 +36,14 @@ from bakeoff.tasks.finetuned_run import (
     require_free,
     unfinished,
     unfinished_folder,
+    write_labels,
     write_results,
 )
 from bakeoff.tasks.fitting import Part, Setting, optimize_items, plan_steps
 from bakeoff.tasks.heads import natural_pooling, writing_objective
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.model_card import model_card
-from bakeoff.tasks.task import Task, TaskConfig
+from bakeoff.tasks.task import TaskConfig
 from bakeoff.tasks.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
@@ -110,10 +111,10 @@ def finetune(
         train, kept = parts["train"], threads_of_unfinished(out) if resume else None
         found = kept or settled_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    notes = [*data.notes, *_truncations(parts, config)]
+    notes = [*data.notes, *_of_items(parts, config)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out, asked, resume) as folder:
-        _write_settings(folder, recipe, begun, data.task, config, machine)
+        _write_settings(folder, recipe, begun, task, config, machine)
         head, best, transferred, trials = run_trials(begun, parts, setting, folder, progress)
         remove_checkpoints(folder)
         notes += [
@@ -125,6 +126,8 @@ def finetune(
         answers = {
             name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
+        learned = data.task.settle(data.dev, answers["dev"])
+        write_labels(folder, learned)
         epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config, best.trial.epochs)
         result = FinetuneResult(
             path=out,
@@ -134,8 +137,8 @@ def finetune(
             recipe=recipe.name,
             source=machine["source"],
             seed=seed,
-            scores={name: data.task.score(parts[name].examples, found) for name, found in answers.items()},
-            simplest=data.task.simplest(data.train, data.test),
+            scores={name: learned.score(parts[name].examples, found) for name, found in answers.items()},
+            simplest=learned.simplest(data.train, data.test),
             transferred_tensors=transferred,
             total_tensors=len(head.state_dict()),
             parameters=sum(parameter.numel() for parameter in head.parameters()),
@@ -148,7 +151,7 @@ def finetune(
             rows={name: len(part.examples) for name, part in parts.items()},
             notes=notes,
         )
-        lines = [data.task.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
+        lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
         write_results(folder, head, result, lines, model_card(task, config, result, machine))
     return result
 
@@ -170,7 +173,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     if FinetunedRun.at(path):
         tuned = FinetunedRun.open(path)
         tuned.require_current()
-        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), (tuned.task.kind, tuned.learned.labels))
+        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned)
     run = Run.open_finished(path)
     return StartingPoint(run.recipe, run.tokenizer, run)
 
@@ -210,7 +213,8 @@ def default_learning_rate(recipe: Recipe) -> float:
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
-def _truncations(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
+def _of_items(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
+    """What must be known of how the parts' examples became items."""
     told = []
     for name, part in parts.items():
         rows = part.items.encoded
@@ -219,6 +223,7 @@ def _truncations(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
         elif rows.truncated:
             what = f"cut to {config.length} tokens"
             told.append(f"{rows.truncated} of the {len(rows.ids)} rows of {name} were {what}")
+        told += [f"{name}: {note}" for note in part.items.notes]
     return told
 
 
@@ -274,17 +279,16 @@ def _write_settings(
     folder: Path,
     recipe: Recipe,
     source: StartingPoint,
-    task: Task,
+    task: TaskConfig,
     config: FinetuneConfig,
     machine: dict[str, Any],
 ) -> None:
     """Write what the fine-tuning was asked for, everything decided."""
     source.tokenizer.save(folder / "tokenizer.json")
-    settings = {"task": task.config.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
     files = {
         "recipe.yaml": recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),
-        "labels.json": json.dumps(task.labels, ensure_ascii=False, indent=1) + "\n",
         "environment.json": json.dumps(machine, indent=2) + "\n",
     }
     for name, text in files.items():

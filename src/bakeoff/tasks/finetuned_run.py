@@ -315,6 +315,12 @@ def _require_same(before: Any, asked: dict[str, Any], out: Path) -> None:
             )
 
 
+def write_labels(folder: Path, task: Task) -> None:
+    """Write what is known of the labels, with what dev has settled."""
+    text = json.dumps(task.labels, ensure_ascii=False, indent=1) + "\n"
+    (folder / "labels.json").write_text(text, encoding="utf-8")
+
+
 def write_results(
     folder: Path, head: Head, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:

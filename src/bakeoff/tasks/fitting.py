@@ -256,7 +256,8 @@ def optimize_items(
 def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
     found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True)
     assert found.loss is not None
-    return Evaluation(step, setting.task.score(dev.examples, found.answers), found.loss)
+    task = setting.task.settle(dev.examples, found.answers)
+    return Evaluation(step, task.score(dev.examples, found.answers), found.loss)
 
 
 def plan_steps(items: int, config: FinetuneConfig, epochs: int) -> tuple[int, int]:

@@ -39,6 +39,25 @@ class EncodedRows:
         return np.array([len(ids) for ids in self.ids], np.int64)
 
 
+@dataclass(frozen=True)
+class PairWindows:
+    """Pairs of texts as rows, each with a stretch of its second text; N rows."""
+
+    encoded: EncodedRows
+    """N rows, those of a pair one behind the other."""
+    owners: NDArray[np.int64]
+    """(N,) the pair of each, in rising order; every pair has a row at least."""
+    first: NDArray[np.int64]
+    """(N,) the token of the second text with which the row's stretch begins."""
+    counts: NDArray[np.int64]
+    """(N,) tokens of the stretch; they stand in the row from `encoded.second` on."""
+    whole: NDArray[np.int64]
+    """(N,) the place of the special token that has seen all of the row: the first, or the last where [CLS] is last or
+    the model reads forwards."""
+    cut: int
+    """How many first texts were too long."""
+
+
 def check_length(model: ModelConfig, length: int) -> None:
     """Refuse rows that a model cannot read.
 
@@ -153,6 +172,43 @@ class InputFormat:
             return ids[:kept]
         head = kept // 4
         return np.concatenate([ids[:head], ids[len(ids) - kept + head :]])
+
+    def windows(
+        self, firsts: Sequence[NDArray[np.int64]], seconds: Sequence[NDArray[np.int64]], longest: int, stride: int
+    ) -> PairWindows:
+        """Rows of pairs of texts, of as many stretches of the second text as it takes to read all of it.
+
+        The rows are those of pairs; behind the second text of a decoder, which has nothing there, comes [SEP], as
+        documents end. A stretch overlaps the next by half at least, so that what is shorter is whole in one of them.
+
+        Args:
+            firsts: (P,) token ids of first texts.
+            seconds: (P,) token ids of second texts.
+            longest: the most tokens of a first text, but never more than half of the room; the rest is cut off.
+            stride: tokens from the beginning of one stretch to that of the next, at most.
+        """
+        before, between, behind = (np.array(part, np.int64) for part in self._around)
+        behind = behind if len(behind) else between
+        room = self.length - len(before) - len(between) - len(behind)
+        rows: list[NDArray[np.int64]] = []
+        places: list[tuple[int, int, int, int]] = []
+        cut = 0
+        for owner, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
+            kept = min(longest, room // 2)
+            cut += len(first) > kept
+            opening = np.concatenate([before, first[:kept], between])
+            own = self.length - len(opening) - len(behind)  # tokens of a stretch
+            step, rest = max(1, min(stride, own // 2)), max(0, len(second) - own)
+            begins = [*range(0, rest, step), rest]
+            for begin in begins:
+                part = second[begin : begin + own]
+                rows.append(np.concatenate([opening, part, behind]))
+                places.append((owner, begin, len(part), len(opening)))
+        owners, begun, counts, starts = np.array(places, np.int64).reshape(-1, 4).T
+        encoded = EncodedRows(rows, starts, 0)
+        last = self.start_last or self.reads_forwards
+        whole = encoded.lengths - 1 if last else np.zeros(len(rows), np.int64)
+        return PairWindows(encoded, owners, begun, counts, whole, cut)
 
     def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """Texts normalised as a corpus is: NFC, and runs of whitespace are one space."""

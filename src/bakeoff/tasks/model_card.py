@@ -16,7 +16,7 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
     )
     scores = "\n".join(
         f"| {markdown.text(part)} | {result.rows[part]:,} | "
-        + " | ".join(f"{values[name]:.4f}" for name in values)
+        + " | ".join(f"{values[name]:.4f}" if name in values else "" for name in result.scores["test"])
         + " |"
         for part, values in result.scores.items()
     )

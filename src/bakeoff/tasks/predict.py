@@ -46,7 +46,8 @@ def predict(
         device: auto, cpu, cuda or mps.
 
     Returns:
-        For each text label and probability (classification), value (regression), or words and tags (tagging).
+        For each text label and probability (classification), value (regression), words and tags (tagging), or
+        answer, start, end, probability and n_best (question answering).
 
     Raises:
         UserError: no fine-tuned run; second texts that the run cannot take, or their lack; not one for each text.

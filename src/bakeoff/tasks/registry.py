@@ -7,6 +7,7 @@ from bakeoff.registry import Registry
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig
+from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.task import TaskConfig
@@ -19,6 +20,7 @@ TASKS = Registry(
     RegressionConfig,
     TaggingConfig,
     ChoiceConfig,
+    QuestionAnsweringConfig,
 )
 """The config of every kind of task by its name."""
 

@@ -35,6 +35,11 @@ class Example:
         """What is held out of train has its share of each of these: the class, where there are classes."""
         return ""
 
+    @property
+    def together(self) -> tuple[str, ...]:
+        """Rows of which this is the same stay together where a part is held out: the texts, or what all are about."""
+        return self.texts
+
 
 @dataclass(frozen=True)
 class Items:
@@ -51,6 +56,8 @@ class Items:
     """(I,) the example of each item, in rising order."""
     targets: Sequence[Any]
     """What the loss compares each item with, as its kind has it; None of an item whose file does not say it."""
+    notes: Sequence[str] = ()
+    """What a reader of the results must know of how examples became items: what was cut, or could not be learned."""
 
     @classmethod
     def one_each(cls, encoded: EncodedRows, targets: Sequence[Any]) -> "Items":
@@ -228,6 +235,18 @@ class Task(ABC):
     @abstractmethod
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Any]:
         """The answer to each example."""
+
+    def settle(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
+        """The task with what dev decides beside the weights, such as a threshold, which its labels keep.
+
+        It is asked at every look at dev, which is scored by what it settles, and once more for the weights that are
+        kept; evaluation and prediction use what was settled then. Most tasks have nothing to settle.
+
+        Args:
+            examples: those of dev.
+            answers: what `decode` makes of them; they do not depend on what is settled.
+        """
+        return self
 
     @abstractmethod
     def score(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:

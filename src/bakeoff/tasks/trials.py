@@ -35,19 +35,23 @@ class StartingPoint(NamedTuple):
     """The tokenizer."""
     run: Run | None
     """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
-    labels: tuple[str, object] | None = None
-    """Of a fine-tuned run the kind of its task, and the labels."""
+    learned: Task | None = None
+    """Of a fine-tuned run its task."""
 
     @property
     def precision(self) -> Literal["auto", "float32", "bfloat16"]:
         """What was asked for, and not what the machine of the pre-training made of it: this may be another one."""
-        if self.run is None or self.labels is not None:
+        if self.run is None or self.learned is not None:
             return self.recipe.training.precision
         return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
     def taught(self, task: Task) -> bool:
-        """Whether the run was fine-tuned to just these labels, so that its last map is of use."""
-        return self.labels == (task.config.kind, task.labels)
+        """Whether the run was fine-tuned to the same classes, so that its last map is of use."""
+        return (
+            self.learned is not None
+            and all(getattr(self.learned, name) == getattr(task, name) for name in ("classes", "outputs"))
+            and self.learned.config.kind == task.config.kind
+        )
 
 
 class Fitted(NamedTuple):

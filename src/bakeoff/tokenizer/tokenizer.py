@@ -20,6 +20,7 @@ from bakeoff.tokenizer.encoding import Encoder, unpack
 from bakeoff.tokenizer.file import guarded
 from bakeoff.tokenizer.given_words import EncodedWords, with_every_word
 from bakeoff.tokenizer.kind import kind_of, lowercases, reads_lines
+from bakeoff.tokenizer.offsets import PlacedTokens, cleaned
 from bakeoff.tokenizer.training import train, train_whitespace
 from bakeoff.tokenizer.word_counts import WordCounts
 
@@ -234,6 +235,23 @@ class Tokenizer:
             made.append(with_every_word(tokens, len(words), stand_in))
         return made
 
+    def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
+        """Encode texts, which are normalised as those of a corpus are, and say where each token stands in the original.
+
+        The ids are those of `encode`, but that the name of a special token that stands in the text is unknown.
+        """
+        clean = [cleaned(text) for text in texts]
+        with guarded(self._where, _FAILS):
+            found = self._inner.encode_batch([each.text for each in clean], add_special_tokens=False)
+        forbidden = self.special_ids if self.unknown is None else self.special_ids[self.special_ids != self.unknown]
+        stand_in = self.mask if self.unknown is None else self.unknown
+        made = []
+        for each, encoding in zip(clean, found, strict=True):
+            ids = np.array(encoding.ids, np.int64)
+            ids[np.isin(ids, forbidden)] = stand_in
+            made.append(each.place(ids, encoding.offsets))
+        return made
+
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode texts as one sequence.
 
@@ -298,6 +316,10 @@ class TwoVocabularies(Tokenizer):
     def encode_words(self, sentences: Sequence[Sequence[str]]) -> list[EncodedWords]:
         """Encode sources; see `Tokenizer.encode_words`."""
         return self.source.encode_words(sentences)
+
+    def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
+        """Encode sources; see `Tokenizer.encode_placed`."""
+        return self.source.encode_placed(texts)
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode sources; see `Tokenizer.encode_joined`."""

@@ -1,0 +1,67 @@
+"""Scores of answers as texts: exact match and F1 of words, as SQuAD 2.0's official script has them.
+
+Rajpurkar et al. 2016 (section 6.1) and 2018; `evaluate-v2.0.py`. An answer is compared in lower case, without the marks
+of ASCII punctuation and without the words a, an and the; the best of several right answers counts.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalised(text: str) -> str:
+    """An answer as it is compared."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+def word_f1(right: str, found: str) -> float:
+    """F1 of the words of two answers; 1 where both are empty."""
+    wanted, given = normalised(right).split(), normalised(found).split()
+    if not wanted or not given:
+        return float(wanted == given)
+    common = sum((Counter(wanted) & Counter(given)).values())
+    return 2 * common / (len(wanted) + len(given))
+
+
+class Right(NamedTuple):
+    """How right an answer is, from 0 to 1."""
+
+    exact: float
+    """It is one of the right ones."""
+    f1: float
+    """F1 of words with the nearest of the right ones."""
+
+
+def compare(right: Sequence[str], found: str) -> Right:
+    """An answer against all right ones; where there are none, only the empty one is right."""
+    texts = [text for text in right if normalised(text)] or [""]
+    wanted = normalised(found)
+    return Right(float(wanted in map(normalised, texts)), max(word_f1(text, found) for text in texts))
+
+
+def best_threshold(differences: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
+    """The threshold of unanswering that is best: an answer is given where the difference is not above it.
+
+    It stands in the middle between two differences, so that rounding does not move an answer across it. Of several that
+    are as good the lowest is taken, as `find_best_thresh` of the official script does.
+
+    Args:
+        differences: (N,) by how much the score of no answer is above that of the best answer.
+        gains: (N,) what is gained by giving the answer instead of none.
+    """
+    order = np.argsort(differences, kind="stable")
+    values = differences[order]
+    totals = np.cumsum(gains[order])
+    ends = np.flatnonzero(np.append(values[1:] > values[:-1], True))  # behind the last of those that are equal
+    best = ends[totals[ends].argmax()]
+    if totals[best] <= 0:
+        return float(values[0] - 1)
+    return float(values[best] + 1 if best == ends[-1] else (values[best] + values[best + 1]) / 2)

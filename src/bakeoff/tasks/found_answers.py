@@ -1,0 +1,97 @@
+"""Answers from the scores of a context's tokens: the best stretches of all windows, and the score of no answer."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.tasks.task import Items
+
+
+class Candidate(NamedTuple):
+    """A stretch of a context."""
+
+    text: str
+    """As the context has it."""
+    start: int
+    """The character at which it begins."""
+    end: int
+    """And that behind it."""
+    score: float
+    """Scores of its beginning and its end, added; the best of all windows."""
+
+
+class FoundAnswer(NamedTuple):
+    """What the windows of a question say."""
+
+    candidates: tuple[Candidate, ...]
+    """The best stretches, best first."""
+    none: float
+    """The score of no answer: the lowest of all windows, each of which may lack an answer that another has."""
+
+    @property
+    def difference(self) -> float:
+        """By how much the score of no answer is above that of the best stretch."""
+        return self.none - self.candidates[0].score if self.candidates else float("inf")
+
+
+class ScoredSpan(NamedTuple):
+    """A stretch of tokens."""
+
+    first: int
+    """Its first token."""
+    last: int
+    """Its last token."""
+    score: float
+    """Score of the first as beginning, and of the last as end, added."""
+
+
+def best_spans(scores: NDArray[np.float32], longest: int, count: int) -> list[ScoredSpan]:
+    """The best stretches, best first; on a tie the one that begins first, then the shorter one.
+
+    Args:
+        scores: (n, 2) of each token as beginning and as end.
+        longest: the most tokens of a stretch.
+        count: how many to find; fewer where there are no more.
+    """
+    n = len(scores)
+    if not n:
+        return []
+    reach = min(longest, n)
+    ends = np.concatenate([scores[:, 1], np.full(reach - 1, -np.inf, scores.dtype)])
+    table = scores[:, :1] + np.lib.stride_tricks.sliding_window_view(ends, reach)  # (n, reach): first, length - 1
+    flat = table.ravel()
+    kept = flat >= np.partition(flat, -count)[-count] if count < len(flat) else np.isfinite(flat)
+    places = np.flatnonzero(kept & np.isfinite(flat))
+    places = places[np.argsort(-flat[places], kind="stable")][:count]
+    return [ScoredSpan(int(p // reach), int(p // reach + p % reach), float(flat[p])) for p in places]
+
+
+def gathered(outputs: Sequence[NDArray[np.float32]], items: Items, longest: int, count: int) -> list[FoundAnswer]:
+    """What all windows of each question say.
+
+    Args:
+        outputs: (1 + n, 2) scores of no answer and of each token of a window, as beginning and as end.
+        items: the windows, whose targets are of `AnswerWindow`.
+        longest: the most tokens of an answer.
+        count: stretches of a question at most.
+    """
+    size = int(items.owners.max(initial=-1)) + 1
+    best: list[dict[tuple[int, int], float]] = [{} for _ in range(size)]
+    none, contexts = [float("inf")] * size, [""] * size
+    for owner, window, own in zip(items.owners, items.targets, outputs, strict=True):
+        contexts[owner] = window.question.context
+        none[owner] = min(none[owner], float(own[0].sum()))
+        # Twice as many, since those that differ in whitespace alone are one.
+        for span in best_spans(own[1:], longest, 2 * count):
+            begin, end = int(window.begin[span.first]), int(window.end[span.last])
+            text = contexts[owner][begin:end]
+            place = end - len(text.lstrip()), begin + len(text.rstrip())
+            if place[0] < place[1]:
+                best[owner][place] = max(span.score, best[owner].get(place, span.score))
+    answers = []
+    for context, places, score in zip(contexts, best, none, strict=True):
+        ranked = sorted(places.items(), key=lambda each: (-each[1], each[0]))[:count]
+        answers.append(FoundAnswer(tuple(Candidate(context[slice(*at)], *at, own) for at, own in ranked), score))
+    return answers

@@ -1,0 +1,290 @@
+"""Question answering: the stretch of a context that answers a question, or that there is none (SQuAD)."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.tasks.answer_scores import Right, best_threshold, compare
+from bakeoff.tasks.answer_windows import Span, answer_windows, mean_window_loss, window_loss
+from bakeoff.tasks.found_answers import FoundAnswer, gathered
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.overlap import overlapping_answer
+from bakeoff.tasks.questions import Question, QuestionColumns, is_layout, read_questions
+from bakeoff.tasks.task import Items, Task, TaskConfig
+
+FLOOR_QUESTIONS = 2000
+"""So many questions of train decide which answer without a model is better."""
+
+
+class AnswerPrediction(Record):
+    """A question of test with what was predicted, as a line of predictions.jsonl."""
+
+    id: str
+    """What the file calls it, or its line."""
+    label: list[str]
+    """The texts of its answers; none where it has none."""
+    prediction: str
+    """The predicted answer as the context has it; empty: none."""
+
+
+class AnswerLabels(Record):
+    """The content of labels.json."""
+
+    unanswerable: bool
+    """Some questions of train have no answer, so that none may be predicted."""
+    threshold: float
+    """None is predicted where its score is above that of the best answer by more than this."""
+
+
+class QuestionAnsweringConfig(TaskConfig):
+    """Questions on contexts: SQuAD's .json, or .csv, .tsv or .jsonl with columns; each plain, .gz or .zst."""
+
+    kind: Literal["question_answering"] = "question_answering"
+    """What is learned."""
+    text_column: str = "question"
+    """The column with the question; .json in SQuAD's layout has no columns."""
+    pair_column: str = "context"
+    """The column with the text that it is about."""
+    label_column: str = "answer"
+    """The column with the answer's text, empty where the context has none; in .jsonl also a list of texts, or an object
+    with lists `text` and `answer_start`."""
+    start_column: str | None = None
+    """The column with the character of the context at which the answer begins, counted from 0; absent: where the
+    answer stands first."""
+    stride: int = Field(default=128, gt=0)
+    """A context that is longer than a row is read in windows, each so many tokens behind the last, but half a window at
+    most."""
+    longest_question: int = Field(default=64, gt=0)
+    """Tokens of a question, and half of the row at most; what is behind is cut off."""
+    longest_answer: int = Field(default=30, gt=0)
+    """The most tokens of a predicted answer."""
+    n_best: int = Field(default=20, gt=0)
+    """How many answers are found for a question; their probabilities add up to 1 (with that of no answer)."""
+    metric: Literal["f1", "exact"] = "f1"
+    """What epochs and learning rates are chosen by."""
+
+    sides: ClassVar[int | None] = 2
+    head: ClassVar[Literal["row", "tokens"]] = "tokens"
+    reads_windows: ClassVar[bool] = True
+    simplest: ClassVar[str] = "words near the question's, or none"
+    record: ClassVar[type[Record]] = AnswerPrediction
+
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column, self.pair_column]
+
+    @override
+    def reads_files(self, path: Path) -> bool:
+        return is_layout(path)
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
+        columns = QuestionColumns(self.text_column, self.pair_column, self.label_column, self.start_column)
+        return read_questions(path, columns, labelled, self.errors)
+
+    @override
+    def example(self, texts: Sequence[str]) -> Question:
+        question, context = texts
+        return Question(0, (question, context))
+
+    @override
+    def learn(self, train: Sequence[Question], origin: str) -> "QuestionAnswering":
+        answered = [each for each in train if each.answers]
+        if not answered:
+            raise UserError(f"{origin}: no question has an answer (column '{self.label_column}'); some are needed")
+        if not any(answer.start is not None for each in answered for answer in each.answers or ()):
+            first = answered[0]
+            raise UserError(
+                f"{origin}: no answer stands in its context, that of {first.place} ('{_short(first)}') as little as "
+                "the others; are the columns the right ones, and the answers copied letter by letter?"
+            )
+        return QuestionAnswering(self, len(answered) < len(train), 0.0)
+
+    @override
+    def restore(self, labels: Any, where: str) -> "QuestionAnswering":
+        found = AnswerLabels.check(labels, where)
+        return QuestionAnswering(self, found["unanswerable"], found["threshold"])
+
+
+class QuestionAnswering(Task):
+    """Cross-entropy of an answer's first and of its last token (Devlin et al. 2019, sections 4.2 and 4.3).
+
+    The loss of a window is the mean of the two, each over the tokens of the context and one special token, which stands
+    for an answer that is not there.
+    """
+
+    shows_texts = False
+
+    def __init__(self, config: QuestionAnsweringConfig, unanswerable: bool, threshold: float) -> None:
+        self.config, self.metric, self.outputs = config, config.metric, 2
+        self.unanswerable, self.threshold = unanswerable, threshold
+        self.labels = {"unanswerable": unanswerable, "threshold": threshold}
+
+    @override
+    def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:
+        """Every question can be answered, rightly or not."""
+
+    @override
+    def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
+        made = answer_windows(examples, format, self.config.longest_question, self.config.stride)
+        notes = list(self._remarks(examples, made.spans)) if all(each.answers is not None for each in examples) else []
+        if made.cut:
+            notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
+        return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)
+
+    def _remarks(self, examples: Sequence[Question], spans: Sequence[Span | None]) -> Iterator[str]:
+        """What must be known of labelled questions."""
+        count = len(examples)
+        if lost := [each for each, span in zip(examples, spans, strict=True) if span is None]:
+            yield (
+                f"{len(lost)} of {count} questions have no answer that stands in the context, the first "
+                f"{lost[0].place} ('{_short(lost[0])}'): nothing is learned from these, which are scored by their text"
+            )
+        moved = [each for each in examples if any(answer.moved for answer in each.answers or ())]
+        if moved:
+            yield (
+                f"{len(moved)} of {count} questions have an answer that does not stand at its start, the first "
+                f"{moved[0].place} ('{_short(moved[0])}'): the nearest place where it does was taken"
+            )
+        if (empty := sum(not each.answers for each in examples)) and not self.unanswerable:
+            yield f"{empty} of {count} questions have no answer, as none of train has: all are given one"
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        return window_loss(scores, [items.targets[item] for item in chosen])
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """(1 + n, 2) scores of no answer and of each token, as beginning and as end."""
+        own = scores.cpu().numpy()
+        return [row[items.targets[item].places] for row, item in zip(own, chosen, strict=True)]
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        return mean_window_loss(outputs, items.targets)
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[FoundAnswer]:
+        return gathered(outputs, items, self.config.longest_answer, self.config.n_best)
+
+    def text(self, answer: FoundAnswer) -> str:
+        """The answer; empty where it is that there is none."""
+        given = answer.candidates and not (self.unanswerable and answer.difference > self.threshold)
+        return answer.candidates[0].text if given else ""
+
+    @override
+    def settle(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
+        """The threshold of no answer with which the metric is best on dev, where train has questions without one."""
+        found = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
+        if not self.unanswerable or not found:
+            return self
+        gains = [
+            getattr(compare(right, answer.candidates[0].text), self.metric) - getattr(compare(right, ""), self.metric)
+            for right, answer in found
+        ]
+        threshold = best_threshold(np.array([answer.difference for _, answer in found], np.float64), np.array(gains))
+        return QuestionAnswering(self.config, True, threshold)
+
+    @override
+    def score(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> dict[str, float]:
+        return self._scores(examples, [self.text(answer) for answer in answers])
+
+    def _scores(self, examples: Sequence[Question], texts: Sequence[str]) -> dict[str, float]:
+        found = [compare(_right(each), text) for each, text in zip(examples, texts, strict=True)]
+        scores = _means("", found)
+        if not all(each.answers for each in examples):
+            for name, has in (("has_answer_", True), ("no_answer_", False)):
+                own = [right for each, right in zip(examples, found, strict=True) if bool(each.answers) == has]
+                scores |= _means(name, own)
+        return scores
+
+    @override
+    def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
+        """Words of the context near the question's; or always no answer, if that is better in train.
+
+        As many words are given as answers of train have, by the median.
+        """
+        lengths = [len(answer.text.split()) for each in train for answer in (each.answers or ())[:1]]
+        words = max(1, round(median(lengths))) if lengths else 1
+
+        def scores(examples: Sequence[Question], answering: bool) -> dict[str, float]:
+            pairs = [each.texts for each in examples]
+            texts = [overlapping_answer(one, other, words) if answering else "" for one, other in pairs]
+            return self._scores(examples, texts)
+
+        some = train[:FLOOR_QUESTIONS]
+        answering = not self.unanswerable or scores(some, True)[self.metric] >= scores(some, False)[self.metric]
+        return scores(test, answering)
+
+    def _probabilities(self, answer: FoundAnswer) -> tuple[list[float], float]:
+        """Those of the candidates, and that of no answer, which is 0 where all questions of train have one."""
+        scores = np.array([each.score for each in answer.candidates] + [answer.none] * self.unanswerable, np.float64)
+        shares = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
+        values = [round(float(share), 6) for share in shares / shares.sum()] if len(scores) else []
+        return (values[:-1], values[-1]) if self.unanswerable else (values, 0.0)
+
+    def _probability(self, answer: FoundAnswer) -> float:
+        """That of what is answered."""
+        values, none = self._probabilities(answer)
+        return values[0] if self.text(answer) else none if self.unanswerable else 1.0
+
+    @override
+    def line(self, example: Question, answer: FoundAnswer) -> dict[str, Any]:
+        return {
+            "id": example.name or str(example.line),
+            "label": _right(example),
+            "prediction": self.text(answer),
+            "probability": self._probability(answer),
+            **({"no_answer": self._probabilities(answer)[1]} if self.unanswerable else {}),
+        }
+
+    @override
+    def answered(self, example: Question, answer: FoundAnswer) -> dict[str, Any]:
+        values, none = self._probabilities(answer)
+        text = self.text(answer)
+        best = answer.candidates[0] if text else None
+        return {
+            **({"id": example.name} if example.name else {}),
+            "answer": text,
+            "start": best.start if best else None,
+            "end": best.end if best else None,
+            "probability": self._probability(answer),
+            **({"no_answer": none} if self.unanswerable else {}),
+            "n_best": [
+                {"answer": each.text, "start": each.start, "end": each.end, "probability": value}
+                for each, value in zip(answer.candidates, values, strict=True)
+            ],
+        }
+
+    @override
+    def shown(self, example: Question, answer: FoundAnswer) -> tuple[str, ...]:
+        return self.text(answer), f"{self._probability(answer):.4f}", example.texts[0]
+
+
+def _right(question: Question) -> list[str]:
+    """The texts of the right answers."""
+    return [answer.text for answer in question.answers or ()]
+
+
+def _short(question: Question) -> str:
+    """The first answer, for a line."""
+    text = " ".join(_right(question)[0].split())
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _means(name: str, found: Sequence[Right]) -> dict[str, float]:
+    """The mean scores of some answers; nothing of none."""
+    if not found:
+        return {}
+    means = {each: float(np.mean([getattr(right, each) for right in found])) for each in Right._fields}
+    return {f"{name}{each}": round(value, 7) for each, value in means.items()}

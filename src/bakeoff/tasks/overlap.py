@@ -1,0 +1,49 @@
+"""Answers without a model: a few words near those that a question and its context have in common.
+
+After the sliding window of Richardson et al. 2013 (MCTest), the baseline of Rajpurkar et al. 2016 (section 4.1): the
+sentence that has most of the question's words, and in it the words that stand nearest to these and are none of them.
+"""
+
+import re
+from collections.abc import Sequence
+
+from bakeoff.text.sentences import split_sentences
+
+_WORD = re.compile(r"\w+(?:[.,'’-]\w+)*|\$\d+(?:[.,]\d+)*")
+NEAR = 5
+"""Words on both sides of an answer among which the question's are counted."""
+
+
+def overlapping_answer(question: str, context: str, words: int) -> str:
+    """A stretch of at most so many words of the context; empty where it has none.
+
+    The best sentence is the one with most words of the question, each counted once; on a tie the first. The best
+    stretch of it is the one that has no word of the question itself and most of them near, each counted by 1 / its
+    distance; on a tie the first.
+
+    Args:
+        question: the question.
+        context: the text.
+        words: how long answers are.
+    """
+    asked = set(_words(question))
+    sentences = split_sentences(context) or [context]
+    best = max(sentences, key=lambda sentence: len(asked.intersection(_words(sentence))))
+    spans = [(match.start(), match.end()) for match in _WORD.finditer(best)]
+    if not spans:
+        return ""
+    known = [best[begin:end].lower() in asked for begin, end in spans]
+    length = min(words, len(spans))
+
+    def value(first: int) -> tuple[int, float]:
+        behind = first + length
+        near = sum(1 / (first - place) for place in range(max(0, first - NEAR), first) if known[place])
+        near += sum(1 / (place - behind + 1) for place in range(behind, min(len(known), behind + NEAR)) if known[place])
+        return -sum(known[first:behind]), near
+
+    first = max(range(len(spans) - length + 1), key=value)
+    return best[spans[first][0] : spans[first + length - 1][1]]
+
+
+def _words(text: str) -> Sequence[str]:
+    return [match.group().lower() for match in _WORD.finditer(text)]

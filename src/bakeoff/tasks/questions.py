@@ -1,0 +1,258 @@
+"""Files of questions on contexts: SQuAD's JSON (versions 1.1 and 2.0, DuReader, CMRC), and .csv, .tsv or .jsonl.
+
+A question without answers cannot be answered from its context, as in SQuAD 2.0 (Rajpurkar et al. 2018).
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from typing_extensions import override
+
+from bakeoff.errors import UserError
+from bakeoff.reading.files import LineReader, kind_of
+from bakeoff.reading.records import read_records, text_value
+from bakeoff.tasks.task import Example
+
+MANY_ARTICLES = 20
+"""With so many articles or more these stay together where a part is held out; with fewer, contexts do."""
+
+_JSON = re.compile(r"\.json(\.gz|\.zst)?$", re.IGNORECASE)
+
+Errors = Literal["strict", "replace"]
+
+
+class GoldAnswer(NamedTuple):
+    """An answer that a file has."""
+
+    text: str
+    """As the file has it."""
+    start: int | None
+    """The character of the context at which it begins; None: it does not stand there."""
+    end: int | None
+    """And that behind it."""
+    moved: bool = False
+    """The file says another place, at which it does not stand."""
+
+
+@dataclass(frozen=True)
+class Question(Example):
+    """A question on a context; `texts` are these two."""
+
+    answers: tuple[GoldAnswer, ...] | None = None
+    """Its answers, any of which is right; none where the context has no answer."""
+    name: str = ""
+    """What the file calls it; else empty."""
+    article: str = ""
+    """The article that its context is of, where what is held out goes by articles."""
+
+    @property
+    def context(self) -> str:
+        """Where the answer stands."""
+        return self.texts[1]
+
+    @property
+    def place(self) -> str:
+        """What errors and notes call it."""
+        return f"question {self.name}" if self.name else f"line {self.line}"
+
+    @property
+    @override
+    def together(self) -> tuple[str, ...]:
+        return (self.article or self.context,)
+
+
+class QuestionColumns(NamedTuple):
+    """The columns of a .csv, .tsv or .jsonl."""
+
+    question: str
+    """The question."""
+    context: str
+    """The text that it is about."""
+    answer: str
+    """The answer's text, empty where there is none; in .jsonl also a list of texts, or an
+    object with lists `text` and `answer_start`."""
+    start: str | None
+    """The character of the context at which the answer begins; None: where it stands first."""
+
+
+def read_questions(path: Path, columns: QuestionColumns, labelled: bool, errors: Errors) -> Iterator[Question]:
+    """The questions of a file.
+
+    Args:
+        path: .json in the layout of SQuAD; .csv, .tsv or .jsonl; each plain, .gz or .zst.
+        columns: of a file that has some.
+        labelled: the answers are wanted.
+        errors: invalid UTF-8 is an error, or is replaced.
+
+    Raises:
+        UserError: there is no such file or column, or a mistake in it; with its line, or the question's name.
+    """
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    found = _layout(path, errors)
+    empty = True
+    for each in (
+        _of_table(path, columns, labelled, errors) if found is None else _of_articles(path, found, labelled, errors)
+    ):
+        empty = False
+        yield each
+    if empty:
+        raise UserError(f"{path}: the file holds no questions")
+
+
+def is_layout(path: Path) -> bool:
+    """Whether a file's name is that of one in SQuAD's layout."""
+    return _JSON.search(path.name) is not None
+
+
+def _layout(path: Path, errors: Errors) -> list[Any] | None:
+    """The articles of a file in SQuAD's layout; None of one with columns."""
+    if not is_layout(path):
+        return None
+    try:
+        text = "".join(line.text for line in LineReader(path, errors).whole())
+        if not text.strip():
+            raise UserError(f"{path}: the file is empty")
+        values = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        if kind_of(path) == ".jsonl":  # one object a line
+            return None
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else error
+        line = f":{error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise UserError(f"{path}{line}: broken JSON ({reason}); is the file whole?") from None
+    if isinstance(values, dict) and isinstance(values.get("data"), list):
+        return list(values["data"])
+    if isinstance(values, dict) and kind_of(path) == ".jsonl":  # a single row
+        return None
+    raise UserError(
+        f"{path}: not the layout of SQuAD, an object with 'data', a list of articles with 'paragraphs'; give such a "
+        "file, or .jsonl with columns"
+    )
+
+
+def _of_articles(path: Path, articles: list[Any], labelled: bool, errors: Errors) -> Iterator[Question]:
+    number = 0
+    many = len(articles) >= MANY_ARTICLES
+    for place, article in enumerate(articles, 1):
+        where = f"{path}: article {place}"
+        title = str(_field(article, "title", str, where, "")) if many else ""
+        for index, paragraph in enumerate(_field(article, "paragraphs", list, where), 1):
+            inside = f"{where}, paragraph {index}"
+            context = text_value(_field(paragraph, "context", str, inside), inside, "context", errors)
+            for asked in _field(paragraph, "qas", list, inside):
+                number += 1
+                name = str(_field(asked, "id", str | int, inside, ""))
+                here = f"{path}: question {name or number}"
+                question = text_value(_field(asked, "question", str, here), here, "question", errors)
+                answers = _answers_of(asked, context, here, errors) if labelled else None
+                yield Question(number, (question, context), answers, name or f"{number}", title)
+
+
+def _answers_of(asked: dict[str, Any], context: str, where: str, errors: Errors) -> tuple[GoldAnswer, ...]:
+    impossible = _field(asked, "is_impossible", bool, where, False)
+    given = _field(asked, "answers", list, where, [] if impossible else None)
+    found = []
+    for each in given:
+        text = text_value(_field(each, "text", str, where), where, "text", errors)
+        if text.strip():
+            found.append(placed(text, _field(each, "answer_start", int, where, None, optional=True), context, where))
+    if found and impossible:
+        raise UserError(f"{where}: 'is_impossible' is true, and it has answers; take one of the two away")
+    return tuple(found)
+
+
+def _field(holder: Any, key: str, kind: Any, where: str, absent: Any = None, optional: bool = False) -> Any:
+    """A field of an object, of some type; `absent` where it is not there."""
+    if not isinstance(holder, dict):
+        raise UserError(f"{where}: {type(holder).__name__} stands where an object with '{key}' should; mend it")
+    value = holder.get(key)
+    if value is None and (absent is not None or optional):
+        return absent
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        what = "is missing" if value is None else f"holds {type(value).__name__} instead of {_spelt(kind)}"
+        raise UserError(f"{where}: '{key}' {what}; mend it")
+    return value
+
+
+def _spelt(kind: Any) -> str:
+    return {str: "text", list: "a list", int: "a number", bool: "true or false"}.get(kind, "text")
+
+
+def _of_table(path: Path, columns: QuestionColumns, labelled: bool, errors: Errors) -> Iterator[Question]:
+    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
+        raise UserError(
+            f"{path}: questions are read from .json as SQuAD has it, .csv, .tsv or .jsonl, each plain, .gz or .zst"
+        )
+    names = [columns.question, columns.context]
+    names += [columns.answer, *([columns.start] if columns.start else [])] if labelled else []
+    if len(set(names)) < len(names):
+        raise UserError(f"{path}: each needs a column of its own, not {', '.join(names)}")
+    advice = "; name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
+    for line, cells in read_records(path, LineReader(path, errors), names, advice):
+        where = f"{path}:{line}"
+        question = text_value(cells[0], where, columns.question, errors)
+        context = text_value(cells[1], where, columns.context, errors)
+        answers = None
+        if labelled:
+            given = list(_given(cells[2], cells[3] if columns.start else None, where, columns, errors))
+            answers = tuple(placed(text, start, context, where) for text, start in given if text.strip())
+        yield Question(line, (question, context), answers)
+
+
+def _given(
+    value: Any, starts: Any, where: str, columns: QuestionColumns, errors: Errors
+) -> Iterator[tuple[str, int | None]]:
+    """The texts of a row's answers, and where each is said to begin."""
+    if isinstance(value, dict):  # as the library `datasets` has SQuAD
+        value, starts = value.get("text"), value.get("answer_start", starts)
+    texts: Sequence[Any] = value if isinstance(value, list) else [value]
+    own = starts if isinstance(starts, list) else [starts] * len(texts)
+    if len(own) != len(texts):
+        raise UserError(f"{where}: {len(texts)} answers and {len(own)} starts; each answer has one")
+    for text, start in zip(texts, own, strict=True):
+        yield text_value(text, where, columns.answer, errors), _start(start, where, columns.start or "answer_start")
+
+
+def _start(value: Any, where: str, name: str) -> int | None:
+    """A place in characters, which a .csv has as text."""
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    try:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
+        return int(value)
+    except (ValueError, TypeError):
+        raise UserError(
+            f"{where}: '{name}' holds '{str(value)[:40]}'; give the number of the context's character, from 0, at "
+            "which the answer begins"
+        ) from None
+
+
+def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer:
+    """An answer where it stands in its context: at its start, else where it stands nearest to it, or first of all.
+
+    Whitespace around it is no part of it, and whitespace within it is any whitespace.
+
+    Raises:
+        UserError: the start is not within the context.
+    """
+    inner = text.strip()
+    if start is not None and not 0 <= start <= len(context):
+        raise UserError(
+            f"{where}: the answer starts at character {start} of a context of {len(context)}; mend it, or leave the "
+            "start out to take the first place"
+        )
+    begin = None if start is None else start + text.index(inner)
+    if begin is not None and context.startswith(inner, begin):
+        return GoldAnswer(text, begin, begin + len(inner))
+    # Looked ahead, so that one that overlaps the one before is found too.
+    pattern = r"\s+".join(map(re.escape, inner.split()))
+    spans = [match.span(1) for match in re.finditer(f"(?=({pattern}))", context)]
+    if not spans:
+        return GoldAnswer(text, None, None)
+    first, last = spans[0] if begin is None else min(spans, key=lambda span: abs(span[0] - begin))
+    return GoldAnswer(text, first, last, moved=begin is not None)

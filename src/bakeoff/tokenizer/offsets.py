@@ -1,0 +1,86 @@
+"""Where the tokens of a text stand in it, as it was before it was normalised."""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+_WORD = re.compile(r"\S+")
+
+
+class PlacedTokens(NamedTuple):
+    """A text of T tokens, and the stretch of the original text that each of them stands for."""
+
+    ids: np.ndarray
+    """(T,) int64 ids."""
+    begin: np.ndarray
+    """(T,) int64 the character at which each begins."""
+    end: np.ndarray
+    """(T,) int64 and that behind it; a token that stands for no character of its own has its begin here."""
+
+
+class CleanedText(NamedTuple):
+    """A text of C characters as a corpus has it: Unicode NFC, and runs of whitespace are one space."""
+
+    text: str
+    """(C,) the text."""
+    begin: np.ndarray
+    """(C,) int64 the original's character at which each begins."""
+    end: np.ndarray
+    """(C,) int64 and that behind it."""
+
+    def place(self, ids: np.ndarray, offsets: list[tuple[int, int]]) -> PlacedTokens:
+        """Tokens of the cleaned text, in the original.
+
+        Args:
+            ids: (T,) ids.
+            offsets: (T,) where each begins and ends in the cleaned text.
+        """
+        begin, end = np.zeros(len(ids), np.int64), np.zeros(len(ids), np.int64)
+        for token, (first, last) in enumerate(offsets):
+            if first < last:
+                begin[token], end[token] = self.begin[first], self.end[last - 1]
+            else:
+                begin[token] = end[token] = self.end[first - 1] if first else 0
+        return PlacedTokens(ids, begin, end)
+
+
+def cleaned(original: str) -> CleanedText:
+    """The same as `" ".join(unicodedata.normalize("NFC", original).split())`, with where each character comes from.
+
+    A space stands for all whitespace between two words, and a character that several make up for all of these.
+    """
+    parts: list[str] = []
+    begin: list[int] = []
+    end: list[int] = []
+    for match in _WORD.finditer(original):
+        if parts:
+            parts.append(" ")
+            begin.append(end[-1])
+            end.append(match.start())
+        for first, last in _characters(match.group()):
+            composed = unicodedata.normalize("NFC", match.group()[first:last])
+            parts.append(composed)
+            begin += [match.start() + first] * len(composed)
+            end += [match.start() + last] * len(composed)
+    return CleanedText("".join(parts), np.array(begin, np.int64), np.array(end, np.int64))
+
+
+def _characters(word: str) -> Iterator[tuple[int, int]]:
+    """The shortest stretches of a word that are normalised each by itself."""
+    if unicodedata.is_normalized("NFC", word):
+        yield from ((place, place + 1) for place in range(len(word)))
+        return
+    first = 0
+    for place in range(1, len(word)):
+        before, sign = word[first:place], word[place]
+        if unicodedata.combining(sign):
+            continue
+        alone = unicodedata.normalize("NFC", before) + unicodedata.normalize("NFC", sign)
+        # A sign that is none of the combining ones may still join the one before it, as the letters of Hangul do.
+        if unicodedata.normalize("NFC", before + sign) == alone:
+            yield first, place
+            first = place
+    yield first, len(word)
