@@ -44,9 +44,9 @@ def test_a_whole_plan(folder):
     assert plan.recipes[2].recipe == str(folder / "mine/wide.yaml")
     assert plan.seeds == [0, 1, 2]
     assert plan.corpus == folder / "corpus"
-    assert plan.tasks[0].train == folder / "data/train.tsv"
+    assert plan.tasks[0].data.train == folder / "data/train.tsv"
     assert plan.tasks[0].finetune.learning_rate == [1e-4]
-    assert plan.tasks[0].metric == "accuracy"
+    assert plan.tasks[0].data.metric == "accuracy"
     assert plan.from_scratch
     assert plan.finetune_seeds == 1
 
@@ -69,7 +69,11 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
     ("old", "new", "message"),
     [
         ("budget:", "budgett:", "unknown key 'budgett'; did you mean 'budget'"),
-        ("label_column", "lable_column", "tasks.0: unknown key 'lable_column'; did you mean 'label_column'"),
+        (
+            "label_column",
+            "lable_column",
+            "tasks.0: a task of the kind classification has no key 'lable_column'; did you",
+        ),
         ("budget: minutes=10\n", "", "budget: this key is required"),
         ("minutes=10", "years=10", "budget: unknown unit 'years'"),
         ("minutes=10", "10m", "budget: give a unit and how many, such as tokens=5M"),
