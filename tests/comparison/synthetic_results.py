@@ -46,6 +46,47 @@ def curve(objectives, seed, steps, tokens, seconds, depth):
     return found
 
 
+def as_errors(results, task, scale=1.5):
+    """The results with one task's accuracies turned into mean absolute errors; who is better stays."""
+
+    def turned(value):
+        return scale * (1 - value)
+
+    def spread(one):
+        ends = None if one.interval is None else tuple(sorted(map(turned, one.interval)))
+        changes = {"seeds": {seed: turned(value) for seed, value in one.seeds.items()}, "interval": ends}
+        changes |= {"low": turned(one.high), "high": turned(one.low), "deviation": scale * (one.deviation or 0)}
+        return one.model_copy(update={**changes, "mean": turned(one.mean), "median": turned(one.median)})
+
+    def difference(one):
+        ends = None if one.interval is None else tuple(sorted(-scale * each for each in one.interval))
+        return one.model_copy(update={"difference": -scale * one.difference, "interval": ends})
+
+    def analysis(one):
+        if one.task != task:
+            return one
+        spreads = {start: {n: spread(s) for n, s in getattr(one, start).items()} for start in ("pretrained", "scratch")}
+        made = {"pairs": [*map(difference, one.pairs)], "gains": {n: difference(g) for n, g in one.gains.items()}}
+        return one.model_copy(update={**spreads, **made})
+
+    kind = {"kind": "regression", "metric": "mean_absolute_error", "metric_title": "mean absolute error", "unit": ""}
+    facts = [
+        each.model_copy(update={**kind, "lower_is_better": True, "classes": 0}) if each.name == task else each
+        for each in results.tasks
+    ]
+    names = {"simplest": "mean of train", "learned": "TF-IDF with ridge regression"}
+    floors = [
+        each.model_copy(
+            update={"name": names[each.kind], "test": {"mean_absolute_error": turned(each.test["accuracy"])}}
+        )
+        if each.task == task
+        else each
+        for each in results.floors
+    ]
+    analyses = [*map(analysis, results.analyses)]
+    return results.model_copy(update={"tasks": facts, "floors": floors, "analyses": analyses})
+
+
 def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0.78, scratch=True, depths=None):
     names = names or ["bert-mini", "albert-tiny", "conv-light-encoder-tiny", "gpt-tiny"]
     kinds = [list(OBJECTIVES)[i % 4] for i in range(len(names))]

@@ -100,6 +100,23 @@ def test_no_claim_from_a_single_example():
     assert describe(group(np.ones((3, 2)))).interval == (1, 1)
 
 
+def test_no_claim_where_the_noise_of_the_examples_is_not_known():
+    a, b = (Group({seed: value + seed / 100 for seed in range(3)}, np.zeros(0)) for value in (0.9, 0.1))
+    for item in [*all_pairs({"a": a, "b": b}), *gains({"a": a}, {"a": b}).values()]:
+        assert item.difference == pytest.approx(0.8)
+        assert item.real is item.p is item.interval is None
+    assert describe(a).interval is None
+    assert describe(a).deviation == pytest.approx(0.01)
+
+
+def test_of_two_errors_the_smaller_one_is_the_better():
+    groups = {name: group(np.full((3, 50), value)) for name, value in {"a": 0.5, "b": 0.2, "c": 0.9}.items()}
+    found = all_pairs(groups, lower_is_better=True)
+    assert [(item.first, item.second) for item in found] == [("b", "a"), ("b", "c"), ("a", "c")]
+    assert found[0].difference == pytest.approx(-0.3)
+    assert [(item.first, item.second) for item in all_pairs(groups)] == [("c", "a"), ("c", "b"), ("a", "b")]
+
+
 def test_the_formula_by_hand():
     a = Group({0: 0.80, 1: 0.82, 2: 0.84}, np.array([1.0, 1, 1, 1, 0.1]))
     b = Group({0: 0.70, 1: 0.70, 2: 0.73}, np.array([1.0, 0.8, 1, 0.6, 0.15]))

@@ -2,9 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from bakeoff.tasks.jackknife import of_classes
+from bakeoff.tasks.jackknife import of_classes, of_pearson, of_spearman
+from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
+from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.metrics import score
+from bakeoff.tasks.registry import TASKS
+from bakeoff.tasks.task import Metric, TaskConfig
 
 
 def pseudo_values(examples, metric):
@@ -43,3 +49,74 @@ def test_contributions_predict_the_noise_of_the_test_set(metric):
 def test_contributions_take_names_of_classes():
     assert of_classes(["a", "b", "a"], ["a", "a", "a"], "accuracy").tolist() == [1, 0, 1]
     assert len(of_classes(["a", "b", "a"], ["a", "a", "c"], "macro_f1")) == 3
+
+
+NUMBERS = st.lists(st.tuples(st.integers(0, 4), st.integers(-3, 3)), min_size=2, max_size=12)
+
+
+@given(NUMBERS)
+@settings(max_examples=25, deadline=None)
+def test_correlations_of_numbers_with_ties(pairs):
+    for name, found in (("spearman", of_spearman), ("pearson", of_pearson)):
+        expected = pseudo_values(pairs, lambda some, name=name: regression_scores(*zip(*some, strict=True))[name])
+        assert found(*zip(*pairs, strict=True)) == pytest.approx(expected, abs=1e-4)
+
+
+def test_correlations_of_large_numbers_that_lie_close_together():
+    random = np.random.default_rng(0)
+    x = 1e6 + random.normal(size=40)
+    y = x + random.normal(size=40)
+    pairs = list(zip(x, y, strict=True))
+    for name, found in (("spearman", of_spearman), ("pearson", of_pearson)):
+        expected = pseudo_values(pairs, lambda some, name=name: regression_scores(*zip(*some, strict=True))[name])
+        assert found(x, y) == pytest.approx(expected, abs=1e-4)
+
+
+def test_all_pairs_of_many_examples_are_looked_at_in_parts(monkeypatch):
+    x, y = np.random.default_rng(1).integers(0, 9, (2, 100))
+    at_once = of_spearman(x, y)
+    monkeypatch.setattr("bakeoff.tasks.jackknife.MOST_PAIRS", 700)
+    assert of_spearman(x, y) == pytest.approx(at_once, abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "pearson", "mean_absolute_error"])
+def test_contributions_of_numbers_predict_the_noise_of_the_test_set(metric):
+    random, config = np.random.default_rng(2), RegressionConfig(train="t.tsv", text_column="t", label_column="n")
+    seen, estimated = [], []
+    for _ in range(80):
+        true = random.normal(size=200)
+        found = true + random.normal(size=200)
+        seen.append(regression_scores(true, found)[metric])
+        lines = [{"label": one, "prediction": other} for one, other in zip(true, found, strict=True)]
+        estimated.append(np.sqrt(np.var(config.contributions(lines, metric), ddof=1) / 200))
+    assert np.mean(estimated) == pytest.approx(np.std(seen), rel=0.2)
+
+
+TAGS = st.lists(st.sampled_from(["O", "B-X", "I-X", "B-Y"]), min_size=1, max_size=6)
+
+
+@given(st.lists(st.tuples(TAGS, st.randoms(use_true_random=False)), min_size=2, max_size=9))
+@settings(max_examples=25, deadline=None)
+def test_contributions_of_sentences(drawn):
+    tags = ["O", "B-X", "I-X", "B-Y"]
+    task = Tagging(TaggingConfig(train="t.conll"), tags, [])
+    pairs = [
+        (TaggedSentence(0, ("w",) * len(true), tuple(true)), [random.choice([tag, *tags]) for tag in true])
+        for true, random in drawn
+    ]
+    lines = [task.line(example, answer) for example, answer in pairs]
+    for metric in ("f1", "precision", "recall", "accuracy"):
+        expected = pseudo_values(pairs, lambda some, metric=metric: task.score(*zip(*some, strict=True))[metric])
+        assert task.config.contributions(lines, metric) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", list(TASKS))
+def test_every_kind_says_what_examples_contribute(kind):
+    """Else comparisons can claim nothing of its tasks."""
+    assert TASKS[kind].contributions is not TaskConfig.contributions
+
+
+def test_metrics_without_a_name_are_called_by_their_key():
+    assert RegressionConfig.described("mean_absolute_error") == Metric("mean absolute error", "")
+    assert RegressionConfig.described("some_share") == Metric("some share", "%")
+    assert TaskConfig.described("some_share") == Metric("some share", "%")

@@ -1,7 +1,6 @@
 """A comparison's answer and scores on the terminal."""
 
 from pathlib import Path
-from textwrap import fill
 
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
@@ -13,9 +12,6 @@ from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
 from bakeoff.display.console import Console
 from bakeoff.display.wording import counted, duration
-
-NAME_WIDTH = 24
-"""Longer names of floors are broken, unless recipes have longer ones."""
 
 
 def print_results(results: Results, out: Path) -> None:
@@ -37,7 +33,7 @@ def _table(results: Results, analysis: Analysis) -> Table:
     seeds = len(results.finished_seeds)
     title = f"{analysis.task}: test {measure.heading}; mean ± deviation over {counted(seeds, 'seed')}"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.add_column("recipe", no_wrap=True)
+    table.add_column("recipe", overflow="fold")  # where the terminal is narrow, and never the numbers
     for name in ("pre-trained", "from scratch", "gain", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for entry in results.recipes:
@@ -51,10 +47,9 @@ def _table(results: Results, analysis: Analysis) -> Table:
             duration(seconds),
         )
     table.add_section()
-    width = max(NAME_WIDTH, *(len(entry.label) for entry in results.recipes))
     for floor in results.floors:
         if floor.task == analysis.task:
-            table.add_row(fill(floor.name, width), measure.value(floor.test[measure.task.metric]))
+            table.add_row(floor.name, measure.value(floor.test[measure.task.metric]))
     if any(gain.real for gain in analysis.gains.values()):
         table.caption = "* beyond the noise of seeds and test rows"
         table.caption_justify = "left"

@@ -195,7 +195,7 @@ class Classification(Task):
         from sklearn.linear_model import LogisticRegression
 
         method, labels, fitted = "TF-IDF with logistic regression", self.places_of(train), False
-        for name, features in counted(train):
+        for name, features in counted(train) if len(set(labels)) > 1 else ():
             rows = features(train)
             model = LogisticRegression(max_iter=300, warm_start=True)
             for c in INVERSE_REGULARISATION:
@@ -211,7 +211,7 @@ class Classification(Task):
 
                 fitted = True
                 yield Learned(method, {"features": name, "C": c}, scored)
-        if not fitted:  # no text has a word or a character
+        if not fitted:  # no text has a word or a character, or there is a single class
             yield Learned(method, {"features": "none"}, lambda examples: self.simplest(train, examples))
 
     @override
