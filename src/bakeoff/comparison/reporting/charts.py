@@ -176,7 +176,7 @@ def _dot_chart(results: Results, analysis: Analysis, measure: Measure) -> Any:
                 {"recipe": label, "kind": kind, "seed": f"seed {seed}", "x": factor * value}
                 for seed, value in spread.seeds.items()
             ]
-            low, high = spread.interval or (spread.mean, spread.mean)
+            low, high = measure.cut(spread.interval) if spread.interval else (spread.mean, spread.mean)
             place = {"x": factor * spread.mean, "low": factor * low, "high": factor * high}
             means.append({"recipe": label, "kind": kind, **place})
     style = colours(results)

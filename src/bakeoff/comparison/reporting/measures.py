@@ -78,11 +78,13 @@ class Measure:
         """What differences are counted in, with a space before it; nothing where that is the metric's own scale."""
         return " points" if self.task.unit else ""
 
-    def interval(self, low: float, high: float) -> str:
-        """A confidence interval of values, cut at what they can be."""
+    def cut(self, interval: tuple[float, float]) -> tuple[float, float]:
+        """A confidence interval, cut at what values can be: shares, correlations, errors."""
         if self.task.unit:
-            low, high = max(low, -1.0 if self.task.unit != "%" else 0.0), min(high, 1.0)
-        return f"{self.value(low)} to {self.value(high)}"
+            lowest, highest = 0.0 if self.task.unit == "%" else -1.0, 1.0
+        else:
+            lowest, highest = 0.0 if self.task.lower_is_better else -math.inf, math.inf
+        return max(interval[0], lowest), min(interval[1], highest)
 
     def gain(self, difference: float) -> float:
         """A difference as how much better it is."""

@@ -1,8 +1,10 @@
 """The tables of a report, as HTML."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from html import escape
+from itertools import pairwise
 from typing import cast
 
 from bakeoff.comparison.reporting.measures import Measure, against_the_best
@@ -11,6 +13,9 @@ from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
+
+WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
+"""Tasks that fit beside each other where each has three columns, and where it has one."""
 
 NOTHING = '<td class="weak">–</td>'
 
@@ -25,21 +30,34 @@ def leaders(measure: Measure, analysis: Analysis) -> set[str]:
 
 
 def scores(results: Results) -> str:
-    """Recipes and floors against tasks; the best on average first."""
+    """Recipes and floors against tasks, the best on average first; many tasks are in several tables."""
     analyses = {analysis.task: analysis for analysis in results.analyses}
-    measures = {task.name: Measure.of(results, task.name) for task in results.tasks}
-    bold = {name: leaders(measures[name], analysis) for name, analysis in analyses.items()}
     scratch = any(analysis.scratch for analysis in results.analyses)
+    parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
+    names = [task.name for task in results.tasks]
+    measures = {name: Measure.of(results, name) for name in names}
+    recipes = sorted(results.recipes, key=_standing(analyses, measures))
+    cuts = [round(part * len(names) / parts) for part in range(parts + 1)]
+    return "".join(
+        _scores(results, recipes, {name: measures[name] for name in names[begin:end]}, scratch)
+        for begin, end in pairwise(cuts)
+    )
+
+
+def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str, Measure], scratch: bool) -> str:
+    """The table of some tasks."""
+    analyses = {analysis.task: analysis for analysis in results.analyses if analysis.task in measures}
+    bold = {name: leaders(measures[name], analysis) for name, analysis in analyses.items()}
     columns = ["pre-trained", "from scratch", "gain"] if scratch else ["pre-trained"]
     groups = "".join(
         f'<th class="start" colspan="{len(columns)}">{escape(name)}<br>{escape(measure.heading)}</th>'
         for name, measure in measures.items()
     )
     names = "".join(
-        f"<th{' class=start' if i == 0 else ''}>{name}</th>" for _ in results.tasks for i, name in enumerate(columns)
+        f"<th{' class=start' if i == 0 else ''}>{name}</th>" for _ in measures for i, name in enumerate(columns)
     )
     rows = []
-    for entry in sorted(results.recipes, key=_standing(analyses, measures)):
+    for entry in recipes:
         cells = ""
         for name, analysis in analyses.items():
             measure, strong = measures[name], entry.label in bold[name]
@@ -66,7 +84,8 @@ def _spread(measure: Measure, spread: Spread | None, *, strong: bool = False, st
         return NOTHING
     mean = f"<b>{measure.value(spread.mean)}</b>" if strong else measure.value(spread.mean)
     deviation = f" ± {measure.value(spread.deviation)}" if spread.deviation is not None else ""
-    interval = f"<small>{measure.interval(*spread.interval)}</small>" if spread.interval else ""
+    ends = map(measure.value, measure.cut(spread.interval)) if spread.interval else ()
+    interval = f"<small>{' to '.join(ends)}</small>" if spread.interval else ""
     return f"<td{' class=start' if start else ''}>{mean}{deviation}{interval}</td>"
 
 
@@ -84,7 +103,8 @@ def _floor_rows(results: Results, measures: Mapping[str, Measure], width: int) -
     """A row for what answers without a model, and one for each rank of what learns without a neural network."""
     by_kind: dict[str, dict[str, list[Floor]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
     for floor in results.floors:
-        by_kind[floor.kind][floor.task].append(floor)
+        if floor.task in measures:
+            by_kind[floor.kind][floor.task].append(floor)
     rows = []
     for kind, title in (("simplest", "Without a model"), ("learned", "Without a neural network")):
         for rank in range(max(map(len, by_kind[kind].values()), default=0)):
