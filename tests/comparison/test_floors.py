@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import cosine_similarity
 
 from bakeoff.comparison.running.floors import floors
 from bakeoff.tasks.data import TaskData
@@ -11,7 +12,7 @@ from bakeoff.tasks.kinds.classification import Classification, ClassificationCon
 from bakeoff.tasks.kinds.regression import RatedText, Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.task import Learned
-from bakeoff.tasks.tfidf import FEATURES
+from bakeoff.tasks.tfidf import FEATURES, counted
 
 CONFIG = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
 
@@ -196,3 +197,16 @@ def test_each_method_of_a_task_is_a_floor_and_on_a_tie_has_its_first_settings():
         ("one", {"n": 0}, 0.5),
         ("other", {"n": 1}, 0.7),
     ]
+
+
+def test_features_of_pairs_are_those_of_both_their_product_and_where_it_is_asked_for_the_cosine():
+    pairs = rated(0, 20, pairs=True)
+    with_cosine, without, alone = counted(pairs, likeness=True), counted(pairs), counted(rated(0, 20, pairs=False))
+    for (name, found), (_, plain), (_, single) in zip(with_cosine, without, alone, strict=True):
+        rows = found(pairs).toarray()
+        firsts, seconds, products = np.split(rows[:, :-1], 3, axis=1)
+        assert products == pytest.approx(firsts * seconds)
+        assert rows[:, -1] == pytest.approx(np.diag(cosine_similarity(firsts, seconds)))
+        assert (plain(pairs).toarray() == rows[:, :-1]).all()
+        assert name in FEATURES
+        assert single(rated(0, 5, pairs=False)).shape[0] == 5

@@ -6,6 +6,7 @@ from xml.etree import ElementTree
 import pytest
 from synthetic_results import as_errors, make_results
 
+from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import panels
 from bakeoff.comparison.reporting.findings import cautions, findings
 from bakeoff.comparison.reporting.measures import Measure
@@ -222,6 +223,35 @@ def test_scales_of_their_own_have_three_digits(largest):
     facts = as_errors(make_results(rows=50), "TREC").tasks[1]
     shown = Measure(facts, largest).value(largest)
     assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1234"}[largest]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"unit": "%"}, (0.0, 1.0)),
+        ({"unit": "× 100"}, (-1.0, 1.0)),
+        ({"unit": "", "lower_is_better": True}, (0.0, 7.0)),
+        ({"unit": ""}, (-7.0, 7.0)),
+    ],
+)
+def test_intervals_are_cut_at_what_values_can_be(changes, expected):
+    facts = make_results(rows=50).tasks[0].model_copy(update=changes)
+    assert Measure(facts).cut((-7.0, 7.0)) == expected
+    assert Measure(facts).cut((0.2, 0.3)) == (0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("count", "scratch", "expected"), [(3, True, [3]), (4, True, [2, 2]), (7, True, [2, 3, 2]), (6, False, [6])]
+)
+def test_scores_of_many_tasks_are_in_several_tables(count, scratch, expected):
+    names = [f"task {number}" for number in range(count)]
+    html = tables.scores(make_results(names=["a", "b"], tasks=names, rows=50, scratch=scratch))
+    parts = html.split("<table>")[1:]
+    assert [sum(f"{name}<br>" in part for name in names) for part in parts] == expected
+    assert "".join(names) == "".join(name for part in parts for name in names if f"{name}<br>" in part)
+    assert all(part.index("<tr><th>a") < part.index("<tr><th>b") for part in parts) or all(
+        part.index("<tr><th>a") > part.index("<tr><th>b") for part in parts
+    )
 
 
 @pytest.mark.parametrize(("metric", "unit"), [("accuracy", "%"), ("matthews", "× 100")])
