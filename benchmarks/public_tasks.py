@@ -92,10 +92,7 @@ def table(results: Results) -> str:
             cells.append(means[0] + (f" ({means[1]})" if means[1:] else ""))
         spent = f"{tokens / 1e6:.2f} | {seconds / 60:.1f} | {loss:.2f}"
         lines.append(f"| {entry.label} | {spent} | " + " | ".join(cells) + " |")
-    for kind, label in (
-        ("majority", "most frequent class"),
-        ("tfidf_logistic_regression", "TF-IDF with logistic regression"),
-    ):
-        own = [f"{100 * floor.test[tasks[floor.task]]:.1f}" for floor in results.floors if floor.kind == kind]
-        lines.append(f"| {label} | | | | " + " | ".join(own) + " |")
+    for name in dict.fromkeys(floor.name for floor in results.floors):
+        own = [f"{100 * floor.test[tasks[floor.task]]:.1f}" for floor in results.floors if floor.name == name]
+        lines.append(f"| {name} | | | | " + " | ".join(own) + " |")
     return "\n".join(lines)

@@ -1,12 +1,18 @@
 import random
 
+import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import cosine_similarity
 
-from bakeoff.comparison.running.floors import FEATURES, floors, majority, tfidf
+from bakeoff.comparison.running.floors import floors
 from bakeoff.tasks.data import TaskData
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.kinds.regression import RatedText, Regression, RegressionConfig
+from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
+from bakeoff.tasks.task import Learned
+from bakeoff.tasks.tfidf import FEATURES, counted
 
 CONFIG = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
 
@@ -17,8 +23,18 @@ def examples(texts, labels, pairs=None):
     return [LabelledText(0, each, "abc"[label]) for each, label in zip(sides, labels, strict=True)]
 
 
-def data_of(*parts, classes="ab"):
-    return TaskData(Classification(CONFIG, list(classes)), *parts, [])
+def data_of(*parts, classes="ab", metric="accuracy"):
+    return TaskData(Classification(CONFIG.model_copy(update={"metric": metric}), list(classes)), *parts, [])
+
+
+def tfidf(data):
+    """The one floor that learns."""
+    (found,) = [floor for floor in floors("t", data) if floor.kind == "learned"]
+    return found
+
+
+def simplest(data):
+    return floors("t", data)[0]
 
 
 def rows(make, seed, count):
@@ -27,8 +43,8 @@ def rows(make, seed, count):
     return examples([row[0] for row in made], [row[-1] for row in made])
 
 
-def splits(make):
-    return data_of(*(rows(make, seed, count) for seed, count in enumerate((200, 80, 80))))
+def splits(make, **options):
+    return data_of(*(rows(make, seed, count) for seed, count in enumerate((200, 80, 80))), **options)
 
 
 def words(source):
@@ -44,16 +60,18 @@ def chinese(source):
 
 
 def test_words_are_found():
-    found = {floor.kind: floor for floor in floors("t", splits(words), "accuracy")}
-    assert found["tfidf_logistic_regression"].test["accuracy"] == 1
-    assert found["tfidf_logistic_regression"].chosen["features"] == "word 1-2-grams"
-    assert found["majority"].test["accuracy"] < 0.7
-    assert found["majority"].test["matthews"] == 0
-    assert set(found["majority"].test) == {"accuracy", "macro_f1", "matthews"}
+    simple, learned = floors("t", splits(words))
+    assert (simple.kind, simple.name) == ("simplest", "most frequent class")
+    assert (learned.kind, learned.name) == ("learned", "TF-IDF with logistic regression")
+    assert learned.test["accuracy"] == 1
+    assert learned.chosen["features"] == "word 1-2-grams"
+    assert simple.test["accuracy"] < 0.7
+    assert simple.test["matthews"] == 0
+    assert set(simple.test) == {"accuracy", "macro_f1", "matthews"}
 
 
 def test_text_without_spaces_is_read_by_character():
-    found = tfidf("t", splits(chinese), "macro_f1")
+    found = tfidf(splits(chinese, metric="macro_f1"))
     assert found.chosen["features"] == "character 1-3-grams"
     assert found.test["macro_f1"] > 0.95
 
@@ -67,7 +85,7 @@ def test_pairs_are_compared_with_each_other():
         first = [source.choice(names) for _ in labels]
         second = [a if label else source.choice(names) for a, label in zip(first, labels, strict=True)]
         parts.append(examples(first, labels, second))
-    assert tfidf("t", data_of(*parts), "accuracy").test["accuracy"] > 0.9
+    assert tfidf(data_of(*parts)).test["accuracy"] > 0.9
 
 
 def noisy(source):
@@ -80,7 +98,7 @@ def noisy(source):
 
 def test_a_classifier_that_starts_from_the_one_before_ends_where_a_fresh_one_does():
     data = data_of(*(rows(noisy, seed, count) for seed, count in enumerate((600, 200, 400))), classes="abc")
-    found = tfidf("t", data, "accuracy")
+    found = tfidf(data)
     vectorizer = TfidfVectorizer(sublinear_tf=True, **FEATURES[found.chosen["features"]])
     fresh = LogisticRegression(C=found.chosen["C"], max_iter=2000, tol=1e-6)
     (texts, labels), (others, expected) = (
@@ -94,8 +112,7 @@ def test_a_classifier_that_starts_from_the_one_before_ends_where_a_fresh_one_doe
 def test_majority_is_of_train():
     parts = [examples(["a"] * len(labels), labels) for labels in ([2, 2, 0], [0], [2, 0, 0, 1])]
     data = data_of(*parts, classes="abc")
-    assert majority("t", data).test["accuracy"] == 0.25
-    assert majority("t", data).chosen == {"class": 2}
+    assert simplest(data).test["accuracy"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -103,6 +120,93 @@ def test_majority_is_of_train():
 )
 def test_where_nothing_can_be_learned(texts, labels):
     part = examples(texts, labels)
-    found = tfidf("t", data_of(part, part, part), "accuracy")
-    assert found.kind == "tfidf_logistic_regression"
+    found = tfidf(data_of(part, part, part))
     assert found.test["accuracy"] == pytest.approx(2 / 3 if 0 in labels else 1)
+
+
+def rated(seed, count, pairs):
+    """Texts whose number is how many good words they have, with noise; pairs whose number is what they share."""
+    source = random.Random(seed)
+    found = []
+    for _ in range(count):
+        first = [source.choice(["good", "bad", "old", "new", "red", "tall"]) + str(source.randrange(9)) for _ in "abcd"]
+        if pairs:
+            kept = source.randrange(5)
+            second = first[:kept] + [f"other{source.randrange(99)}" for _ in range(4 - kept)]
+            found.append(RatedText(0, (" ".join(first), " ".join(second)), float(kept)))
+        else:
+            value = sum(word.startswith("good") for word in first) + source.gauss(0, 0.5)
+            found.append(RatedText(0, (" ".join(first),), value))
+    return found
+
+
+def regression_of(metric, pairs=False):
+    config = RegressionConfig(train="t.tsv", text_column="t", label_column="n", metric=metric)
+    parts = [rated(seed, count, pairs) for seed, count in enumerate((300, 100, 100))]
+    values = [each.value for each in parts[0]]
+    return TaskData(Regression(config, float(np.mean(values)), float(np.std(values))), *parts, [])
+
+
+def test_numbers_have_the_floor_of_ridge_regression_and_pairs_that_of_their_likeness():
+    simple, learned = floors("t", regression_of("mean_absolute_error", pairs=True))
+    assert (simple.name, learned.name) == ("mean of train", "TF-IDF with ridge regression")
+    assert simple.test["spearman"] == 0
+    assert learned.test["spearman"] > 0.9
+    assert learned.test["mean_absolute_error"] < 0.5 * simple.test["mean_absolute_error"]
+
+
+@pytest.mark.parametrize("metric", ["spearman", "mean_absolute_error"])
+def test_dev_chooses_the_settings_of_which_the_metric_is_best_whichever_way_that_is(metric):
+    data = regression_of(metric)
+    found = tfidf(data)
+    tried = [each.score(data.dev)[metric] for each in data.task.floors(data.train)]
+    assert len({round(value, 6) for value in tried}) > 3
+    assert found.dev[metric] == (min(tried) if metric == "mean_absolute_error" else max(tried))
+
+
+def test_ridge_regression_is_that_of_the_normal_equations():
+    data = regression_of("spearman")
+    first = next(iter(data.task.floors(data.train)))
+    vectorizer = TfidfVectorizer(sublinear_tf=True, **FEATURES[first.chosen["features"]])
+    rows = vectorizer.fit_transform([each.texts[0] for each in data.train]).toarray()
+    values = np.array([each.value for each in data.train])
+    centred = rows - rows.mean(0)
+    weights = np.linalg.solve(centred.T @ centred + first.chosen["alpha"] * np.eye(rows.shape[1]), centred.T @ values)
+    others = vectorizer.transform([each.texts[0] for each in data.test]).toarray()
+    answers = values.mean() + (others - rows.mean(0)) @ weights
+    assert first.score(data.test) == pytest.approx(data.task.score(data.test, answers.tolist()), abs=1e-3)
+
+
+def test_tags_have_the_floor_of_each_words_most_frequent_tag():
+    config = TaggingConfig(train="t.conll")
+    part = [TaggedSentence(1, ("a", "b"), ("X", "Y")), TaggedSentence(2, ("a", "c"), ("X", "X"))]
+    (only,) = floors("t", TaskData(Tagging(config, ["X", "Y"], []), part, part, part, []))
+    assert (only.name, only.test) == ("each word's most frequent tag", {"accuracy": 1.0})
+
+
+def test_each_method_of_a_task_is_a_floor_and_on_a_tie_has_its_first_settings():
+    class Several(Classification):
+        def floors(self, train):
+            for method, values in (("one", (0.5, 0.5)), ("other", (0.1, 0.7))):
+                for number, value in enumerate(values):
+                    yield Learned(method, {"n": number}, lambda part, value=value: {"accuracy": value})
+
+    part = examples(["a", "b"], [0, 1])
+    found = floors("t", TaskData(Several(CONFIG, ["a", "b"]), part, part, part, []))[1:]
+    assert [(floor.name, floor.chosen, floor.test["accuracy"]) for floor in found] == [
+        ("one", {"n": 0}, 0.5),
+        ("other", {"n": 1}, 0.7),
+    ]
+
+
+def test_features_of_pairs_are_those_of_both_their_product_and_where_it_is_asked_for_the_cosine():
+    pairs = rated(0, 20, pairs=True)
+    with_cosine, without, alone = counted(pairs, likeness=True), counted(pairs), counted(rated(0, 20, pairs=False))
+    for (name, found), (_, plain), (_, single) in zip(with_cosine, without, alone, strict=True):
+        rows = found(pairs).toarray()
+        firsts, seconds, products = np.split(rows[:, :-1], 3, axis=1)
+        assert products == pytest.approx(firsts * seconds)
+        assert rows[:, -1] == pytest.approx(np.diag(cosine_similarity(firsts, seconds)))
+        assert (plain(pairs).toarray() == rows[:, :-1]).all()
+        assert name in FEATURES
+        assert single(rated(0, 5, pairs=False)).shape[0] == 5

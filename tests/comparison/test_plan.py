@@ -1,7 +1,10 @@
+import json
+
 import pytest
 
-from bakeoff.comparison.plan import Plan, directory_name
+from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.errors import UserError
+from bakeoff.tasks.finetune_config import FinetuneConfig
 
 PLAN = """
 corpus: corpus
@@ -44,11 +47,45 @@ def test_a_whole_plan(folder):
     assert plan.recipes[2].recipe == str(folder / "mine/wide.yaml")
     assert plan.seeds == [0, 1, 2]
     assert plan.corpus == folder / "corpus"
-    assert plan.tasks[0].train == folder / "data/train.tsv"
+    assert plan.tasks[0].data.train == folder / "data/train.tsv"
     assert plan.tasks[0].finetune.learning_rate == [1e-4]
-    assert plan.tasks[0].metric == "accuracy"
+    assert plan.tasks[0].data.metric == "accuracy"
     assert plan.from_scratch
     assert plan.finetune_seeds == 1
+
+
+KINDS = """
+  - {name: words, kind: tagging, train: data/train.tsv, metric: accuracy, legal: true, finetune: {epochs: 2}}
+  - {name: likeness, kind: regression, train: data/train.tsv, text_column: a, pair_column: b, label_column: c}
+  - {name: story, kind: choice, train: data/train.tsv, text_column: a, choices: [b, c], label_column: d}
+"""
+
+
+def test_tasks_of_every_kind(folder):
+    """And what they are written down as is read as the same: another process is told of them in this way."""
+    plan = read(folder, PLAN + KINDS[1:])
+    assert [task.data.kind for task in plan.tasks] == ["classification", "tagging", "regression", "choice"]
+    words, likeness, story = plan.tasks[1:]
+    assert (words.data.legal, words.data.text_column, words.finetune.epochs) == (True, None, 2)
+    assert (likeness.data.pair_column, likeness.data.metric) == ("b", "spearman")
+    assert story.data.choices == ["b", "c"]
+    assert words.files == {"train": folder / "data/train.tsv", "dev": None, "test": None}
+    for task in plan.tasks:
+        assert task.data.name == task.name
+        assert TaskPlan.parse(json.loads(json.dumps(task.model_dump(mode="json"))), "task") == task
+        assert TaskPlan(name=task.name, finetune=task.finetune, data=task.data) == task
+
+
+def test_what_a_task_of_classification_is_written_down_as_is_what_it_always_was(folder):
+    """Comparisons that were begun before other kinds were there go on."""
+    written = read(folder, PLAN).tasks[0].model_dump(mode="json")
+    assert written == {
+        **{part: str(folder / f"data/{part}.tsv") for part in ("train", "dev", "test")},
+        **{"kind": "classification", "name": "sst2", "text_column": "sentence", "pair_column": None},
+        **{"label_column": "label", "metric": "accuracy", "train_rows": 2000, "errors": "strict"},
+        **{"dev_share": 0.1, "test_share": 0.2, "split_seed": 0},
+        "finetune": FinetuneConfig(learning_rate=[1e-4], pooling="mean").model_dump(mode="json"),
+    }
 
 
 def test_a_mixture_of_corpora(folder):
@@ -69,7 +106,11 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
     ("old", "new", "message"),
     [
         ("budget:", "budgett:", "unknown key 'budgett'; did you mean 'budget'"),
-        ("label_column", "lable_column", "tasks.0: unknown key 'lable_column'; did you mean 'label_column'"),
+        (
+            "label_column",
+            "lable_column",
+            "tasks.0: a task of the kind classification has no key 'lable_column'; did you",
+        ),
         ("budget: minutes=10\n", "", "budget: this key is required"),
         ("minutes=10", "years=10", "budget: unknown unit 'years'"),
         ("minutes=10", "10m", "budget: give a unit and how many, such as tokens=5M"),
@@ -86,6 +127,14 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("train_rows: 2000", "train_rows: 0", "tasks.0.train_rows"),
         ("pooling: mean", "poling: mean", "tasks.0.finetune: unknown key 'poling'; did you mean 'pooling'"),
         ("train_rows: 2000", "metric: bleu", "tasks.0.metric"),
+        ("text_column: sentence", "kind: tagger", "tasks.0.kind: there is no 'tagger'; did you mean 'tagging'"),
+        ("text_column: sentence", "kind: [tagging]", "tasks.0"),
+        ("text_column: sentence", "kind: regression", "tasks.0.text_column: this key is required"),
+        ("train_rows: 2000", "kind: tagging\n    pair_column: b", "kind tagging has no key 'pair_column'"),
+        ("finetune: {", "finetun: {", "classification has no key 'finetun'; did you mean 'finetune'"),
+        ("name: sst2", "name: ''", "tasks.0.name"),
+        ("- name: sst2\n    train", "- train", "tasks.0.name: this key is required"),
+        (PLAN[PLAN.index("  - name: sst2") :], "  - word\n", "tasks.0"),
         ("corpus: corpus", "corpus: [", "line"),
         (PLAN, "- a\n- b\n", "expected keys and values, found list"),
         (PLAN, "", "expected keys and values, found nothing"),

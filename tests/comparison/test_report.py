@@ -4,10 +4,12 @@ from html.parser import HTMLParser
 from xml.etree import ElementTree
 
 import pytest
-from synthetic_results import make_results
+from synthetic_results import as_errors, make_results
 
+from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import panels
 from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.measures import Measure
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.display.text import visible
@@ -153,6 +155,121 @@ def test_a_pretraining_that_did_not_arrive_is_said():
     scores = [score.model_copy(update={"transferred_tensors": 0}) for score in entry.scores]
     results = results.model_copy(update={"recipes": [entry.model_copy(update={"scores": scores})]})
     assert any("no tensor was taken over" in line for line in cautions(results))
+
+
+def test_errors_are_ranked_and_told_the_other_way_round():
+    """What is said of errors is what was said of accuracies, with other numbers."""
+    before = make_results(tasks=("STS-B",))
+    after = as_errors(before, "STS-B")
+    assert findings(after).headline == findings(before).headline
+    best, gain, harm, floor = findings(after).details
+    mean, size = after.analyses[0].pretrained["conv-light-encoder-tiny"].mean, -after.analyses[0].pairs[0].difference
+    lead = f"On STS-B, conv-light-encoder-tiny is best with {mean:.3f} (mean absolute error), {size:.3f} ahead of bert"
+    assert best.startswith(lead)
+    low, high = after.analyses[0].pairs[0].interval
+    assert best.endswith(f"(95 % interval {-high:+.3f} to {-low:+.3f}).")
+    assert gain.startswith("Pre-training lowers the mean absolute error of bert-mini, conv-light-encoder-tiny and gpt")
+    assert harm.startswith("Pre-training raises the mean absolute error of albert-tiny on STS-B by 0.")
+    assert floor.startswith("TF-IDF with ridge regression reaches 0.330 on STS-B; conv-light-encoder-tiny is 0.1")
+    assert floor.endswith("below it.")
+    assert [line for line in cautions(after) if "STS-B" in line] == [
+        line for line in cautions(before) if "STS-B" in line
+    ]
+    assert "TF-IDF with ridge regression scores 0.045 on STS-B, no worse than the best recipe (0.1" in "\n".join(
+        cautions(as_errors(make_results(tasks=("STS-B",), floor=0.97), "STS-B"))
+    )
+
+
+def test_a_report_of_several_kinds(tmp_path, monkeypatch):
+    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
+    monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
+    results = as_errors(make_results(rows=300), "TREC")
+    write_report(results, tmp_path / "report.html")
+    page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "SST-2accuracy, %" in page.text
+    assert "TRECmean absolute error (less is better)" in page.text
+    assert "Without a model51.0most frequent class0.735mean of train" in page.text
+    assert "Without a neural network78.0TF-IDF with logistic regression0.330TF-IDF with ridge regression" in page.text
+    assert "regression; 2,000 train, 400 dev, 300 test rows; train train.tsv" in page.text
+    charts = [chart for chart in json.loads(page.scripts[0]).values() if "absolute" in json.dumps(chart)]
+    (dots,) = charts
+    mean = results.analyses[1].pretrained["bert-mini"].mean
+    (drawn,) = (
+        row["x"]
+        for row in dots["layer"][1]["data"]["values"]
+        if (row["recipe"], row["kind"]) == ("bert-mini", "pre-trained")
+    )
+    assert drawn == pytest.approx(mean)
+    order = next(layer["encoding"]["y"]["sort"] for layer in dots["layer"] if "sort" in layer["encoding"]["y"])
+    assert (order[0], order[-1]) == ("conv-light-encoder-tiny", "albert-tiny")
+    table = page.text.split("Recipe")[1]
+    assert table.index("conv-light-encoder-tiny") < table.index("bert-mini") < table.index("albert-tiny")
+
+
+def test_where_nothing_can_be_claimed_of_a_task_the_report_says_why():
+    results = make_results(tasks=("SST-2",))
+    unknown = {"p": None, "adjusted_p": None, "real": None, "interval": None}
+    (analysis,) = results.analyses
+    changes = {"pairs": [pair.model_copy(update=unknown) for pair in analysis.pairs]}
+    changes["gains"] = {label: gain.model_copy(update=unknown) for label, gain in analysis.gains.items()}
+    results = results.model_copy(update={"analyses": [analysis.model_copy(update=changes)]})
+    assert any("On SST-2 no difference is called real: how much chance is in its 800" in x for x in cautions(results))
+    assert findings(results).headline.startswith("No winner")
+    assert not any("called real" in line for line in cautions(make_results()))
+
+
+@pytest.mark.parametrize("largest", [0.0, 0.0123, 0.75, 4.2, 23.4, 1234.0])
+def test_scales_of_their_own_have_three_digits(largest):
+    facts = as_errors(make_results(rows=50), "TREC").tasks[1]
+    shown = Measure(facts, largest).value(largest)
+    assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1234"}[largest]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"unit": "%"}, (0.0, 1.0)),
+        ({"unit": "× 100"}, (-1.0, 1.0)),
+        ({"unit": "", "lower_is_better": True}, (0.0, 7.0)),
+        ({"unit": ""}, (-7.0, 7.0)),
+    ],
+)
+def test_intervals_are_cut_at_what_values_can_be(changes, expected):
+    facts = make_results(rows=50).tasks[0].model_copy(update=changes)
+    assert Measure(facts).cut((-7.0, 7.0)) == expected
+    assert Measure(facts).cut((0.2, 0.3)) == (0.2, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("count", "scratch", "expected"), [(3, True, [3]), (4, True, [2, 2]), (7, True, [2, 3, 2]), (6, False, [6])]
+)
+def test_scores_of_many_tasks_are_in_several_tables(count, scratch, expected):
+    names = [f"task {number}" for number in range(count)]
+    html = tables.scores(make_results(names=["a", "b"], tasks=names, rows=50, scratch=scratch))
+    parts = html.split("<table>")[1:]
+    assert [sum(f"{name}<br>" in part for name in names) for part in parts] == expected
+    assert "".join(names) == "".join(name for part in parts for name in names if f"{name}<br>" in part)
+    assert all(part.index("<tr><th>a") < part.index("<tr><th>b") for part in parts) or all(
+        part.index("<tr><th>a") > part.index("<tr><th>b") for part in parts
+    )
+
+
+@pytest.mark.parametrize(("metric", "unit"), [("accuracy", "%"), ("matthews", "× 100")])
+def test_results_from_before_there_were_other_kinds_are_read(tmp_path, metric, unit):
+    results = make_results(rows=50)
+    results.write_json(tmp_path / "results.json")
+    found = json.loads((tmp_path / "results.json").read_text())
+    for task in found["tasks"]:
+        for key in ("kind", "metric_title", "unit", "lower_is_better"):
+            del task[key]
+        task["metric"] = metric
+    for floor in found["floors"]:
+        del floor["name"]
+        floor["kind"] = {"simplest": "majority", "learned": "tfidf_logistic_regression"}[floor["kind"]]
+    (tmp_path / "results.json").write_text(json.dumps(found))
+    read = Results.read(tmp_path / "results.json")
+    assert read.floors == results.floors
+    assert {(task.kind, task.unit, task.lower_is_better) for task in read.tasks} == {("classification", unit, False)}
 
 
 def test_losses_share_a_panel_only_if_they_compare(results):

@@ -1,10 +1,12 @@
 """Reads the directories of finished runs into one `Results`."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bakeoff.comparison.contributions import Vector, contributions
+import numpy as np
+
 from bakeoff.comparison.plan import RecipePlan
 from bakeoff.comparison.results import (
     Analysis,
@@ -27,7 +29,8 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tasks.finetuned_run import read_predictions
-from bakeoff.tasks.kinds.classification import ClassPrediction
+from bakeoff.tasks.jackknife import Vector
+from bakeoff.tasks.task import TaskConfig
 from bakeoff.tuning.results import TuningResults
 
 
@@ -35,9 +38,9 @@ class Parts(Record):
     """Metrics of the two parts that are not learned from."""
 
     dev: dict[str, float]
-    """As fractions."""
+    """Shares as fractions."""
     test: dict[str, float]
-    """As fractions."""
+    """Shares as fractions."""
 
 
 class FinetuneOutcome(Record):
@@ -70,8 +73,9 @@ def collect(
     """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
     plan = jobs.plan
     failed = {failure.recipe for failure in failures}
+    metrics, configs = {task.name: task.metric for task in tasks}, {task.name: task.data for task in plan.tasks}
     entries = [
-        _entry(jobs, recipe, seeds, corpus, searches.get(recipe.name))
+        _entry(jobs, recipe, seeds, metrics, corpus, searches.get(recipe.name))
         for recipe in plan.recipes
         if recipe.name not in failed
     ]
@@ -90,18 +94,19 @@ def collect(
         recipes=entries,
         failures=failures,
         floors=floors,
-        analyses=[analyse(entries, task, jobs.out) for task in tasks],
+        analyses=[analyse(entries, task, configs[task.name], jobs.out) for task in tasks],
         machine=machine,
         versions=versions,
     )
 
 
-def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis:
+def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, root: Path) -> Analysis:
     """The statistics of one task.
 
     Args:
         entries: the recipes with their scores.
         task: which task.
+        config: the same, as the plan has it.
         root: what the scores' files of predictions are relative to.
     """
     groups: dict[Initialisation, dict[str, Group]] = {"pretrained": {}, "scratch": {}}
@@ -110,8 +115,9 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis
             runs: dict[int, list[tuple[float, Vector]]] = {}
             for score in entry.scores:
                 if score.task == task.name and score.initialisation == start:
-                    values = contributions(*_predictions(root / score.predictions, task.rows["test"]), task.metric)
-                    runs.setdefault(score.seed, []).append((score.test[task.metric], values))
+                    values = config.contributions(_predictions(root / score.predictions, task, config), task.metric)
+                    known = np.zeros(0) if values is None else values
+                    runs.setdefault(score.seed, []).append((score.test[task.metric], known))
             if runs:
                 found[entry.label] = Group.of(runs)
     pretrained, scratch = groups["pretrained"], groups["scratch"]
@@ -119,21 +125,26 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, root: Path) -> Analysis
         task=task.name,
         pretrained={label: describe(group) for label, group in pretrained.items()},
         scratch={label: describe(group) for label, group in scratch.items()},
-        pairs=all_pairs(pretrained),
+        pairs=all_pairs(pretrained, task.lower_is_better),
         gains=gains(pretrained, scratch),
     )
 
 
 def _entry(
-    jobs: Jobs, recipe: RecipePlan, seeds: list[int], corpus: CorpusFacts, search: TuningResults | None
+    jobs: Jobs,
+    recipe: RecipePlan,
+    seeds: list[int],
+    metrics: Mapping[str, str],
+    corpus: CorpusFacts,
+    search: TuningResults | None,
 ) -> RecipeEntry:
-    """One recipe with its runs and scores."""
+    """One recipe with its runs and scores; `metrics` has what each task is decided by."""
     runs, scores, summary = [], [], {}
     for seed in seeds:
         directory = jobs.pretraining(recipe, seed).directory
         summary = read_summary(directory / "summary.json")
         runs.append(_run(seed, directory, summary, jobs.out))
-        scores += [_score(job, jobs.out) for job in jobs.finetunings(recipe, seed)]
+        scores += [_score(job, metrics[job.task.name], jobs.out) for job in jobs.finetunings(recipe, seed)]
     return RecipeEntry(
         label=recipe.name,
         recipe=_trained(jobs.recipes[recipe.name], corpus),
@@ -164,13 +175,13 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
     )
 
 
-def _score(job: Finetuning, root: Path) -> Score:
+def _score(job: Finetuning, metric: str, root: Path) -> Score:
     """The scores of a finished fine-tuning, as its results.json has them."""
     path = job.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
     for part in ("dev", "test"):
-        if job.task.metric not in found["scores"][part]:
-            raise UserError(f"{path}: scores.{part}: has no {job.task.metric}; delete {job.directory}, compare again")
+        if metric not in found["scores"][part]:
+            raise UserError(f"{path}: scores.{part}: has no {metric}; delete {job.directory}, compare again")
     values = {
         "task": job.task.name,
         "seed": job.seed,
@@ -184,13 +195,13 @@ def _score(job: Finetuning, root: Path) -> Score:
     return Score.parse(values, str(path))
 
 
-def _predictions(path: Path, rows: int) -> tuple[list[Any], list[Any]]:
-    """Labels and predictions of the test rows, in the file's order.
+def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[str, Any]]:
+    """What was predicted of the test rows, in the file's order.
 
     Raises:
         UserError: the file is damaged, or has another number of rows.
     """
-    lines = read_predictions(path, ClassPrediction)
+    lines, rows = read_predictions(path, config.record), task.rows["test"]
     if len(lines) != rows:
         raise UserError(f"{path}: {len(lines)} predictions instead of {rows}; delete {path.parent}, compare again")
-    return [line["label"] for line in lines], [line["prediction"] for line in lines]
+    return lines

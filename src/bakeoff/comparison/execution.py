@@ -236,7 +236,7 @@ class _Comparison:
             settings = jobs.tasks[task.name]
             kept = Kept.check(read_json(path), str(path)) if path.is_file() else {}
             if not kept or any(differing(kept["settings"], settings)):
-                self.say(f"reading {task.name}; TF-IDF with logistic regression")
+                self.say(f"reading {task.name}; what is reached without a neural network")
                 kept = {"settings": settings, **self._measure_floors(task)}
                 path.parent.mkdir(parents=True, exist_ok=True)
                 checksums.write(path, json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
@@ -246,15 +246,21 @@ class _Comparison:
 
     def _measure_floors(self, task: TaskPlan) -> dict[str, Any]:
         data = self.engine.task(task)
+        metric = data.task.metric
+        shown = task.data.described(metric)
         facts = TaskFacts(
             name=task.name,
-            metric=task.metric,
+            kind=task.data.kind,
+            metric=metric,
+            metric_title=shown.title,
+            unit=shown.unit,
+            lower_is_better=metric in task.data.lower_is_better,
             classes=len(data.task.classes),
             rows={part: len(getattr(data, part)) for part in ("train", "dev", "test")},
-            files={part: str(path) if (path := getattr(task, part)) else None for part in ("train", "dev", "test")},
+            files={part: str(path) if path else None for part, path in task.files.items()},
             notes=data.notes,
         )
-        found = floors(task.name, data, task.metric)
+        found = floors(task.name, data)
         return {"facts": facts.model_dump(mode="json"), "floors": [floor.model_dump(mode="json") for floor in found]}
 
     def _publish(self, jobs: Jobs, seeds: list[int], failures: dict[str, Failure]) -> Results:

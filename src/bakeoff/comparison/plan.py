@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, SerializationInfo, field_validator, model_serializer, model_validator
+from pydantic_core import PydanticCustomError
 
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_parts
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
+from bakeoff.tasks.task import TaskConfig
 from bakeoff.yaml_files import read_yaml
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
@@ -80,20 +82,43 @@ class SearchPlan(Config):
         return float(self.budget.removesuffix(" %")) / 100
 
 
-class TaskPlan(ClassificationConfig):
-    """One task on which every recipe is fine-tuned, and how."""
+class TaskPlan(Config):
+    """One task on which every recipe is fine-tuned, and how; in a plan the keys of its kind stand beside the others."""
 
     name: Name
     """Its name in the report."""
     finetune: FinetuneConfig = FinetuneConfig()
     """How every recipe is fine-tuned on it, pre-trained or not."""
+    data: Annotated[TaskConfig, TASKS]
+    """The task itself: its kind, files and columns."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_its_kind(cls, values: Any) -> Any:
+        """Part the keys of the kind from those of the plan."""
+        if not isinstance(values, Mapping) or isinstance(values.get("data"), TaskConfig):
+            return values
+        kind = values.get("kind", DEFAULT_KIND)
+        own = {key: value for key, value in values.items() if key != "finetune"}
+        if isinstance(kind, str) and kind in TASKS:
+            known = [*TASKS[kind].model_fields, "finetune"]
+            for key in own:
+                if key not in known:
+                    text = "a task of the kind " + kind + " has no key '{key}'"
+                    raise PydanticCustomError("unknown_key", text, {"key": str(key), "known": known})
+        parted = {key: values[key] for key in ("name", "finetune") if key in values}
+        return {**parted, "data": {**own, "kind": kind}}
+
+    @model_serializer
+    def _as_in_the_plan(self, info: SerializationInfo) -> dict[str, Any]:
+        return {**self.data.model_dump(mode=info.mode), "finetune": self.finetune.model_dump(mode=info.mode)}
 
     @property
-    def data(self) -> ClassificationConfig:
-        """The task without the fine-tuning."""
-        return ClassificationConfig.model_validate(
-            {name: getattr(self, name) for name in ClassificationConfig.model_fields}
-        )
+    def files(self) -> dict[str, Path | None]:
+        """By key, the files of the task; None: held out of train."""
+        values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
+        parts = {name: values[name] for name in ("train", "dev", "test")}
+        return parts | {name: value for name, value in values.items() if isinstance(value, Path)}
 
 
 class Plan(Config):
@@ -175,9 +200,8 @@ class Plan(Config):
 
         tasks = []
         for i, task in enumerate(self.tasks):
-            files = {name: getattr(task, name) for name in ("train", "dev", "test")}
-            found = {name: find(f"tasks.{i}.{name}", file) for name, file in files.items() if file is not None}
-            tasks.append(task.model_copy(update=found))
+            found = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
+            tasks.append(task.model_copy(update={"data": task.data.model_copy(update=found)}))
         recipes = []
         for i, item in enumerate(self.recipes):
             if item.recipe.endswith((".yaml", ".yml")):

@@ -1,10 +1,11 @@
 """What a comparison found: one tree of facts that the report and the exports read and nothing else adds to."""
 
 import io
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
@@ -79,9 +80,9 @@ class Score(Config):
     learning_rate: float
     """The learning rate, chosen on dev where the plan gives several."""
     dev: dict[str, float]
-    """Metrics on dev, as fractions."""
+    """Metrics on dev, shares as fractions."""
     test: dict[str, float]
-    """Metrics on test, as fractions."""
+    """Metrics on test, shares as fractions."""
     predictions: str
     """The file of the test predictions, relative to the results."""
     transferred_tensors: int
@@ -131,8 +132,10 @@ class Floor(Config):
 
     task: str
     """The task's name."""
-    kind: Literal["majority", "tfidf_logistic_regression"]
-    """Always the most frequent class; or word and character counts with logistic regression."""
+    kind: Literal["simplest", "learned"]
+    """What answers without a model, or what learns without a neural network."""
+    name: str
+    """What it is, in words."""
     dev: dict[str, float]
     """Metrics on dev."""
     test: dict[str, float]
@@ -140,22 +143,53 @@ class Floor(Config):
     chosen: dict[str, Any] = Field(default={})
     """What was chosen on dev."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_comparisons(cls, values: Any) -> Any:
+        """Until other tasks than classification were there, there were these two."""
+        names = {
+            "majority": ("simplest", "most frequent class"),
+            "tfidf_logistic_regression": ("learned", "TF-IDF with logistic regression"),
+        }
+        if isinstance(values, Mapping) and "name" not in values and values.get("kind") in names:
+            kind, name = names[values["kind"]]
+            return {**values, "kind": kind, "name": name}
+        return values
+
 
 class TaskFacts(Config):
     """A task as the report describes it: its metric, its rows and its files."""
 
     name: str
     """Its name in the plan."""
+    kind: str = "classification"
+    """What is learned."""
     metric: str
     """The metric by which epochs are chosen and recipes ranked."""
+    metric_title: str
+    """The same in words."""
+    unit: Literal["%", "× 100", ""]
+    """The metric is shown in percent; times 100; or as it is, on a scale of its own."""
+    lower_is_better: bool = False
+    """Whether less of the metric is better."""
     classes: int
-    """How many classes there are."""
+    """How many classes, or tags, there are; 0: the task has none."""
     rows: dict[str, int]
     """Rows of train (as used), dev and test."""
     files: dict[str, str | None]
     """Files of train, dev and test; none: held out of train."""
     notes: list[str] = Field(default=[])
     """What a reader of its numbers must know."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_comparisons(cls, values: Any) -> Any:
+        """Until other tasks than classification were there, these were its metrics."""
+        titles = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
+        if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in titles:
+            unit = "× 100" if values["metric"] == "matthews" else "%"
+            return {**values, "metric_title": titles[values["metric"]], "unit": unit}
+        return values
 
 
 class CorpusFacts(Config):

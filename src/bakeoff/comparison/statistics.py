@@ -24,6 +24,8 @@ It finds a true difference of 4 points with 900 test examples and seed deviation
 A bootstrap over seeds and examples (Sellam et al. 2022, "The MultiBERTs", whose view of the two sources is the one
 above) was not taken: resampling 3 seeds has 10 distinct outcomes and understates the variance by a third.
 
+Where it is not known what an example contributes, V2 is not known either, and nothing is claimed.
+
 Several pairs are compared on a task, so the p-values are adjusted by Holm (1979): the chance that a task's table
 contains any false claim is at most 5 %, whatever the other differences are. With fewer than 3 seeds nothing is claimed.
 """
@@ -35,8 +37,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
-from bakeoff.comparison.contributions import Vector
 from bakeoff.config import Config
+from bakeoff.tasks.jackknife import Vector
 
 LEVEL = 0.05
 """The chance of a false claim that is accepted, for all pairs of a task together."""
@@ -72,7 +74,7 @@ class Difference(Config):
     second: str
     """What it is compared with."""
     difference: float
-    """Mean of the first minus mean of the second, a fraction."""
+    """Mean of the first minus mean of the second, as the metric is, so that of errors less than zero is a gain."""
     relative: float | None
     """The difference divided by the second's mean; none where that is not above zero."""
     interval: tuple[float, float] | None = None
@@ -92,7 +94,7 @@ class Group:
     scores: dict[int, float]
     """The metric by seed, mean over nested fine-tunings."""
     contributions: Vector
-    """What each test example contributes (n,), mean over fine-tunings and seeds."""
+    """What each test example contributes (n,), mean over fine-tunings and seeds; empty where that is not known."""
 
     @classmethod
     def of(cls, runs: Mapping[int, Sequence[tuple[float, Vector]]]) -> "Group":
@@ -185,9 +187,10 @@ def decide(found: Sequence[Difference]) -> list[Difference]:
     ]
 
 
-def all_pairs(groups: Mapping[str, Group]) -> list[Difference]:
+def all_pairs(groups: Mapping[str, Group], lower_is_better: bool = False) -> list[Difference]:
     """Every two recipes, the better one first, corrected for their number."""
-    ranked = sorted(groups, key=lambda label: -groups[label].mean)
+    sign = 1 if lower_is_better else -1
+    ranked = sorted(groups, key=lambda label: sign * groups[label].mean)
     return decide([difference(a, groups[a], b, groups[b]) for a, b in itertools.combinations(ranked, 2)])
 
 

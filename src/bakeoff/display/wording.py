@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-METRIC_NAMES = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
-
 MINUS = "\N{MINUS SIGN}"
 
 

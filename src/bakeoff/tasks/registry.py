@@ -24,6 +24,9 @@ TASKS = Registry(
 )
 """The config of every kind of task by its name."""
 
+DEFAULT_KIND = "classification"
+"""What a task is whose kind is not said."""
+
 
 def setting_of_task(key: str, kind: str) -> bool:
     """Whether a key is a setting of tasks of that kind."""
@@ -36,7 +39,7 @@ def parse_task(values: dict[str, Any], where: str) -> TaskConfig:
     Raises:
         UserError: there is no such kind, or a mistake in its values.
     """
-    kind = values.get("kind", "classification")
+    kind = values.get("kind", DEFAULT_KIND)
     if not isinstance(kind, str) or kind not in TASKS:
         raise UserError(f"{where}: kind: there is no kind of task {kind!r}; there are {', '.join(TASKS)}")
     return TASKS[kind].parse(values, where)

@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 OUTSIDE = "O"
 _TAG = re.compile(r"(?P<prefix>[BIESLU])-(?P<type>.+)")
 
@@ -45,6 +48,24 @@ def spans_of(tags: Sequence[str]) -> Iterator[Span]:
         last = prefix
 
 
+class SpanCounts(NamedTuple):
+    """Numbers of spans of N sequences."""
+
+    right: NDArray[np.int64]
+    """(N,) predicted ones whose type, beginning and end are right."""
+    wanted: NDArray[np.int64]
+    """(N,) true ones."""
+    given: NDArray[np.int64]
+    """(N,) predicted ones."""
+
+
+def span_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> SpanCounts:
+    """The numbers of spans of each of N sequences of tags, and of the predicted ones, of the same lengths."""
+    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
+    both = [one & other for one, other in zip(wanted, given, strict=True)]
+    return SpanCounts(*(np.array([len(each) for each in side], np.int64) for side in (both, wanted, given)))
+
+
 def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:
     """Precision, recall and F1 of spans over all sequences: a span is right if type, beginning and end are.
 
@@ -52,10 +73,7 @@ def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -
         true: (N,) sequences of tags.
         found: (N,) the predicted ones, of the same lengths.
     """
-    wanted = [set(spans_of(tags)) for tags in true]
-    given = [set(spans_of(tags)) for tags in found]
-    right = sum(len(one & other) for one, other in zip(wanted, given, strict=True))
-    total, guessed = sum(map(len, wanted)), sum(map(len, given))
+    right, total, guessed = (int(each.sum()) for each in span_counts(true, found))
     return {
         "f1": 2 * right / (total + guessed) if total + guessed else 0.0,
         "precision": right / guessed if guessed else 0.0,

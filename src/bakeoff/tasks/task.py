@@ -7,10 +7,10 @@ Shapes: R rows of token ids, I items, B rows of a batch, T length, K outputs of 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from bakeoff.config import Config, Record
 from bakeoff.tasks.inputs import EncodedRows, InputFormat
+from bakeoff.tasks.jackknife import Vector
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,26 @@ class Items:
         return np.concatenate([np.arange(self.bounds[item], self.bounds[item + 1]) for item in chosen])
 
 
+class Metric(NamedTuple):
+    """How the values of a metric are shown."""
+
+    title: str
+    """Its name in words."""
+    unit: Literal["%", "× 100", ""] = "%"
+    """In percent; times 100, as correlations are shown; or as they are, on a scale of their own."""
+
+
+class Learned(NamedTuple):
+    """What learns from train without a neural network, fitted with one choice of its settings."""
+
+    method: str
+    """What it is, in words: what it counts, and `with` what learns from that."""
+    chosen: dict[str, Any]
+    """The settings, of which dev chooses among those of one method."""
+    score: Callable[[Sequence[Any]], dict[str, float]]
+    """All metrics of its answers to labelled examples."""
+
+
 class TaskConfig(Config):
     """Which files hold a task; each kind says what their columns mean."""
 
@@ -115,6 +136,8 @@ class TaskConfig(Config):
     """Metrics of which less is better."""
     reads_windows: ClassVar[bool] = False
     """A text that is too long can be read in windows, whose answers are averaged."""
+    metrics: ClassVar[Mapping[str, Metric]] = {}
+    """How its metrics are shown; what is missing here has its key for a name."""
     simplest: ClassVar[str]
     """What answers without a model, to which results are compared."""
     record: ClassVar[type[Record]]
@@ -142,6 +165,25 @@ class TaskConfig(Config):
     def blank_texts(self, example: Any) -> int:
         """How many texts of an example are blank that should not be."""
         return sum(not text.strip() for text in example.texts)
+
+    @classmethod
+    def described(cls, metric: str) -> Metric:
+        """How a metric is shown: where nothing else is said, as it is if less is better, and else in percent."""
+        unit: Literal["%", ""] = "" if metric in cls.lower_is_better else "%"
+        return cls.metrics.get(metric, Metric(metric.replace("_", " "), unit))
+
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
+        """What each test example contributes to a metric, from which comparisons estimate the noise of the test set.
+
+        Args:
+            lines: (N,) the lines of predictions.jsonl.
+            metric: one of the task's metrics.
+
+        Returns:
+            (N,) values whose mean is the metric where it is a mean over examples, and else the jackknife's
+            pseudo-values (`bakeoff.tasks.jackknife`); None where that is not known, and nothing can be claimed.
+        """
+        return None
 
     def read(self, path: Path, labelled: bool = True) -> Iterator[Any]:
         """The examples of a file.
@@ -255,6 +297,13 @@ class Task(ABC):
     @abstractmethod
     def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:
         """All metrics of answers without a model."""
+
+    def floors(self, train: Sequence[Any]) -> Iterator[Learned]:
+        """What learns without a neural network, and has to be beaten as well: each method with each of its settings.
+
+        What costs less stands first, for it is taken where dev finds two alike.
+        """
+        return iter(())
 
     @abstractmethod
     def line(self, example: Any, answer: Any) -> dict[str, Any]:

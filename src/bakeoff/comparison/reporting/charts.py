@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import altair
 
+from bakeoff.comparison.reporting.measures import Measure
 from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
-from bakeoff.display.wording import METRIC_NAMES
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
 
@@ -160,32 +160,33 @@ def _rule(value: float, text: str) -> list[altair.Chart]:
 def dots(results: Results) -> Iterator[Figure]:
     """Every seed's score, one figure a task."""
     for analysis in results.analyses:
-        metric = next(task.metric for task in results.tasks if task.name == analysis.task)
-        chart = _dot_chart(results, analysis, metric)
+        measure = Measure.of(results, analysis.task)
+        chart = _dot_chart(results, analysis, measure)
         number = results.analyses.index(analysis) + 1
-        yield Figure(f"scores-{number}", analysis.task, f"{METRIC_NAMES[metric]} on test by seed", chart)
+        yield Figure(f"scores-{number}", analysis.task, f"{measure.task.metric_title} on test by seed", chart)
 
 
-def _dot_chart(results: Results, analysis: Analysis, metric: str) -> Any:
+def _dot_chart(results: Results, analysis: Analysis, measure: Measure) -> Any:
     """One line a recipe: filled dots pre-trained, open ones from scratch, a bar for the interval of the mean."""
-    order = sorted(analysis.pretrained, key=lambda label: -analysis.pretrained[label].mean)
+    order, factor = measure.ranked(analysis), measure.factor
     rows, means = [], []
     for kind, spreads in (("pre-trained", analysis.pretrained), ("from scratch", analysis.scratch)):
         for label, spread in spreads.items():
             rows += [
-                {"recipe": label, "kind": kind, "seed": f"seed {seed}", "x": 100 * value}
+                {"recipe": label, "kind": kind, "seed": f"seed {seed}", "x": factor * value}
                 for seed, value in spread.seeds.items()
             ]
-            low, high = spread.interval or (spread.mean, spread.mean)
-            means.append({"recipe": label, "kind": kind, "x": 100 * spread.mean, "low": 100 * low, "high": 100 * high})
+            low, high = measure.cut(spread.interval) if spread.interval else (spread.mean, spread.mean)
+            place = {"x": factor * spread.mean, "low": factor * low, "high": factor * high}
+            means.append({"recipe": label, "kind": kind, **place})
     style = colours(results)
-    # The most frequent class alone lies so far off that it would squeeze what is compared; the table has it.
+    # What answers without a model may lie so far off that it would squeeze what is compared; the table has it.
     floors = [
-        {"x": 100 * floor.test[metric], "text": "TF-IDF"}
+        {"x": factor * floor.test[measure.task.metric], "text": floor.name.partition(" with ")[0]}
         for floor in results.floors
-        if floor.task == analysis.task and floor.kind != "majority"
+        if floor.task == analysis.task and floor.kind == "learned"
     ]
-    unit = METRIC_NAMES[metric] + (" × 100" if metric == "matthews" else ", %")
+    unit = measure.heading
     shared: dict[str, Any] = {
         "y": altair.Y("recipe:N", sort=order, title=None, axis=altair.Axis(labelLimit=190, domain=False, ticks=False)),
         "yOffset": altair.YOffset(
@@ -198,7 +199,7 @@ def _dot_chart(results: Results, analysis: Analysis, metric: str) -> Any:
     )
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, **shared)
     summary = altair.Chart(altair.Data(values=means)).encode(**shared)
-    tooltip = ["recipe:N", "kind:N", "seed:N", altair.Tooltip("x:Q", title=unit, format=".1f")]
+    tooltip = ["recipe:N", "kind:N", "seed:N", altair.Tooltip("x:Q", title=unit, format=f".{measure.decimals}f")]
     layers = [
         summary.mark_bar(height=11, opacity=0.18, cornerRadius=2).encode(x=altair.X("low:Q", title=unit), x2="high:Q"),
         summary.mark_tick(thickness=2, size=15).encode(x="x:Q"),

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bakeoff.comparison.reporting.measures import Measure, against_the_best
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
-from bakeoff.comparison.results import Analysis, CurvePoint, Results, TaskFacts
+from bakeoff.comparison.results import Analysis, CurvePoint, Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM, Difference
-from bakeoff.display.wording import METRIC_NAMES, counted, listed, percent, points
+from bakeoff.display.wording import counted, listed
 from bakeoff.objectives.registry import OBJECTIVES
 
 PLATEAU = 0.95
@@ -32,21 +33,23 @@ class Standing(NamedTuple):
     next: Difference | None
 
     @classmethod
-    def of(cls, analysis: Analysis) -> "Standing":
+    def of(cls, measure: Measure, analysis: Analysis) -> "Standing":
         """Rank by the mean over seeds."""
-        best = max(analysis.pretrained, key=lambda label: analysis.pretrained[label].mean)
-        pairs = [pair for pair in analysis.pairs if pair.first == best]
+        best = measure.ranked(analysis)[0]
+        pairs = against_the_best(analysis, best)
         peers = [pair.second for pair in pairs if not pair.real]
         return cls(best, peers, [pair.second for pair in pairs if pair.real], pairs[0] if pairs else None)
 
 
 def findings(results: Results) -> Findings:
     """The headline and its details."""
-    standings = {analysis.task: Standing.of(analysis) for analysis in results.analyses}
+    standings = {}
     details = []
     for analysis in results.analyses:
-        details.append(_standing(results, analysis, standings[analysis.task]))
-        details += [*_gain(results, analysis), *_floor(results, analysis)]
+        measure = Measure.of(results, analysis.task)
+        standing = standings[analysis.task] = Standing.of(measure, analysis)
+        details.append(_standing(results, measure, analysis, standing))
+        details += [*_gain(results, measure, analysis), *_floor(results, measure, analysis)]
     return Findings(_headline(results, standings), details)
 
 
@@ -84,50 +87,48 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     return "No single winner: on each task, the leaders cannot be told apart."
 
 
-def _standing(results: Results, analysis: Analysis, standing: Standing) -> str:
-    metric = METRIC_NAMES[_task(results, analysis.task).metric]
-    mean = f"{percent(analysis.pretrained[standing.best].mean)} % {metric}"
+def _standing(results: Results, measure: Measure, analysis: Analysis, standing: Standing) -> str:
+    mean = measure.amount(analysis.pretrained[standing.best].mean)
+    extreme = "lowest" if measure.task.lower_is_better else "highest"
     start = f"On {analysis.task}, {standing.best}"
     if standing.next is None:
         return f"{start} reaches {mean}."
-    behind = f"{points(standing.next.difference)[1:]} points ahead of {standing.next.second}"
+    behind = f"{measure.size(standing.next.difference)}{measure.steps} ahead of {standing.next.second}"
     if not _claims(results):
-        return f"{start} has the highest mean, {mean}, {behind}; that may be chance."
+        return f"{start} has the {extreme} mean, {mean}, {behind}; that may be chance."
     if not standing.peers and standing.next.interval:
-        low, high = (points(value) for value in standing.next.interval)
-        return f"{start} is best with {mean}, {behind}, the next (95 % interval {low} to {high} points)."
-    text = f"{start} has the highest mean, {mean}, but {listed(standing.peers)} cannot be told apart from it"
+        low, high = (measure.change(each) for each in sorted(map(measure.gain, standing.next.interval)))
+        return f"{start} is best with {mean}, {behind}, the next (95 % interval {low} to {high}{measure.steps})."
+    text = f"{start} has the {extreme} mean, {mean}, but {listed(standing.peers)} cannot be told apart from it"
     return f"{text}; {listed(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
 
 
-def _gain(results: Results, analysis: Analysis) -> Iterator[str]:
+def _gain(results: Results, measure: Measure, analysis: Analysis) -> Iterator[str]:
     if not analysis.gains or not _claims(results):
         return
-    for sign, verb in ((1, "raises"), (-1, "lowers")):
+    verbs = [(1, "raises"), (-1, "lowers")]
+    for sign, verb in reversed(verbs) if measure.task.lower_is_better else verbs:
         real = {label: gain for label, gain in analysis.gains.items() if gain.real and gain.difference * sign > 0}
         if real:
-            sizes = sorted(abs(gain.difference) for gain in real.values())
-            size = percent(sizes[0]) if len(sizes) == 1 else f"{percent(sizes[0])} to {percent(sizes[-1])}"
+            sizes = [measure.size(each) for each in sorted(abs(gain.difference) for gain in real.values())]
+            size = sizes[0] if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
             who = "every recipe" if len(real) == len(analysis.gains) > 1 else listed(list(real))
-            metric = METRIC_NAMES[_task(results, analysis.task).metric]
-            yield f"Pre-training {verb} the {metric} of {who} on {analysis.task} by {size} points, beyond the noise."
+            what = f"{measure.task.metric_title} of {who} on {analysis.task}"
+            yield f"Pre-training {verb} the {what} by {size}{measure.steps}, beyond the noise."
 
 
-def _floor(results: Results, analysis: Analysis) -> Iterator[str]:
-    metric = _task(results, analysis.task).metric
-    best = Standing.of(analysis).best
+def _floor(results: Results, measure: Measure, analysis: Analysis) -> Iterator[str]:
+    best = measure.ranked(analysis)[0]
     mean = analysis.pretrained[best].mean
-    for floor in results.floors:
-        if floor.task == analysis.task and floor.kind == "tfidf_logistic_regression" and mean > floor.test[metric]:
-            above = points(mean - floor.test[metric])[1:]
+    learned = [floor for floor in results.floors if floor.task == analysis.task and floor.kind == "learned"]
+    for floor in measure.strongest(learned)[:1]:
+        value = floor.test[measure.task.metric]
+        if measure.gain(mean - value) > 0:
+            side = "below" if measure.task.lower_is_better else "above"
             yield (
-                f"TF-IDF with logistic regression reaches {percent(floor.test[metric])} % on {analysis.task}; "
-                f"{best} is {above} points above it."
+                f"{floor.name} reaches {measure.short(value)} on {analysis.task}; "
+                f"{best} is {measure.size(mean - value)}{measure.steps} {side} it."
             )
-
-
-def _task(results: Results, name: str) -> TaskFacts:
-    return next(task for task in results.tasks if task.name == name)
 
 
 def cautions(results: Results) -> list[str]:
@@ -169,25 +170,31 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 
 def _task_cautions(results: Results, analysis: Analysis) -> Iterator[str]:
-    task = _task(results, analysis.task)
-    highest = max(spread.mean for spread in analysis.pretrained.values())
-    # The stronger floor alone; on a tie that of TF-IDF, which is the later one.
-    floors = sorted((floor for floor in results.floors if floor.task == task.name), key=lambda f: f.test[task.metric])
-    for floor in floors[-1:]:
-        if floor.test[task.metric] >= highest:
-            what = "TF-IDF with logistic regression" if floor.kind != "majority" else "Always the most frequent class"
+    measure = Measure.of(results, analysis.task)
+    task = measure.task
+    best = analysis.pretrained[measure.ranked(analysis)[0]].mean
+    for floor in measure.strongest(floor for floor in results.floors if floor.task == task.name)[:1]:
+        value = floor.test[task.metric]
+        if measure.gain(value - best) >= 0:
+            what = floor.name if floor.kind == "learned" else f"What answers without a model ({floor.name})"
             yield (
-                f"{what} scores {percent(floor.test[task.metric])} % on {task.name}, no less than the best recipe "
-                f"({percent(highest)} %): at this budget, no model compared here is worth its cost on this task."
+                f"{what} scores {measure.short(value)} on {task.name}, no worse than the best recipe "
+                f"({measure.short(best)}): at this budget, no model compared here is worth its cost on this task."
             )
+    if _claims(results) and any(pair.p is None for pair in [*analysis.pairs, *analysis.gains.values()]):
+        yield (
+            f"On {task.name} no difference is called real: how much chance is in its {task.rows['test']:,} test "
+            "examples is not known."
+        )
     if analysis.gains:
-        pays = [label for label, gain in analysis.gains.items() if gain.difference > 0 and gain.real is not False]
+        paying = [label for label, gain in analysis.gains.items() if measure.gain(gain.difference) > 0]
+        pays = [label for label in paying if analysis.gains[label].real is not False]
         without = [label for label in analysis.gains if label not in pays]
         if without and _claims(results):
             who = "no recipe" if not pays else "all but these"
             told = f"no gain from pre-training could be shown for {listed(without)}"
             yield f"On {task.name}, {told}." if pays else f"Pre-training pays for {who} on {task.name}: {told}."
         elif not pays:
-            yield f"Pre-training raises no recipe's mean on {task.name}."
+            yield f"Pre-training improves no recipe's mean on {task.name}."
     for note in task.notes:
         yield f"{task.name}: {note}."

@@ -9,6 +9,7 @@ import vl_convert
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import colours, curves, dots
 from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.measures import Measure
 from bakeoff.comparison.reporting.search_report import search_figures, search_section
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
@@ -95,11 +96,12 @@ def _scores(results: Results, figures: list[Figure]) -> str:
         else f"Nothing is marked as best: that takes {SEEDS_FOR_A_CLAIM} seeds."
     )
     interval = "; below it the 95 % confidence interval for other seeds and other test examples" if claim else ""
+    errors = "; less than zero is better where less of the metric is" * any(t.lower_is_better for t in results.tasks)
     parts = [
         "<h2>Results</h2>",
         note(
-            f"Test scores, mean ± standard deviation over seeds{interval}. Gain: points, and relative to from scratch. "
-            f"{bold}"
+            f"Test scores, mean ± standard deviation over seeds{interval}. Gain: what pre-training adds, "
+            f"and relative to from scratch{errors}. {bold}"
         ),
         tables.scores(results),
         *panels(figures, titled=True),
@@ -117,7 +119,10 @@ def _scores(results: Results, figures: list[Figure]) -> str:
                 "the noise”."
             )
         )
-        parts += [f"<h3>{escape(each.task)}</h3>{tables.differences(each)}" for each in results.analyses]
+        parts += [
+            f"<h3>{escape(each.task)}</h3>{tables.differences(Measure.of(results, each.task), each)}"
+            for each in results.analyses
+        ]
     return "\n".join(parts)
 
 
@@ -158,8 +163,8 @@ def _method(results: Results) -> str:
         ("Seeds", _seeds(results)),
         (
             "Selection",
-            "Epochs, learning rates of fine-tuning and the settings of TF-IDF are chosen on dev alone; every number is "
-            f"from test.{searched}",
+            "Epochs, learning rates of fine-tuning and the settings of what learns without a neural network are chosen "
+            f"on dev alone; every number is from test.{searched}",
         ),
         (
             "Significance",
@@ -173,7 +178,8 @@ def _method(results: Results) -> str:
     ]
     for task in results.tasks:
         counts = ", ".join(f"{number:,} {part}" for part, number in task.rows.items())
-        rows.append((task.name, f"{counts} rows; {task.classes} classes; {_files(task.files)}"))
+        classes = f"; {task.classes} classes" if task.classes else ""
+        rows.append((task.name, f"{task.kind}; {counts} rows{classes}; {_files(task.files)}"))
     rows.append(("Machine", "; ".join(f"{name} {value}" for name, value in results.machine.items())))
     rows.append(("Device", results.device))
     rows.append(("Versions", ", ".join(f"{name} {value}" for name, value in results.versions.items())))

@@ -1,102 +1,131 @@
 """The tables of a report, as HTML."""
 
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from html import escape
+from itertools import pairwise
 from typing import cast
 
+from bakeoff.comparison.reporting.measures import Measure, against_the_best
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
-from bakeoff.display.wording import METRIC_NAMES, duration, memory, p_value, percent, points, quantity
+from bakeoff.display.wording import duration, memory, p_value, points, quantity
 from bakeoff.report.elements import frame, head
+
+WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
+"""Tasks that fit beside each other where each has three columns, and where it has one."""
 
 NOTHING = '<td class="weak">–</td>'
 
 
-def leaders(analysis: Analysis) -> set[str]:
+def leaders(measure: Measure, analysis: Analysis) -> set[str]:
     """The best recipe and all that cannot be told apart from it; none while no claim can be made."""
-    best = max(analysis.pretrained, key=lambda label: analysis.pretrained[label].mean)
-    against = [pair for pair in analysis.pairs if pair.first == best]
+    best = measure.ranked(analysis)[0]
+    against = against_the_best(analysis, best)
     if any(pair.real is None for pair in against):
         return set()
     return {best, *(pair.second for pair in against if not pair.real)}
 
 
 def scores(results: Results) -> str:
-    """Recipes and floors against tasks; the best on average first."""
+    """Recipes and floors against tasks, the best on average first; many tasks are in several tables."""
     analyses = {analysis.task: analysis for analysis in results.analyses}
-    bold = {name: leaders(analysis) for name, analysis in analyses.items()}
     scratch = any(analysis.scratch for analysis in results.analyses)
+    parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
+    names = [task.name for task in results.tasks]
+    measures = {name: Measure.of(results, name) for name in names}
+    recipes = sorted(results.recipes, key=_standing(analyses, measures))
+    cuts = [round(part * len(names) / parts) for part in range(parts + 1)]
+    return "".join(
+        _scores(results, recipes, {name: measures[name] for name in names[begin:end]}, scratch)
+        for begin, end in pairwise(cuts)
+    )
+
+
+def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str, Measure], scratch: bool) -> str:
+    """The table of some tasks."""
+    analyses = {analysis.task: analysis for analysis in results.analyses if analysis.task in measures}
+    bold = {name: leaders(measures[name], analysis) for name, analysis in analyses.items()}
     columns = ["pre-trained", "from scratch", "gain"] if scratch else ["pre-trained"]
     groups = "".join(
-        f'<th class="start" colspan="{len(columns)}">{escape(task.name)}, {METRIC_NAMES[task.metric]}'
-        f"{' × 100' if task.metric == 'matthews' else ' %'}</th>"
-        for task in results.tasks
+        f'<th class="start" colspan="{len(columns)}">{escape(name)}<br>{escape(measure.heading)}</th>'
+        for name, measure in measures.items()
     )
     names = "".join(
-        f"<th{' class=start' if i == 0 else ''}>{name}</th>" for _ in results.tasks for i, name in enumerate(columns)
+        f"<th{' class=start' if i == 0 else ''}>{name}</th>" for _ in measures for i, name in enumerate(columns)
     )
     rows = []
-    for entry in sorted(results.recipes, key=lambda entry: -_average(results, entry.label)):
+    for entry in recipes:
         cells = ""
         for name, analysis in analyses.items():
-            cells += _spread(analysis.pretrained.get(entry.label), strong=entry.label in bold[name], start=True)
+            measure, strong = measures[name], entry.label in bold[name]
+            cells += _spread(measure, analysis.pretrained.get(entry.label), strong=strong, start=True)
             if scratch:
-                cells += _spread(analysis.scratch.get(entry.label)) + _gain(analysis.gains.get(entry.label))
+                cells += _spread(measure, analysis.scratch.get(entry.label))
+                cells += _gain(measure, analysis.gains.get(entry.label))
         rows.append(f"<tr><th>{escape(entry.label)}</th>{cells}</tr>")
-    rows += _floor_rows(results, len(columns))
+    rows += _floor_rows(results, measures, len(columns))
     return frame(f'<tr class="groups"><th></th>{groups}</tr><tr><th>Recipe</th>{names}</tr>', rows)
 
 
-def _average(results: Results, label: str) -> float:
-    return sum(analysis.pretrained[label].mean for analysis in results.analyses) / max(1, len(results.analyses))
+def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, Measure]) -> Callable[[RecipeEntry], float]:
+    """What recipes are sorted by: the average score, or, where scores have no scale in common, the average place."""
+    if all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
+        return lambda entry: -sum(analysis.pretrained[entry.label].mean for analysis in analyses.values())
+    ranked = [measures[name].ranked(analysis) for name, analysis in analyses.items()]
+    return lambda entry: sum(labels.index(entry.label) for labels in ranked)
 
 
-def _spread(spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
+def _spread(measure: Measure, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
     """Mean ± standard deviation, and the interval below it."""
     if spread is None:
         return NOTHING
-    mean = f"<b>{percent(spread.mean)}</b>" if strong else percent(spread.mean)
-    deviation = f" ± {percent(spread.deviation)}" if spread.deviation is not None else ""
-    interval = f"<small>{_interval(spread.interval)}</small>" if spread.interval else ""
+    mean = f"<b>{measure.value(spread.mean)}</b>" if strong else measure.value(spread.mean)
+    deviation = f" ± {measure.value(spread.deviation)}" if spread.deviation is not None else ""
+    ends = map(measure.value, measure.cut(spread.interval)) if spread.interval else ()
+    interval = f"<small>{' to '.join(ends)}</small>" if spread.interval else ""
     return f"<td{' class=start' if start else ''}>{mean}{deviation}{interval}</td>"
 
 
-def _interval(interval: tuple[float, float], form: object = percent) -> str:
-    """A confidence interval, cut at what a fraction can be."""
-    low, high = interval
-    return f"{points(low)} to {points(high)}" if form is points else f"{percent(low)} to {percent(min(high, 1.0))}"
-
-
-def _gain(gain: Difference | None) -> str:
-    """Points, and the relative gain below; set in bold where it exceeds the noise."""
+def _gain(measure: Measure, gain: Difference | None) -> str:
+    """The difference, and the relative one below; set in bold where it exceeds the noise."""
     if gain is None:
         return NOTHING
     relative = f"<small>{points(gain.relative)} %</small>" if gain.relative is not None else ""
     if gain.real:
-        return f"<td><b>{points(gain.difference)}</b>{relative}</td>"
-    return f'<td class="weak">{points(gain.difference)}{relative}</td>'
+        return f"<td><b>{measure.change(gain.difference)}</b>{relative}</td>"
+    return f'<td class="weak">{measure.change(gain.difference)}{relative}</td>'
 
 
-def _floor_rows(results: Results, width: int) -> list[str]:
-    """A row for each kind of floor."""
+def _floor_rows(results: Results, measures: Mapping[str, Measure], width: int) -> list[str]:
+    """A row for what answers without a model, and one for each rank of what learns without a neural network."""
+    by_kind: dict[str, dict[str, list[Floor]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
+    for floor in results.floors:
+        if floor.task in measures:
+            by_kind[floor.kind][floor.task].append(floor)
     rows = []
-    for kind, name in (
-        ("majority", "Most frequent class"),
-        ("tfidf_logistic_regression", "TF-IDF + logistic regression"),
-    ):
-        by_task: dict[str, Floor] = {floor.task: floor for floor in results.floors if floor.kind == kind}
-        if not by_task:
-            continue
-        cells = ""
-        for task in results.tasks:
-            floor = by_task.get(task.name)
-            cells += f'<td class="start">{percent(floor.test[task.metric]) if floor else "–"}</td>'
-            cells += "<td></td>" * (width - 1)
-        rows.append(f'<tr class="floor"><th>{name}</th>{cells}</tr>')
+    for kind, title in (("simplest", "Without a model"), ("learned", "Without a neural network")):
+        for rank in range(max(map(len, by_kind[kind].values()), default=0)):
+            found = {task: those[rank] for task, those in by_kind[kind].items() if rank < len(those)}
+            names = {floor.name for floor in found.values()}
+            cells = ""
+            for task, measure in measures.items():
+                own = found.get(task)
+                what = f"<small>{escape(own.name)}</small>" if own and len(names) > 1 else ""
+                value = measure.value(own.test[measure.task.metric]) if own else "–"
+                cells += f'<td class="start">{value}{what}</td>' + "<td></td>" * (width - 1)
+            name = title if len(names) > 1 else _capitalised(next(iter(names)))
+            rows.append(f'<tr class="floor"><th>{escape(name)}</th>{cells}</tr>')
     return rows
 
 
-def differences(analysis: Analysis) -> str:
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def differences(measure: Measure, analysis: Analysis) -> str:
     """Every two recipes of one task."""
     rows = []
     for pair in analysis.pairs:
@@ -105,13 +134,14 @@ def differences(analysis: Analysis) -> str:
             False: "within the noise",
             None: "no claim",
         }[pair.real]
-        interval = _interval(pair.interval, points) if pair.interval else "–"
+        interval = " to ".join(map(measure.change, pair.interval)) if pair.interval else "–"
         p = p_value(pair.adjusted_p) if pair.adjusted_p is not None else "–"
         rows.append(
-            f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{points(pair.difference)}</td>"
+            f"<tr><th>{escape(pair.first)} − {escape(pair.second)}</th><td>{measure.change(pair.difference)}</td>"
             f'<td>{interval}</td><td>{p}</td><td class="text{"" if pair.real else " weak"}">{verdict}</td></tr>'
         )
-    names = head(["Difference of pre-trained recipes", "points", "95 % interval", "p, corrected"])
+    unit = measure.steps.strip() or escape(measure.task.metric_title)
+    names = head(["Difference of pre-trained recipes", unit, "95 % interval", "p, corrected"])
     return frame(names.replace("</tr>", '<th class="text">verdict</th></tr>'), rows)
 
 

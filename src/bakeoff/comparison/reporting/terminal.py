@@ -6,13 +6,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from bakeoff.comparison.reporting.findings import cautions, findings
+from bakeoff.comparison.reporting.measures import Measure
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
 from bakeoff.display.console import Console
-from bakeoff.display.wording import METRIC_NAMES, counted, duration, percent, points
-
-FLOOR_NAMES = {"majority": "most frequent class", "tfidf_logistic_regression": "TF-IDF, regression"}
+from bakeoff.display.wording import counted, duration
 
 
 def print_results(results: Results, out: Path) -> None:
@@ -30,11 +29,11 @@ def print_results(results: Results, out: Path) -> None:
 
 
 def _table(results: Results, analysis: Analysis) -> Table:
-    facts = next(task for task in results.tasks if task.name == analysis.task)
+    measure = Measure.of(results, analysis.task)
     seeds = len(results.finished_seeds)
-    title = f"{analysis.task}: test {METRIC_NAMES[facts.metric]} in %, mean ± deviation over {counted(seeds, 'seed')}"
+    title = f"{analysis.task}: test {measure.heading}; mean ± deviation over {counted(seeds, 'seed')}"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    table.add_column("recipe", no_wrap=True)
+    table.add_column("recipe", overflow="fold")  # where the terminal is narrow, and never the numbers
     for name in ("pre-trained", "from scratch", "gain", "time"):
         table.add_column(name, justify="right", no_wrap=True)
     for entry in results.recipes:
@@ -42,15 +41,15 @@ def _table(results: Results, analysis: Analysis) -> Table:
         seconds = sum(run.seconds for run in entry.runs) / max(1, len(entry.runs))
         table.add_row(
             entry.label,
-            _spread(analysis.pretrained.get(entry.label)),
-            _spread(analysis.scratch.get(entry.label)),
-            "" if gain is None else points(gain.difference) + (" *" if gain.real else "  "),
+            _spread(measure, analysis.pretrained.get(entry.label)),
+            _spread(measure, analysis.scratch.get(entry.label)),
+            "" if gain is None else measure.change(gain.difference) + (" *" if gain.real else "  "),
             duration(seconds),
         )
     table.add_section()
     for floor in results.floors:
         if floor.task == analysis.task:
-            table.add_row(FLOOR_NAMES[floor.kind], percent(floor.test[facts.metric]))
+            table.add_row(floor.name, measure.value(floor.test[measure.task.metric]))
     if any(gain.real for gain in analysis.gains.values()):
         table.caption = "* beyond the noise of seeds and test rows"
         table.caption_justify = "left"
@@ -67,7 +66,7 @@ def _searches(results: Results) -> Table:
     return table
 
 
-def _spread(spread: Spread | None) -> str:
+def _spread(measure: Measure, spread: Spread | None) -> str:
     if spread is None:
         return ""
-    return percent(spread.mean) + ("" if spread.deviation is None else f" ± {percent(spread.deviation)}")
+    return measure.value(spread.mean) + ("" if spread.deviation is None else f" ± {measure.value(spread.deviation)}")

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from bakeoff import checksums
 from bakeoff.comparison.plan import Plan, RecipePlan, SearchPlan, TaskPlan, directory_name
 from bakeoff.comparison.results import Initialisation
@@ -17,6 +19,8 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.registry import TASKS
 
 FAILURE = "failure.json"
 """The file in a job's directory that says that it diverged."""
@@ -100,7 +104,21 @@ def _completed(settings: dict[str, Any]) -> dict[str, Any]:
             found[key] = with_defaults(found[key], config)
     if "pretraining" in found:
         found["pretraining"] = _completed(found["pretraining"])
+    if "finetune" in found:
+        found["finetune"] = with_defaults(found["finetune"], FinetuneConfig)
+        found = {**_task_defaults(found.get("kind")), **found}
     return found
+
+
+def _task_defaults(kind: Any) -> dict[str, Any]:
+    """What a kind of task has where nothing is said, but for its name and its files."""
+    config = TASKS.get(kind) if isinstance(kind, str) else None
+    fields = {} if config is None else config.model_fields
+    return {
+        key: to_jsonable_python(field.get_default(call_default_factory=True, validated_data={}))
+        for key, field in fields.items()
+        if not field.is_required() and key not in ("name", "dev", "test")
+    }
 
 
 @dataclass(frozen=True)
@@ -219,10 +237,10 @@ class Jobs:
         """The settings of each task: its files by content, so that a moved folder is no change."""
         return {
             task.name: {
-                **task.model_dump(mode="json", exclude={"name", "train", "dev", "test"}),
-                "files": {part: _digest(getattr(task, part)) for part in ("train", "dev", "test")},
+                **{key: value for key, value in task.model_dump(mode="json").items() if key not in ("name", *files)},
+                "files": {part: _digest(path) for part, path in files.items()},
             }
-            for task in self.plan.tasks
+            for task, files in ((task, task.files) for task in self.plan.tasks)
         }
 
     def all(self) -> Iterator[Pretraining | Finetuning]:

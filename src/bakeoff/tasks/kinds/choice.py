@@ -1,7 +1,7 @@
 """Multiple choice: which of several texts goes with a context and perhaps a question (RACE, SWAG, COPA)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Self
@@ -19,6 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader
 from bakeoff.reading.records import read_records, text_value
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.jackknife import Vector, of_classes
 from bakeoff.tasks.tables import require_table
 from bakeoff.tasks.task import Example, Items, Task, TaskConfig
 
@@ -95,6 +96,10 @@ class ChoiceConfig(TaskConfig):
     @override
     def text_columns(self) -> list[str]:
         return [self.text_column, *([self.pair_column] if self.pair_column else [])]
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        return of_classes([line["label"] for line in lines], [line["prediction"] for line in lines], metric)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:

@@ -1,8 +1,10 @@
 """Classification: one of several classes for a text, or for a pair of texts."""
 
 import math
+import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
@@ -18,9 +20,18 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.metrics import positive_scores, score
-from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.task import Example, Items, Learned, Metric, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
+from bakeoff.tasks.tfidf import INVERSE_REGULARISATION, counted
+
+OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
+    "f1": lambda true, found: (2.0 * (true & found), true.astype(int) + found),
+    "precision": lambda true, found: (true & found, found),
+    "recall": lambda true, found: (true & found, true),
+}
+"""What each row adds to the two sums whose ratio is a score of one class."""
 
 FEWEST_SCORES = 5
 """So many labels or more that are all numbers are remarked on."""
@@ -79,8 +90,22 @@ class ClassificationConfig(TextsConfig):
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     """Share of the target's probability that is spread over all classes in training (Szegedy et al. 2016)."""
 
-    simplest: ClassVar[str] = "majority class"
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "accuracy": Metric("accuracy"),
+        "macro_f1": Metric("macro F1"),
+        "matthews": Metric("Matthews correlation", "× 100"),
+        "f1": Metric("F1"),
+    }
+    simplest: ClassVar[str] = "most frequent class"
     record: ClassVar[type[Record]] = ClassPrediction
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        labels, predictions = ([line[side] for line in lines] for side in ("label", "prediction"))
+        if metric not in OF_ONE_CLASS:
+            return of_classes(labels, predictions, metric)
+        true, found = (np.array([name == self.positive for name in side]) for side in (labels, predictions))
+        return of_ratios(*OF_ONE_CLASS[metric](true, found))
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText]:
@@ -204,6 +229,32 @@ class Classification(Task):
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:
         """Always the most frequent class of train."""
         return self._score(self.places_of(test), [self.most_frequent(train)] * len(test))
+
+    @override
+    def floors(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
+        """TF-IDF of words or characters with logistic regression, the regularisation from strong to weak."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
+        method, labels, fitted = "TF-IDF with logistic regression", self.places_of(train), False
+        for name, features in counted(train) if len(set(labels)) > 1 else ():
+            rows = features(train)
+            model = LogisticRegression(max_iter=300, warm_start=True)
+            for c in INVERSE_REGULARISATION:
+                # It begins at the optimum of the stronger regularisation, which is near.
+                model = deepcopy(model).set_params(C=c)
+                with warnings.catch_warnings():
+                    # An optimum that is almost reached scores the same, and dev judges it like any other.
+                    warnings.simplefilter("ignore", ConvergenceWarning)
+                    model.fit(rows, labels)
+
+                def scored(examples: Sequence[LabelledText], model: Any = model, features: Any = features) -> Any:
+                    return self._score(self.places_of(examples), model.predict(features(examples)).tolist())
+
+                fitted = True
+                yield Learned(method, {"features": name, "C": c}, scored)
+        if not fitted:  # no text has a word or a character, or there is a single class
+            yield Learned(method, {"features": "none"}, lambda examples: self.simplest(train, examples))
 
     @override
     def line(self, example: LabelledText, answer: ClassAnswer) -> dict[str, Any]:

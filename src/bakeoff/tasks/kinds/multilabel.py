@@ -1,6 +1,6 @@
 """Several labels: any number of labels for a text, or for a pair of texts (the kinds of toxic comments)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -18,9 +18,11 @@ from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader
 from bakeoff.reading.records import read_records, text_value
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.tables import require_table
-from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.task import Example, Items, Learned, Metric, Task, TaskConfig
 from bakeoff.tasks.texts import sides_of
+from bakeoff.tasks.tfidf import INVERSE_REGULARISATION, counted
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 """What a cell of a label's own column may say, in any case of its letters."""
@@ -46,6 +48,8 @@ class LabelsPrediction(Record):
     """The row's labels."""
     prediction: list[str]
     """Those that were predicted."""
+    probabilities: dict[str, float]
+    """The probability of each label that there is."""
 
 
 class LabelNames(Record):
@@ -74,6 +78,12 @@ class MultilabelConfig(TaskConfig):
     metric: Literal["micro_f1", "macro_f1", "exact", "auc"] = "micro_f1"
     """What epochs and learning rates are chosen by."""
 
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "micro_f1": Metric("micro F1"),
+        "macro_f1": Metric("macro F1"),
+        "exact": Metric("rows all right"),
+        "auc": Metric("area under ROC"),
+    }
     simplest: ClassVar[str] = "labels that most of train have"
     record: ClassVar[type[Record]] = LabelsPrediction
     reads_windows: ClassVar[bool] = True
@@ -93,6 +103,21 @@ class MultilabelConfig(TaskConfig):
     @override
     def input_sides(self) -> int:
         return len(self.text_columns)
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
+        """None of the area under the curve, whose noise is not known."""
+        true, found = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
+        if metric == "exact":
+            return np.array([one == other for one, other in zip(true, found, strict=True)], np.float64)
+        names = sorted(lines[0]["probabilities"]) if lines else []
+        if metric == "auc":
+            return None
+        own, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, found))
+        right, counted = 2.0 * (own & guessed), own.astype(np.float64) + guessed
+        if metric == "micro_f1":
+            return of_ratios(right.sum(1), counted.sum(1))
+        return of_sums(np.concatenate([right, counted], 1), _mean_ratio)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels]:
@@ -204,13 +229,36 @@ class Multilabel(Task):
 
     @override
     def score(self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]) -> dict[str, float]:
-        return multilabel_scores(self.table(examples), np.stack(answers), self.config.threshold)
+        return self.scored(examples, np.stack(answers))
+
+    def scored(self, examples: Sequence[TextWithLabels], probabilities: NDArray[np.float32]) -> dict[str, float]:
+        """All metrics of (N, C) probabilities."""
+        return multilabel_scores(self.table(examples), probabilities, self.config.threshold)
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
         """Always the labels that half of train or more have."""
         shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
         return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
+
+    @override
+    def floors(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:
+        """TF-IDF of words or characters with a logistic regression for each label."""
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.multiclass import OneVsRestClassifier
+
+        table = self.table(train).astype(int)
+        some = (table.min(0) < table.max(0)).all()  # a regression needs rows with and without its label
+        for name, features in counted(train) if some else ():
+            rows = features(train)
+            for c in INVERSE_REGULARISATION:
+                model = OneVsRestClassifier(LogisticRegression(max_iter=300, C=c)).fit(rows, table)
+
+                def scored(examples: Sequence[TextWithLabels], model: Any = model, features: Any = features) -> Any:
+                    found = model.predict_proba(features(examples)).reshape(len(examples), -1)
+                    return self.scored(examples, found.astype(np.float32))
+
+                yield Learned("TF-IDF with logistic regression", {"features": name, "C": c}, scored)
 
     @override
     def line(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
@@ -230,6 +278,12 @@ class Multilabel(Task):
     @override
     def shown(self, example: TextWithLabels, answer: NDArray[np.float32]) -> tuple[str, ...]:
         return (self.config.separator.join(self.given(answer)),)
+
+
+def _mean_ratio(sums: Vector) -> Vector:
+    """(...) the mean of the ratios of (..., 2 C) parts and wholes, 0 where a whole is 0."""
+    parts, wholes = np.split(sums, 2, axis=-1)
+    return np.asarray((parts / np.maximum(wholes, 1)).mean(-1))
 
 
 def multilabel_scores(

@@ -1,6 +1,6 @@
 """Question answering: the stretch of a context that answers a question, or that there is none (SQuAD)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, ClassVar, Literal
@@ -17,9 +17,10 @@ from bakeoff.tasks.answer_scores import Right, best_threshold, compare
 from bakeoff.tasks.answer_windows import Span, answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.found_answers import FoundAnswer, gathered
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.jackknife import Vector
 from bakeoff.tasks.overlap import overlapping_answer
 from bakeoff.tasks.questions import Question, QuestionColumns, is_layout, read_questions
-from bakeoff.tasks.task import Items, Task, TaskConfig
+from bakeoff.tasks.task import Items, Metric, Task, TaskConfig
 
 FLOOR_QUESTIONS = 2000
 """So many questions of train decide which answer without a model is better."""
@@ -75,6 +76,7 @@ class QuestionAnsweringConfig(TaskConfig):
     sides: ClassVar[int | None] = 2
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
     reads_windows: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, Metric]] = {"f1": Metric("F1 of words"), "exact": Metric("exact match")}
     simplest: ClassVar[str] = "words near the question's, or none"
     record: ClassVar[type[Record]] = AnswerPrediction
 
@@ -86,6 +88,10 @@ class QuestionAnsweringConfig(TaskConfig):
     @override
     def reads_files(self, path: Path) -> bool:
         return is_layout(path)
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        return np.array([getattr(compare(line["label"], line["prediction"]), metric) for line in lines], np.float64)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:

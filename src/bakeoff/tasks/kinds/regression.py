@@ -1,6 +1,6 @@
 """Regression: a number for a text, or for a pair of texts, as the similarity of STS-B."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -16,8 +16,13 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.jackknife import Vector, of_pearson, of_spearman
+from bakeoff.tasks.task import Example, Items, Learned, Metric, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
+from bakeoff.tasks.tfidf import counted
+
+REGULARISATION = (100.0, 10.0, 1.0, 0.1)
+"""Values of alpha that are tried for ridge regression, the simpler models first."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +60,20 @@ class RegressionConfig(TextsConfig):
     """What epochs and learning rates are chosen by."""
 
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"mean_absolute_error"})
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "spearman": Metric("Spearman correlation", "× 100"),
+        "pearson": Metric("Pearson correlation", "× 100"),
+        "mean_absolute_error": Metric("mean absolute error", ""),
+    }
     simplest: ClassVar[str] = "mean of train"
     record: ClassVar[type[Record]] = RegressionPrediction
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        true, found = ([float(line[key]) for line in lines] for key in ("label", "prediction"))
+        if metric == "mean_absolute_error":
+            return np.abs(np.array(true, np.float64) - np.array(found, np.float64))
+        return {"pearson": of_pearson, "spearman": of_spearman}[metric](true, found)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText]:
@@ -135,6 +152,22 @@ class Regression(Task):
     @override
     def simplest(self, train: Sequence[RatedText], test: Sequence[RatedText]) -> dict[str, float]:
         return self.score(test, [self.mean] * len(test))
+
+    @override
+    def floors(self, train: Sequence[RatedText]) -> Iterator[Learned]:
+        """TF-IDF of words or characters, of pairs with their cosine, with ridge regression."""
+        from sklearn.linear_model import Ridge
+
+        values = [each.value for each in train]
+        for name, features in counted(train, likeness=True):
+            rows = features(train)
+            for alpha in REGULARISATION:
+                model = Ridge(alpha=alpha, solver="sparse_cg", tol=1e-5).fit(rows, values)
+
+                def scored(examples: Sequence[RatedText], model: Any = model, features: Any = features) -> Any:
+                    return self.score(examples, model.predict(features(examples)).tolist())
+
+                yield Learned("TF-IDF with ridge regression", {"features": name, "alpha": alpha}, scored)
 
     @override
     def line(self, example: RatedText, answer: float) -> dict[str, Any]:

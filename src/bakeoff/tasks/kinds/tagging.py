@@ -1,7 +1,7 @@
 """Tagging: a tag for each word of a sentence, as of entities (BIO) or of parts of speech."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -18,8 +18,9 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.files import kind_of
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.spans import OUTSIDE, may_follow, parted, span_scores
-from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.jackknife import Vector, of_ratios
+from bakeoff.tasks.spans import OUTSIDE, may_follow, parted, span_counts, span_scores
+from bakeoff.tasks.task import Example, Items, Metric, Task, TaskConfig
 from bakeoff.tasks.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 
 
@@ -86,8 +87,25 @@ class TaggingConfig(TaskConfig):
     sides: ClassVar[int | None] = 1
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
     reads_windows: ClassVar[bool] = True
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "f1": Metric("F1 of spans"),
+        "precision": Metric("precision of spans"),
+        "recall": Metric("recall of spans"),
+        "accuracy": Metric("accuracy of words"),
+    }
     simplest: ClassVar[str] = "each word's most frequent tag"
     record: ClassVar[type[Record]] = TagPrediction
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        """An example is a sentence; all metrics are ratios of counts over all sentences."""
+        true, found = [line["label"] for line in lines], [line["prediction"] for line in lines]
+        if metric == "accuracy":
+            right = [sum(map(str.__eq__, one, other)) for one, other in zip(true, found, strict=True)]
+            return of_ratios(right, [len(tags) for tags in true])
+        counts = span_counts(true, found)
+        wholes = {"f1": counts.wanted + counts.given, "precision": counts.given, "recall": counts.wanted}[metric]
+        return of_ratios(counts.right * (2 if metric == "f1" else 1), wholes)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence]:

@@ -1,0 +1,57 @@
+"""TF-IDF of words and of characters: what a task gives away to whoever only counts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bakeoff.tasks.task import Example
+from bakeoff.tasks.texts import sides_of
+
+FEATURES: dict[str, dict[str, Any]] = {
+    "word 1-2-grams": {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"},
+    # Text without spaces (Chinese, Japanese, Thai) has no words to count; in other languages dev rarely prefers these.
+    "character 1-3-grams": {"analyzer": "char", "ngram_range": (1, 3)},
+}
+"""Ways to count that are tried."""
+
+INVERSE_REGULARISATION = (0.1, 1.0, 10.0, 100.0)
+"""Values of C that are tried for logistic regression."""
+
+MOST_FEATURES = 200_000
+"""The most frequent ones are kept, so that memory stays bounded on large training sets."""
+
+Features = Callable[[Sequence[Example]], Any]
+
+
+def counted(train: Sequence[Example], likeness: bool = False) -> Iterator[tuple[str, Features]]:
+    """Each way to count, by name, with what makes a sparse matrix (N, features) of N texts or pairs.
+
+    The two texts of a pair share one vocabulary; of a pair there are the features of both and their product, by which
+    common ones stand out. A way for which train has nothing to count is left out.
+
+    Args:
+        train: the examples whose texts decide vocabulary and weights.
+        likeness: of pairs, also the cosine of the two texts, as one feature more.
+    """
+    import scipy.sparse  # type: ignore[import-untyped]
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    for name, options in FEATURES.items():
+        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MOST_FEATURES, **options)
+        try:
+            firsts, seconds = sides_of(train)
+            vectorizer.fit([*firsts, *(seconds or [])])
+        except ValueError:  # an empty vocabulary
+            continue
+
+        def features(examples: Sequence[Example], vectorizer: Any = vectorizer) -> Any:
+            firsts, seconds = sides_of(examples)
+            first = vectorizer.transform(firsts)
+            if seconds is None:
+                return first
+            second = vectorizer.transform(seconds)
+            common = first.multiply(second)
+            # Rows have a length of 1, so that the sum of the products is the cosine.
+            cosine = [scipy.sparse.csr_matrix(common.sum(1))] if likeness else []
+            return scipy.sparse.hstack([first, second, common, *cosine], format="csr")
+
+        yield name, features
