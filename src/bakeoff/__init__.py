@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.kinds.choice import ChoiceConfig
     from bakeoff.tasks.kinds.classification import ClassificationConfig
     from bakeoff.tasks.kinds.regression import RegressionConfig
+    from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
     from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
     from bakeoff.throughput.measure import speed
@@ -38,6 +39,7 @@ _HOMES = {
     "GenerationConfig": "bakeoff.inference.generation",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
+    "SequenceToSequenceConfig": "bakeoff.tasks.kinds.sequence_to_sequence",
     "Start": "bakeoff.training.initial_weights",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
@@ -68,6 +70,7 @@ __all__ = [
     "GenerationConfig",
     "RegressionConfig",
     "Run",
+    "SequenceToSequenceConfig",
     "Start",
     "TaggingConfig",
     "check",

@@ -32,11 +32,14 @@ def finetune(
     train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
     task: Annotated[
-        str, typer.Option(help="What is learnt: classification, regression, tagging or choice (docs/tasks.md).")
+        str,
+        typer.Option(
+            help="What is learnt: classification, regression, tagging, choice or sequence-to-sequence (docs/tasks.md)."
+        ),
     ] = "classification",
     text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="Column with the class, the number, the tags or the right choice.")
+        str | None, typer.Option(help="Column with the class, the number, the tags, the right choice or the target.")
     ] = None,
     dev: Annotated[
         Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
@@ -82,6 +85,7 @@ def finetune(
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.registry import parse_task, setting_of_task
 
+    task = task.replace("-", "_")
     given: dict[str, Any] = {
         "kind": task,
         "name": train.name.partition(".")[0],
@@ -272,7 +276,7 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, or the choice.
+    """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice, or the target.
 
     Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
     then the choices, or a file as in fine-tuning.

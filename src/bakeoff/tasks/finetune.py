@@ -28,7 +28,7 @@ from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult, require_free, unfinished, write_results
 from bakeoff.tasks.fitting import Fit, Part, Setting, fit, optimize_items, plan_steps
-from bakeoff.tasks.heads import Head, build_head, natural_pooling, transfer
+from bakeoff.tasks.heads import Head, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat, check_length
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.task import Task, TaskConfig
@@ -89,6 +89,7 @@ def finetune(
     out, config = Path(out), config or FinetuneConfig()
     require_free(out)
     begun = open_source(source, tokenizer)
+    task.require_model(begun.recipe)
     data = load_task(task)
     config = settle(config, begun.recipe)
     on = resolve_device(device)
@@ -108,6 +109,7 @@ def finetune(
         found = settled_threads(threads, None, lambda: _quickest_threads(copied, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
     notes = [*data.notes, *_truncations(parts, config.length)]
+    notes += [note for name, part in parts.items() for note in data.task.remarks(name, part.items)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out) as folder:
         _write_settings(folder, recipe, begun, data.task, config, machine)
@@ -223,10 +225,7 @@ def _quickest_threads(source: StartingPoint, train: Part, setting: Setting) -> i
 
 def _head(source: StartingPoint, setting: Setting) -> Head:
     """A fresh head where it computes."""
-    config, task = setting.config, setting.task
-    assert config.pooling != "auto"
-    size = source.tokenizer.size
-    head = build_head(task.config.head, source.recipe, size, config.pooling, task.outputs, config.dropout)
+    head = setting.task.build_head(source.recipe, source.tokenizer.size, setting.config)
     return head.to(setting.placement.device)
 
 

@@ -16,7 +16,7 @@ from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import LinearConfig
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answering import answers_of
-from bakeoff.tasks.batches import collate, shuffled_batches
+from bakeoff.tasks.batches import shuffled_batches
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import Head
 from bakeoff.tasks.inputs import InputFormat
@@ -176,7 +176,7 @@ def optimize_items(
     torch.manual_seed(step_seed(setting.seed, step, 0))
     device, precision = setting.placement
     with autocast(device, precision):
-        scores = head(collate(items.encoded, items.rows(chosen), setting.format).to(device))
+        scores = head(setting.task.collate(items, chosen, setting.format).to(device))
     loss = setting.task.loss(scores, items, chosen)
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(head.parameters(), setting.config.clip)
@@ -192,7 +192,7 @@ def optimize_items(
 
 
 def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
-    found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True)
+    found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True, look=True)
     assert found.loss is not None
     return Evaluation(step, setting.task.score(dev.examples, found.answers), found.loss)
 

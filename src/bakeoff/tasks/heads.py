@@ -1,10 +1,12 @@
-"""Heads: a model, and a linear map of one vector for each row of its hidden states, or of each token's."""
+"""Heads: a model, and a map of its hidden states, as a linear one of one vector for each row, or of each token's."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.initialisation import initialise
@@ -31,14 +33,30 @@ def natural_pooling(recipe: Recipe) -> Pooling:
 
 
 class Head(nn.Module):
-    """A model and a linear map of its hidden states; B rows, T length, D width, K outputs.
+    """A model and a head, whose weights are fresh, from torch's global generator.
 
-    Weights are fresh, from torch's global generator.
+    A subclass makes the head, and the numbers of a batch in `forward`.
     """
 
-    def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, dropout: float, pooler: bool = False) -> None:
+    def __init__(self, recipe: Recipe, vocabulary: int) -> None:
         super().__init__()
         self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
+
+    def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
+        """For each tensor of the head that pre-training has made, its name among those of the run.
+
+        Args:
+            names: the run's tensors.
+            recipe: the run's.
+        """
+        return {}
+
+
+class LinearHead(Head):
+    """A linear map of the model's hidden states; B rows, T length, D width, K outputs."""
+
+    def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, dropout: float, pooler: bool = False) -> None:
+        super().__init__(recipe, vocabulary)
         self.dropout = dropout
         self.start_last = recipe.input.start_last
         self.reads_both_sides = recipe.reads_both_sides
@@ -62,8 +80,17 @@ class Head(nn.Module):
         states: Tensor = self.model(Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix))
         return states
 
+    @override
+    def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
+        """The pooler is that of a sentence head."""
+        found: dict[str, str] = {}
+        for part in recipe.objective if self.pooler is not None else ():
+            prefix = f"heads.{part.kind}.pooler."
+            found |= {name.replace(prefix, "pooler."): name for name in names if name.startswith(prefix)}
+        return found
 
-class RowHead(Head):
+
+class RowHead(LinearHead):
     """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last."""
 
     def __init__(self, recipe: Recipe, vocabulary: int, pooling: Pooling, outputs: int, dropout: float) -> None:
@@ -91,7 +118,7 @@ class RowHead(Head):
         return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
 
 
-class TokenHead(Head):
+class TokenHead(LinearHead):
     """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
 
     def forward(self, batch: InputBatch) -> Tensor:
@@ -110,7 +137,7 @@ def build_head(
 
 
 def transfer(head: Head, weights: Path, recipe: Recipe) -> int:
-    """Put the pre-trained weights into a head's model, and into the pooler those of a sentence head.
+    """Put the pre-trained weights into a head's model, and into the head those that pre-training has made for it.
 
     Args:
         head: where they go.
@@ -128,10 +155,7 @@ def transfer(head: Head, weights: Path, recipe: Recipe) -> int:
         pretrained = recipe.model.build(len(head.model.embedding.table))
     sources = model_sources(pretrained, head.model).items()
     found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
-    if head.pooler is not None:
-        for part in recipe.objective:
-            prefix = f"heads.{part.kind}.pooler."
-            found |= {name.replace(prefix, "pooler."): file[name] for name in file if name.startswith(prefix)}
+    found |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
     own = head.state_dict()
     for name in own:
         missing = name.startswith("model.") and name not in found

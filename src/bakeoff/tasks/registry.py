@@ -7,6 +7,7 @@ from bakeoff.registry import Registry
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
+from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.task import TaskConfig
 
@@ -17,6 +18,7 @@ TASKS = Registry(
     RegressionConfig,
     TaggingConfig,
     ChoiceConfig,
+    SequenceToSequenceConfig,
 )
 """The config of every kind of task by its name."""
 
