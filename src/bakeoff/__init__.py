@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.kinds.classification import ClassificationConfig
     from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
     from bakeoff.tasks.kinds.regression import RegressionConfig
+    from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
     from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
     from bakeoff.throughput.measure import speed
@@ -40,6 +41,7 @@ _HOMES = {
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
+    "SequenceToSequenceConfig": "bakeoff.tasks.kinds.sequence_to_sequence",
     "Start": "bakeoff.training.initial_weights",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
@@ -71,6 +73,7 @@ __all__ = [
     "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
+    "SequenceToSequenceConfig",
     "Start",
     "TaggingConfig",
     "check",

@@ -314,7 +314,7 @@ def predict(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Say what a fine-tuned run makes of texts: the class, the number, the tags of the words, the choice or the answer.
+    """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice or the text.
 
     Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
     then the choices, or a file as in fine-tuning. For question answering the pair's second text is the context.

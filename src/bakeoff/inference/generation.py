@@ -4,7 +4,7 @@ Shapes: B rows, V vocabulary.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import NamedTuple
 
 import torch
 from pydantic import Field, model_validator
@@ -13,10 +13,11 @@ from torch import Tensor
 from bakeoff.config import Config
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
+from bakeoff.inference.beam_search import Found, Search, beam_search
 from bakeoff.inference.sampling import draw, filtered
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Source
-from bakeoff.models.model import ModelState
+from bakeoff.models.model import Model, ModelState
 from bakeoff.models.part import map_state
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.registry import OBJECTIVES
@@ -55,18 +56,32 @@ class GenerationConfig(Config):
         return self
 
 
+class Writer(NamedTuple):
+    """What writes."""
+
+    model: Model
+    """A model that reads forwards."""
+    head: Head
+    """The head that predicts its next token."""
+    reads_prefix: bool
+    """What the model is given to go on with is seen from both sides."""
+
+
 class Generator:
     """A model with the head that predicts its next token.
 
     Args:
-        module: a pre-trained model with its heads, in evaluation mode.
+        module: a pre-trained model with its heads, or what writes, in evaluation mode.
         end: the token that ends a text; None writes on.
         banned: tokens that are never written.
     """
 
-    def __init__(self, module: PretrainingModel, end: int | None, banned: Sequence[int] = ()) -> None:
-        self.module, self.model, self.end = module, module.model, end
-        self.head = next_token_head(module)
+    def __init__(self, module: PretrainingModel | Writer, end: int | None, banned: Sequence[int] = ()) -> None:
+        if isinstance(module, Writer):
+            self.writer = module
+        else:
+            self.writer = Writer(module.model, next_token_head(module), module.reads_prefix)
+        self.model, self.head, self.end = self.writer.model, self.writer.head, end
         self.table = self.model.embedding.table
         self.banned = torch.tensor(sorted(banned), dtype=torch.int64, device=self.table.device)
 
@@ -92,10 +107,7 @@ class Generator:
             not depend on the others'.
         """
         if config.beams is not None and config.beams > 1:
-            return [
-                self._search(prompt, config, config.beams, None if sources is None else sources[row])
-                for row, prompt in enumerate(prompts)
-            ]
+            return [each.ids for each in self.search(prompts, config, sources)]
         written: list[list[int]] = [[] for _ in prompts]
         for rows in self._together(prompts, sources, config.tokens):
             own = [prompts[row] for row in rows]
@@ -106,16 +118,25 @@ class Generator:
         return written
 
     def _together(
-        self, prompts: Sequence[Sequence[int]], sources: Sequence[Sequence[int]] | None, tokens: int
+        self,
+        prompts: Sequence[Sequence[int]],
+        sources: Sequence[Sequence[int]] | None,
+        tokens: int,
+        beams: int | None = None,
     ) -> Iterator[list[int]]:
-        """The rows that go on together: those of similar length that fit; of prefixes, read at once, of one length."""
+        """The prompts that go on together: those of similar length that fit, each with so many beams.
+
+        Prefixes, and what is searched with beams, are read at once and therefore of one length.
+        """
         lengths = [len(prompt) + (len(sources[row]) if sources else 0) for row, prompt in enumerate(prompts)]
         order = sorted(range(len(prompts)), key=lambda row: (lengths[row], len(prompts[row])))
         chosen: list[int] = []
-        most = max(1, SCORES_AT_ONCE // len(self.table))
+        each = beams or 1
+        most = max(1, SCORES_AT_ONCE // (each * len(self.table)))
+        alike = beams is not None or self.writer.reads_prefix
         for row in order:
-            full = len(chosen) >= most or (len(chosen) + 1) * (lengths[row] + tokens) > PLACES
-            other = self.module.reads_prefix and chosen and len(prompts[row]) != len(prompts[chosen[0]])
+            full = len(chosen) >= most or (len(chosen) + 1) * each * (lengths[row] + tokens) > PLACES
+            other = alike and chosen and len(prompts[row]) != len(prompts[chosen[0]])
             if chosen and (full or other):
                 yield chosen
                 chosen = []
@@ -177,51 +198,40 @@ class Generator:
                 return written
             chunk = self._ids([[token] for token in following])
 
-    def _search(
-        self, prompt: Sequence[int], config: GenerationConfig, beams: int, source: Sequence[int] | None
-    ) -> list[int]:
-        """Beam search with the length penalty of Wu et al. 2016 (arXiv:1609.08144, equation 14)."""
-        state = self.model.start(1, self._source(None if source is None else [source]))
-        ids = self._ids([prompt])
-        hidden, state = self.model.extend(ids, state, prefix=self._prefix(ids))
-        scores = self.scores(hidden[:, -1])
-        written: list[list[int]] = [[]]
-        totals = torch.zeros(1, dtype=torch.float64, device=scores.device)
-        finished: list[tuple[float, list[int]]] = []
+    @torch.inference_mode()
+    def search(
+        self,
+        prompts: Sequence[Sequence[int]],
+        config: GenerationConfig,
+        sources: Sequence[Sequence[int]] | None = None,
+    ) -> list[Found]:
+        """The best of what `beams` candidates find to follow each prompt; arguments as of `write`."""
+        search = Search(config.beams or 1, config.tokens, config.length_penalty, self.end)
+        found: dict[int, Found] = {}
+        for rows in self._together(prompts, sources, config.tokens, search.beams):
+            own = [prompts[row] for row in rows]
+            given = None if sources is None else [sources[row] for row in rows]
+            found |= zip(rows, self._searched(own, search, given), strict=True)
+        return [found[row] for row in range(len(prompts))]
 
-        def value(total: float, length: int) -> float:
-            return cast(float, total / ((5 + length) / 6) ** config.length_penalty)
+    def _searched(
+        self, prompts: Sequence[Sequence[int]], search: Search, sources: Sequence[Sequence[int]] | None
+    ) -> list[Found]:
+        """The same for prompts of one length, all at once."""
+        ids = self._ids(prompts)
+        hidden, state = self.model.extend(
+            ids, self.model.start(len(ids), self._source(sources)), prefix=self._prefix(ids)
+        )
 
-        for length in range(1, config.tokens + 1):
-            candidates = totals[:, None] + scores.double()  # (beams, V)
-            best, places = candidates.flatten().topk(min(2 * beams, candidates.numel()))
-            rows: list[int] = []
-            following: list[int] = []
-            kept: list[float] = []
-            for total, place in zip(best.tolist(), places.tolist(), strict=True):
-                row, token = divmod(place, scores.shape[1])
-                if total == float("-inf") or len(rows) == beams:
-                    break
-                if token == self.end:
-                    finished.append((value(total, length), written[row]))
-                else:
-                    rows.append(row)
-                    following.append(token)
-                    kept.append(total)
-            written = [[*written[row], token] for row, token in zip(rows, following, strict=True)]
-            totals = torch.tensor(kept, dtype=torch.float64, device=scores.device)
-            if not rows or length == config.tokens or self._full(state):
-                break
-            # No unfinished text can become better than it would be at the greatest length without further loss.
-            reachable = max(value(kept[0], length + 1), value(kept[0], config.tokens))
-            if len(finished) >= beams and sorted(finished, reverse=True)[beams - 1][0] >= reachable:
-                break
-            hidden, state = self.model.extend(
-                self._ids([[token] for token in following]), chosen_rows(state, self._ids([rows])[0])
-            )
-            scores = self.scores(hidden[:, -1])
-        finished += [(value(float(total), len(ids)), ids) for total, ids in zip(totals, written, strict=True)]
-        return max(finished, key=lambda entry: entry[0])[1]
+        def go_on(rows: list[int], following: list[int]) -> Tensor | None:
+            nonlocal state
+            if self._full(state):
+                return None
+            chosen = chosen_rows(state, self._ids([rows])[0])
+            hidden, state = self.model.extend(self._ids([[token] for token in following]), chosen)
+            return self.scores(hidden[:, -1])
+
+        return beam_search(self.scores(hidden[:, -1]), go_on, search)
 
     def scores(self, hidden: Tensor) -> Tensor:
         """(B, V) log-probabilities of the next token behind (B, D) hidden states, minus infinity where banned."""
@@ -237,7 +247,7 @@ class Generator:
 
     def _prefix(self, ids: Tensor) -> Tensor | None:
         """(B,) that all of (B, T) prompts are seen from both sides, where pre-training has shown the model prefixes."""
-        return torch.full_like(ids[:, 0], ids.shape[1]) if self.module.reads_prefix else None
+        return torch.full_like(ids[:, 0], ids.shape[1]) if self.writer.reads_prefix else None
 
     def _ids(self, rows: Sequence[Sequence[int]]) -> Tensor:
         return torch.tensor(rows, dtype=torch.int64, device=self.table.device)

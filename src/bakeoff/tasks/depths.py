@@ -102,4 +102,5 @@ def fresh_tensors(head: Head, layers: int) -> set[str]:
                 f"reinitialise_last: the {side}'s layers share parts, so the last {layers} cannot begin anew alone; "
                 "give --unshare, too"
             )
-    return {name for name, depth in found.items() if depth >= lowest}
+    # A head with which a model has learnt to write is no part of its layers.
+    return {name for name, depth in found.items() if depth >= lowest and not name.startswith("writer.")}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from bakeoff.digests import digest
@@ -87,12 +88,10 @@ def finetune(
     out, config = Path(out), config or FinetuneConfig()
     require_free(out)
     begun = open_source(source, tokenizer)
+    task.require_model(begun.recipe)
     data = load_task(task)
     config = settle(config, begun.recipe)
-    if config.truncate == "windows" and not task.reads_windows:
-        raise UserError(
-            f"truncate: texts of a task of the kind {task.kind} are not averaged over windows; leave it out"
-        )
+    _require_settings_of(task, config)
     on = resolve_device(device)
     precision = resolve_precision(begun.precision, on)
     recipe = begun.recipe.changed({"training.precision": precision})
@@ -208,6 +207,25 @@ def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
     )
 
 
+def _require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
+    """Refuse what a kind of task has no use for.
+
+    Raises:
+        UserError: such a setting is given.
+    """
+    if config.truncate == "windows" and not task.reads_windows:
+        raise UserError(
+            f"truncate: texts of a task of the kind {task.kind} are not averaged over windows; leave it out"
+        )
+    if task.head == "writing":
+        unused = {"layers": 1, "language_model": 0.0, "truncate": "head"}
+        for name, value in unused.items():
+            if getattr(config, name) != value:
+                raise UserError(f"{name}: a model that writes has no use for it; leave it out")
+        if config.freeze == "model":
+            raise UserError("freeze: a model that writes has no head but its own; give a number of layers")
+
+
 def default_learning_rate(recipe: Recipe) -> float:
     """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
     return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
@@ -234,7 +252,8 @@ def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, parts: dict[
         encoded, targets = part.items.encoded, part.items.targets
         for array in (*encoded.ids, encoded.second, part.items.bounds, part.items.owners):
             data.update(array.tobytes())
-        data.update(repr(targets).encode())
+        for target in targets:
+            data.update(target.tobytes() if isinstance(target, np.ndarray) else repr(target).encode())
     weights = None if source.run is None else digest(source.run.path / "model.safetensors")
     device, precision = setting.placement
     return {

@@ -20,7 +20,7 @@ from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import Head, build_head
+from bakeoff.tasks.heads import Head
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.task import Task, TaskConfig
@@ -209,7 +209,7 @@ class FinetunedRun:
             UserError: it was fine-tuned on other rows than are read now.
         """
         self.require_current()
-        head = build_head(self.task.head, self.recipe, self.tokenizer.size, self.learned.outputs, self.config)
+        head = self.learned.build_head(self.recipe, self.tokenizer.size, self.config)
         fill(head, self.path / "model.safetensors")
         return head.to(device or torch.device("cpu")).eval()
 

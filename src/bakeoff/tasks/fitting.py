@@ -16,7 +16,7 @@ from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import ConstantConfig, CosineConfig, LinearConfig, WarmupConfig
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answering import answers_of
-from bakeoff.tasks.batches import collate, shuffled_batches
+from bakeoff.tasks.batches import shuffled_batches
 from bakeoff.tasks.depths import freeze, with_rates
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import Head
@@ -232,14 +232,12 @@ def optimize_items(
         head.model.eval()  # features are those of the model as it is used, without dropout
     torch.manual_seed(step_seed(setting.seed, step, 0))
     device, precision = setting.placement
-    batch = collate(items.encoded, items.rows(chosen), setting.format).to(device)
+    batch = setting.task.collate(items, chosen, setting.format).to(device)
     with autocast(device, precision):
-        hidden = head.hidden(batch)
-        scores = head.scores(hidden, batch)
+        scores, beside = head.read(batch, bool(config.language_model))
     loss = setting.task.loss(scores, items, chosen)
-    if config.language_model:
-        with autocast(device, precision):
-            loss = loss + config.language_model * head.language_model_loss(hidden, batch)
+    if beside is not None:
+        loss = loss + config.language_model * beside
     loss.backward()
     norm = torch.nn.utils.clip_grad_norm_(head.parameters(), config.clip)
     optimizer.step()
@@ -254,7 +252,7 @@ def optimize_items(
 
 
 def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
-    found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True)
+    found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True, look=True)
     assert found.loss is not None
     task = setting.task.settle(dev.examples, found.answers)
     return Evaluation(step, task.score(dev.examples, found.answers), found.loss)

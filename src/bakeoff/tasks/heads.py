@@ -1,8 +1,8 @@
-"""Heads: a model, and a linear map of one vector for each row of its hidden states, or of each token's."""
+"""Heads: a model, and a map of its hidden states, as a linear one of one vector for each row, or of each token's."""
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -37,16 +37,37 @@ def natural_pooling(recipe: Recipe) -> Pooling:
 
 
 class Head(nn.Module):
-    """A model and a linear map of its hidden states; B rows, T length, D width of what is read, K outputs.
+    """A model and a head, whose weights are fresh, from torch's global generator.
 
-    Weights are fresh, from torch's global generator.
+    A subclass makes the head, and the numbers of a batch in `forward`.
     """
+
+    def __init__(self, recipe: Recipe, vocabulary: int) -> None:
+        super().__init__()
+        self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
+
+    def read(self, batch: Any, language_model: bool = False) -> tuple[Tensor, Tensor | None]:
+        """The numbers of a batch, and () the mean loss of the next token in its rows, where that is learned as well."""
+        assert not language_model
+        return self(batch), None
+
+    def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
+        """For each tensor of the head that pre-training has made, its name among those of the run.
+
+        Args:
+            names: the run's tensors.
+            recipe: the run's.
+        """
+        return {}
+
+
+class LinearHead(Head):
+    """A linear map of the model's hidden states; B rows, T length, D width of what is read, K outputs."""
 
     def __init__(
         self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig, pooler: bool = False
     ) -> None:
-        super().__init__()
-        self.model = recipe.model.build(vocabulary + recipe.extra_tokens)
+        super().__init__(recipe, vocabulary)
         self.dropout = config.dropout
         self.start_last = recipe.input.start_last
         self.reads_both_sides = recipe.reads_both_sides
@@ -84,6 +105,11 @@ class Head(nn.Module):
         states: Tensor = self.model(inputs) if self.reading is None else self.reading(self.model, inputs)
         return states
 
+    @override
+    def read(self, batch: InputBatch, language_model: bool = False) -> tuple[Tensor, Tensor | None]:
+        hidden = self.hidden(batch)
+        return self.scores(hidden, batch), self.language_model_loss(hidden, batch) if language_model else None
+
     def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """() the mean loss of the next token in a batch's rows, in nats; padding is not predicted."""
         head = cast(ObjectiveHead, self.heads["clm"])
@@ -92,8 +118,22 @@ class Head(nn.Module):
         rows, labels = hidden[:, :-1][predicted], batch.ids[:, 1:][predicted]
         return head.loss(rows, labels, self.model.embedding.table) / len(labels)
 
+    @override
+    def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
+        """The head of the objective by which it writes; the pooler, which is that of a sentence head or of a run's own.
 
-class RowHead(Head):
+        A pooler of several layers has no counterpart in pre-training.
+        """
+        own = self.state_dict()
+        found = {name: name for name in own if name.startswith("heads.") and name in names}
+        if self.pooler is None or self.reading is not None:
+            return found
+        for prefix in ("pooler.", *(f"heads.{part.kind}.pooler." for part in recipe.objective)):
+            found |= {name.replace(prefix, "pooler."): name for name in names if name.startswith(prefix)}
+        return found
+
+
+class RowHead(LinearHead):
     """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last."""
 
     def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig) -> None:
@@ -123,7 +163,7 @@ class RowHead(Head):
         return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
 
 
-class TokenHead(Head):
+class TokenHead(LinearHead):
     """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
 
     @override
@@ -137,7 +177,7 @@ def build_head(
     kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig
 ) -> Head:
     """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
-    made: type[Head] = RowHead if kind == "row" else TokenHead
+    made: type[LinearHead] = RowHead if kind == "row" else TokenHead
     return made(recipe, vocabulary, outputs, config)
 
 
@@ -157,7 +197,7 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
 
 
 def transfer(head: Head, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
-    """Put a run's weights into a head's model, and into the pooler those of a sentence head or of the run's own.
+    """Put a run's weights into a head's model, and into the head those that the run has for it.
 
     Args:
         head: where they go.
@@ -178,14 +218,9 @@ def transfer(head: Head, weights: Path, recipe: Recipe, keep: Collection[str] = 
     sources = model_sources(pretrained, head.model).items()
     found = {f"model.{name}": file[f"model.{source}"] for name, source in sources if f"model.{source}" in file}
     own = head.state_dict()
-    found |= {name: file[name] for name in own if name.startswith("heads.") and name in file}
-    if head.pooler is not None and head.reading is None:
-        found |= {name: file[name] for name in file if name.startswith("pooler.")}
-        for part in recipe.objective:
-            prefix = f"heads.{part.kind}.pooler."
-            found |= {name.replace(prefix, "pooler."): file[name] for name in file if name.startswith(prefix)}
+    found |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
     if output:
-        found |= {name: file[name] for name in file if name.startswith(("output.", "reading."))}
+        found |= {name: file[name] for name in own if name in file and not name.startswith("model.")}
     for name in own:
         missing = name.startswith("model.") and name not in found
         if missing or (name in found and found[name].shape != own[name].shape):

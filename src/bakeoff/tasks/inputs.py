@@ -84,6 +84,7 @@ class InputFormat:
         segments: whether rows have segment ids, 1 for the second text, and 2 for [CLS] where it is last.
         start_last: whether [CLS] is last.
         reads_forwards: whether a position knows nothing of those behind it.
+        has_source: whether a decoder reads a source through an encoder.
     """
 
     def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int, truncate: Truncation = "head") -> None:
@@ -98,6 +99,7 @@ class InputFormat:
         self.segments = model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in model.mixers)
         self.start_last = recipe.input.start_last
         self.reads_forwards = model.causal and not recipe.reads_both_sides
+        self.has_source = model.sequence_to_sequence
         start, separator = [tokenizer.start], [tokenizer.separator]
         if model.encoder is None:
             self._around = separator, separator, list[int]()

@@ -24,14 +24,16 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
     columns = markdown.text(" and ".join(task.text_columns))
     classes = ", ".join(map(markdown.text, result.classes[:20])) + (", ..." if len(result.classes) > 20 else "")
     told = f"| classes | {len(result.classes)}: {classes} |\n" if result.classes else ""
-    how = "" if task.head == "tokens" else f", pooling {config.pooling}"
+    how = "" if task.head != "row" else f", pooling {config.pooling}"
     given = {1: '"TEXT"', 2: '"TEXT" --pair "TEXT"', None: '"CONTEXT" "CHOICE" "CHOICE"'}[task.input_sides]
     run = shlex.quote(str(result.path))
     commands = f"bakeoff predict {run} {given}\nbakeoff evaluate {run} --data FILE"
     rate = f"learning rate {result.learning_rate:g}"
     if result.trials:
         rate += f", the best of {len(result.trials)} trainings"
-    simplest = f"the {result.metric} of {task.simplest} is {result.simplest.get(result.metric, 0.0):.4f}"
+    # A loss has no value without a model; the other metrics stand in for it.
+    compared = [result.metric] if result.metric in result.simplest else list(result.simplest)
+    floor = ", ".join(f"the {name} of {task.simplest} is {result.simplest[name]:.4f}" for name in compared)
     return f"""# {markdown.text(result.recipe)}, fine-tuned for {markdown.text(result.task)}
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
@@ -41,7 +43,7 @@ Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
 {scores}
 
 Epochs and learning rates were chosen by {result.metric} on dev; the numbers to report are those of test, where
-{simplest}.
+{floor}.
 
 | | |
 |---|---|

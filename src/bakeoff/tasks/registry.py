@@ -9,6 +9,7 @@ from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
+from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.task import TaskConfig
 
@@ -21,6 +22,7 @@ TASKS = Registry(
     TaggingConfig,
     ChoiceConfig,
     QuestionAnsweringConfig,
+    SequenceToSequenceConfig,
 )
 """The config of every kind of task by its name."""
 

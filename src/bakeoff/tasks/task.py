@@ -10,14 +10,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor
 
 from bakeoff.config import Config, Record
+from bakeoff.recipe import Recipe
+from bakeoff.resources.device import Placement
+from bakeoff.tasks.batches import InputBatch, collate
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads import Head, build_head
 from bakeoff.tasks.inputs import EncodedRows, InputFormat
 from bakeoff.tasks.jackknife import Vector
 
@@ -130,8 +136,9 @@ class TaskConfig(Config):
 
     sides: ClassVar[int | None] = 1
     """Texts of an example where all have as many; None: they differ."""
-    head: ClassVar[Literal["row", "tokens"]] = "row"
-    """The head gives numbers for each row, or for each of its tokens."""
+    head: ClassVar[Literal["row", "tokens", "writing"]] = "row"
+    """The head gives numbers for each row, or for each of its tokens; or it is the one with which the model has learnt
+    to write, which the kind builds itself."""
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     """Metrics of which less is better."""
     reads_windows: ClassVar[bool] = False
@@ -185,6 +192,13 @@ class TaskConfig(Config):
         """
         return None
 
+    def require_model(self, recipe: Recipe) -> None:
+        """Refuse models that cannot learn such a task.
+
+        Raises:
+            UserError: this one cannot.
+        """
+
     def read(self, path: Path, labelled: bool = True) -> Iterator[Any]:
         """The examples of a file.
 
@@ -222,6 +236,23 @@ class TaskConfig(Config):
         raise NotImplementedError
 
 
+class Batch(Protocol):
+    """What a head reads."""
+
+    def to(self, device: torch.device) -> Self:
+        """The batch on a device."""
+        ...
+
+
+class Answers(NamedTuple):
+    """What a task makes of what a head says of N examples."""
+
+    answers: list[Any]
+    """(N,) the answers, in the order of the examples."""
+    loss: float | None
+    """Mean loss of the items, where all have labels."""
+
+
 class Task(ABC):
     """A task whose labels are known: how its examples become items, and the head's numbers become answers."""
 
@@ -255,6 +286,37 @@ class Task(ABC):
     @abstractmethod
     def encode(self, examples: Sequence[Any], format: InputFormat) -> Items:
         """The items of some examples."""
+
+    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> Head:
+        """A fresh head.
+
+        Args:
+            recipe: that of its model.
+            vocabulary: the tokenizer's.
+            config: with the pooling that was decided.
+        """
+        assert config.pooling != "auto"
+        assert self.config.head != "writing"
+        return build_head(self.config.head, recipe, vocabulary, self.outputs, config)
+
+    def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> Batch:
+        """What the head reads of some items to be learned from."""
+        batch: InputBatch = collate(items.encoded, items.rows(chosen), format)
+        return batch
+
+    def own_answers(
+        self, head: Head, items: Items, format: InputFormat, placement: Placement, look: bool
+    ) -> Answers | None:
+        """Answers that are not made of a head's numbers for each item, as texts that it writes; None: they are.
+
+        Args:
+            head: in evaluation mode.
+            items: what is asked.
+            format: the rows' format.
+            placement: where the head is.
+            look: a look at dev in training, which needs no more than the metric.
+        """
+        return None
 
     @abstractmethod
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:

@@ -17,7 +17,7 @@ from bakeoff.tasks.depths import fresh_tensors
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import TrialResult
 from bakeoff.tasks.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
-from bakeoff.tasks.heads import Head, build_head, transfer
+from bakeoff.tasks.heads import Head, transfer
 from bakeoff.tasks.task import Task
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
@@ -134,8 +134,7 @@ def new_head(source: StartingPoint, setting: Setting) -> tuple[Head, int]:
     """A head where it computes, with the weights that a training starts from, and how many tensors a run gave."""
     config, task = setting.config, setting.task
     torch.manual_seed(setting.seed)
-    head = build_head(task.config.head, source.recipe, source.tokenizer.size, task.outputs, config)
-    head = head.to(setting.placement.device)
+    head = task.build_head(source.recipe, source.tokenizer.size, config).to(setting.placement.device)
     if source.run is None:
         return head, 0
     run = source.run

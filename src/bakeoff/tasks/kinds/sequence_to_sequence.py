@@ -1,0 +1,292 @@
+"""Sequence to sequence: a text is written for a text, as a translation, a summary, or the name of a class (T5)."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field, field_validator
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.config import Record
+from bakeoff.errors import UserError
+from bakeoff.inference.generation import GenerationConfig
+from bakeoff.ops.cross_entropy import cross_entropy
+from bakeoff.reading.aligned import clean
+from bakeoff.recipe import Recipe
+from bakeoff.resources.device import Placement, autocast
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads import Head
+from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.parallel_files import is_plain, read_pairs
+from bakeoff.tasks.tables import read_table
+from bakeoff.tasks.task import Answers, Example, Items, Task, TaskConfig
+from bakeoff.tasks.text_scores import BleuTokens, text_scores
+from bakeoff.tasks.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
+from bakeoff.tasks.writing_head import WritingHead, require_writing
+
+SCORES_AT_ONCE = 1 << 24
+"""Scores of tokens that are held at once where no gradients are needed; they take 64 MB, and as much again."""
+
+
+@dataclass(frozen=True)
+class SourceText(Example):
+    """A source and its target."""
+
+    target: str | None = None
+    """What is to be written, in NFC, runs of white space as one space."""
+
+
+class TextPrediction(Record):
+    """A row of test with what was written, as a line of predictions.jsonl."""
+
+    label: str
+    """The row's target."""
+    prediction: str
+    """What was written."""
+
+
+class WrittenText(NamedTuple):
+    """What a model says of a source."""
+
+    text: str | None
+    """What it has written, as `SourceText.target` has it; None: it was not asked to."""
+    log_probability: float | None
+    """That of the text, its end included, in nats."""
+    target_loss: float | None
+    """The negative log-probability of the target, its end included, where there is one."""
+    target_tokens: int
+    """The tokens of that."""
+
+
+class SequenceToSequenceConfig(TaskConfig):
+    """Sources with a target each: .csv, .tsv or .jsonl with columns, or two plain files with a text a line."""
+
+    kind: Literal["sequence_to_sequence"] = "sequence_to_sequence"
+    """What is learned."""
+    text_column: str = "source"
+    """The column with the source."""
+    label_column: str = "target"
+    """The column with the target. Of a plain file with sources the ending of the file with their targets: of
+    train.de.gz and en that is train.en.gz."""
+    prefix: str = ""
+    """A text that is put before each source, as T5's `translate English to German:`, with a space behind it."""
+    label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    """In training, the share of a target token's probability that is spread evenly over the vocabulary (Szegedy et al.
+    2016, arXiv:1512.00567, section 7); 0.1 in Vaswani et al. 2017. Other losses are without it."""
+    longest: int = Field(default=128, gt=1)
+    """The most tokens of a target, its end included: longer ones are cut, and no more are written. Less where rows are
+    shorter, or a decoder alone shares them with the source, to which it leaves half of them."""
+    beams: int = Field(default=4, gt=0, le=1000)
+    """Candidates of the search for the likeliest target (Vaswani et al. 2017, section 6.1); 1 always takes the most
+    likely token. What dev decides by in training is written with 1."""
+    length_penalty: float = Field(default=0.6, ge=0)
+    """alpha, with which a text's score is its log-probability divided by ((5 + length) / 6)^alpha (Wu et al. 2016)."""
+    bleu_tokens: BleuTokens = "13a"
+    """The words of BLEU: sacrebleu's 13a (WMT), intl, zh (Chinese), char or none (white space)."""
+    metric: Literal["loss", "bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact"] = "loss"
+    """What epochs and learning rates are chosen by: the mean loss of a target's token, or a score of what is written,
+    for which all of dev is written at each look."""
+
+    head: ClassVar[Literal["row", "tokens", "writing"]] = "writing"
+    lower_is_better: ClassVar[frozenset[str]] = frozenset({"loss"})
+    simplest: ClassVar[str] = "copied source or most frequent target"
+    record: ClassVar[type[Record]] = TextPrediction
+
+    @field_validator("prefix", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        if isinstance(value, dict):  # what YAML makes of a colon
+            raise ValueError("a text with a colon needs quotes of its own: --option 'prefix=\"translate:\"'")
+        return value
+
+    @property
+    @override
+    def text_columns(self) -> list[str]:
+        return [self.text_column]
+
+    @override
+    def require_model(self, recipe: Recipe) -> None:
+        require_writing(recipe)
+
+    @override
+    def read(self, path: Path, labelled: bool = True) -> Iterator[SourceText]:
+        found = False
+        if path.is_file() and is_plain(path):
+            for line, source, target in read_pairs(path, self.label_column, labelled, self.errors):
+                found = True
+                yield SourceText(line, (source,), target)
+            if not found:
+                raise UserError(f"{path}: the file holds no rows")
+            return
+        table = read_table(path, self.text_column, None, self.label_column if labelled else None, self.errors)
+        targets: Sequence[str | None] = table.labels or [None] * len(table.lines)
+        for line, source, target in zip(table.lines, table.texts, targets, strict=True):
+            yield SourceText(line, (source,), None if target is None else clean(target))
+
+    @override
+    def example(self, texts: Sequence[str]) -> SourceText:
+        return SourceText(0, tuple(texts))
+
+    @override
+    def learn(self, train: Sequence[SourceText], origin: str) -> "SequenceToSequence":
+        return SequenceToSequence(self)
+
+    @override
+    def restore(self, labels: Any, where: str) -> "SequenceToSequence":
+        return SequenceToSequence(self)
+
+    def generation(self, beams: int, longest: int) -> GenerationConfig:
+        """How targets are written."""
+        return GenerationConfig(tokens=longest, beams=beams, length_penalty=self.length_penalty)
+
+
+class SequenceToSequence(Task):
+    """Cross-entropy of the targets' tokens, each from those before it (teacher forcing); N of them in some items."""
+
+    shows_texts = False
+
+    def __init__(self, config: SequenceToSequenceConfig) -> None:
+        self.config, self.metric, self.labels = config, config.metric, {}
+        self.outputs = 0  # as many as the model has tokens, which the head knows
+
+    @override
+    def check(self, examples: Sequence[SourceText], path: Path, origin: str) -> None:
+        """Every target can be answered, as far as the tokenizer can write it, of which there are remarks."""
+
+    @override
+    def encode(self, examples: Sequence[SourceText], format: InputFormat) -> WritingItems:
+        prefix = self.config.prefix
+        sources = [f"{prefix} {each.texts[0]}" if prefix else each.texts[0] for each in examples]
+        items = WritingFormat(format, self.config.longest).encode(sources, [each.target for each in examples])
+        return replace(items, notes=list(self._remarks(items)))
+
+    def _remarks(self, items: WritingItems) -> Iterator[str]:
+        """What must be known of sources and targets."""
+        rows = len(items.owners)
+        found = {
+            f"sources were cut to {items.room} tokens": items.sources_cut,
+            f"targets were cut to {items.longest} tokens, and have no end": items.targets_cut,
+            "targets hold what is unknown to the tokenizer, so that it cannot write them": items.unknown,
+        }
+        yield from (f"{count:,} of the {rows:,} {text}" for text, count in found.items() if count)
+        if items.changed:
+            text, back = items.changed[0]
+            first = "first " if items.looked_at < rows else ""
+            yield (
+                f"{len(items.changed):,} of the {first}{items.looked_at:,} targets can be written with other spaces, "
+                f"case or signs only, such as '{back[:60]}' for '{text[:60]}': exact and BLEU stay below 1"
+            )
+
+    @override
+    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> WritingHead:
+        return WritingHead(recipe, vocabulary)
+
+    @override
+    def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> WritingBatch:
+        return collate_targets(items, chosen, format)
+
+    @override
+    def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
+        labels = torch.from_numpy(np.concatenate([items.targets[item] for item in chosen])).to(scores.device)
+        return cross_entropy(scores.float(), labels, self.config.label_smoothing) / len(labels)
+
+    @override
+    def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+        """(tokens of the target,) their log-probabilities."""
+        targets = [items.targets[item] for item in chosen]
+        labels = torch.from_numpy(np.concatenate(targets)).to(scores.device)
+        own = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
+        return np.split(own, np.cumsum([len(target) for target in targets])[:-1])
+
+    @override
+    def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
+        return _mean_loss(self.decode(outputs, items))
+
+    @override
+    def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[WrittenText]:
+        """What is known before anything is written."""
+        return [WrittenText(None, None, -float(own.sum(dtype=np.float64)), len(own)) for own in outputs]
+
+    @override
+    def own_answers(
+        self, head: Head, items: Items, format: InputFormat, placement: Placement, look: bool
+    ) -> Answers | None:
+        assert isinstance(head, WritingHead)
+        found, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
+        if all(target is not None for target in items.targets):
+            outputs = self._outputs(head, items, format, placement)
+            found, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
+        if look and self.metric == "loss":
+            return Answers(found, loss)
+        rows = WritingFormat(format, self.config.longest)
+        prompts, sources = rows.prompts(items)
+        how = self.config.generation(1 if look else self.config.beams, rows.longest)
+        with autocast(placement.device, placement.precision):
+            written = head.write(prompts, sources, rows.tokenizer, how)
+        texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
+        pairs = zip(found, texts, written, strict=True)
+        answers = [own._replace(text=text, log_probability=each.log_probability) for own, text, each in pairs]
+        return Answers(answers, loss)
+
+    @torch.inference_mode()
+    def _outputs(
+        self, head: WritingHead, items: Items, format: InputFormat, placement: Placement
+    ) -> list[NDArray[np.float32]]:
+        """What `read_outputs` keeps of all items, those of similar length together."""
+        outputs: dict[int, NDArray[np.float32]] = {}
+        order = np.argsort(items.lengths, kind="stable")
+        most = max(1, SCORES_AT_ONCE // len(head.model.embedding.table))  # tokens
+        tokens = np.array([len(items.targets[item]) for item in order])
+        while len(order):
+            count = max(1, int(np.searchsorted(np.cumsum(tokens), most, side="right")))
+            chosen, order, tokens = order[:count], order[count:], tokens[count:]
+            with autocast(placement.device, placement.precision):
+                scores = head(self.collate(items, chosen, format).to(placement.device))
+            outputs |= zip(chosen.tolist(), self.read_outputs(scores, items, chosen), strict=True)
+        return [outputs[item] for item in range(len(outputs))]
+
+    @override
+    def score(self, examples: Sequence[SourceText], answers: Sequence[WrittenText]) -> dict[str, float]:
+        scores = {"loss": round(_mean_loss(answers), 7)} if answers[0].target_loss is not None else {}
+        texts = [each.text for each in answers if each.text is not None]
+        return scores | self._of_texts(examples, texts) if texts else scores
+
+    def _of_texts(self, examples: Sequence[SourceText], texts: Sequence[str]) -> dict[str, float]:
+        return text_scores([each.target or "" for each in examples], texts, self.config.bleu_tokens)
+
+    @override
+    def simplest(self, train: Sequence[SourceText], test: Sequence[SourceText]) -> dict[str, float]:
+        """The source as it is, or always the most frequent target of train (on a tie the first): the better of both.
+
+        By the metric, where that is a score of texts, else by chrF.
+        """
+        counts = Counter(each.target or "" for each in train)
+        most = min(counts, key=lambda target: (-counts[target], target))
+        copied = self._of_texts(test, [clean(each.texts[0]) for each in test])
+        constant = self._of_texts(test, [most] * len(test))
+        name = "chrf" if self.metric == "loss" else self.metric
+        return max(copied, constant, key=lambda scores: scores[name])
+
+    @override
+    def line(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
+        return {"source": example.texts[0], "label": example.target, "prediction": answer.text}
+
+    @override
+    def answered(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
+        assert answer.log_probability is not None
+        return {"text": answer.text, "log_probability": round(answer.log_probability, 6)}
+
+    @override
+    def shown(self, example: SourceText, answer: WrittenText) -> tuple[str, ...]:
+        return (answer.text or "",)
+
+
+def _mean_loss(answers: Sequence[WrittenText]) -> float:
+    """The loss of a token of the targets, all of them together."""
+    return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))

@@ -1,0 +1,89 @@
+"""The head with which a model has learnt to write, to be fine-tuned with it.
+
+Shapes: B rows, T length, D width, N tokens that are predicted, V vocabulary.
+"""
+
+from collections.abc import Collection, Sequence
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.display.wording import listed
+from bakeoff.errors import UserError
+from bakeoff.inference.beam_search import Found
+from bakeoff.inference.generate import never_written
+from bakeoff.inference.generation import GenerationConfig, Generator, Writer
+from bakeoff.models.inputs import Inputs
+from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.objectives.registry import OBJECTIVES
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.heads import Head
+from bakeoff.tasks.writing import WritingBatch
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+def require_writing(recipe: Recipe) -> ObjectiveConfig:
+    """The objective by which a model of that recipe learns to write.
+
+    Raises:
+        UserError: there is none.
+    """
+    objectives: Sequence[ObjectiveConfig] = recipe.objective
+    found = next((part for part in objectives if part.writes), None)
+    if found is None:
+        able = [kind for kind, config in OBJECTIVES.items() if config.writes]
+        raise UserError(
+            f"{recipe.name}: a model that learns {listed([part.kind for part in objectives], 'and')} cannot write "
+            f"targets; that needs one with an encoder and a decoder, or a decoder alone, and {listed(able, 'or')}"
+        )
+    return found
+
+
+class WritingHead(Head):
+    """The output layer of pre-training, tied to the table of tokens or not."""
+
+    def __init__(self, recipe: Recipe, vocabulary: int) -> None:
+        """A fresh one.
+
+        Raises:
+            UserError: the recipe's model does not learn to write.
+        """
+        super().__init__(recipe, vocabulary)
+        self.owner = _owner(recipe)
+        self.writer = self.owner.build(recipe.model, vocabulary + recipe.extra_tokens).head
+        self.reads_prefix = recipe.reads_prefix
+        self.marks = range(vocabulary, vocabulary + recipe.extra_tokens)
+        """Tokens of pre-training that stand for gaps."""
+
+    def forward(self, batch: WritingBatch) -> Tensor:
+        """(N, V) scores of the tokens of all targets of a batch, one target behind the other."""
+        prefix = batch.prompt if self.reads_prefix else None
+        hidden: Tensor = self.model(Inputs(batch.ids, real=batch.real, source=batch.source, prefix=prefix))
+        return self.writer.scores(hidden.flatten(0, 1).index_select(0, batch.places), self.model.embedding.table)
+
+    @torch.inference_mode()
+    def write(
+        self,
+        prompts: Sequence[Sequence[int]],
+        sources: Sequence[Sequence[int]] | None,
+        tokenizer: Tokenizer,
+        config: GenerationConfig,
+    ) -> list[Found]:
+        """The best target found for each prompt; see `Generator.search`."""
+        banned = [*never_written(tokenizer), *self.marks]
+        generator = Generator(Writer(self.model, self.writer, self.reads_prefix), tokenizer.separator, banned)
+        return generator.search(prompts, config, sources)
+
+    @override
+    def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
+        """All of it."""
+        prefix = f"heads.{_owner(recipe).kind}."
+        return {f"writer.{name.removeprefix(prefix)}": name for name in names if name.startswith(prefix)}
+
+
+def _owner(recipe: Recipe) -> ObjectiveConfig:
+    """The objective whose head writes: that of another one where both share it."""
+    writing = require_writing(recipe)
+    objectives: Sequence[ObjectiveConfig] = recipe.objective
+    return next((part for part in objectives if part.kind == writing.head_of), writing)

@@ -1,0 +1,136 @@
+"""Beam search against one search after the other, and against all texts."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.conftest import shrink
+
+from bakeoff.inference.beam_search import Search, beam_search
+from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.learner.pretraining_model import PretrainingModel
+
+VOCABULARY, END = 5, 4
+
+
+def build(name, vocabulary=40):
+    torch.manual_seed(0)
+    module = PretrainingModel(shrink(name), vocabulary).eval()
+    for parameter in module.parameters():
+        if parameter.dim() > 1:
+            parameter.data *= 6
+    return module
+
+
+class Table:
+    """A language model that is a table: what follows depends on the last two tokens."""
+
+    def __init__(self, seed, prompts):
+        logits = np.random.default_rng(seed).normal(size=(VOCABULARY, VOCABULARY, VOCABULARY)) * 2
+        self.scores = torch.tensor(logits).log_softmax(-1)
+        self.rows = [[prompt % VOCABULARY, prompt // VOCABULARY] for prompt in range(prompts)]
+        self.starts = [list(row) for row in self.rows]
+
+    def after(self, row):
+        return self.scores[row[-2], row[-1]]
+
+    def first(self):
+        return torch.stack([self.after(row) for row in self.rows])
+
+    def go_on(self, rows, following):
+        self.rows = [[*self.rows[row], token] for row, token in zip(rows, following, strict=True)]
+        return torch.stack([self.after(row) for row in self.rows])
+
+    def log_probability(self, start, ids):
+        row, total = list(start), 0.0
+        for token in ids:
+            total += float(self.after(row)[token])
+            row.append(token)
+        return total
+
+    def best(self, start, tokens, penalty):
+        """By exhaustion: every text that ends, and every one of the most tokens that does not."""
+        bodies = [body for length in range(tokens) for body in itertools.product(range(END), repeat=length)]
+        texts = [[*body, END] for body in bodies] + [list(b) for b in itertools.product(range(END), repeat=tokens)]
+        scored = [(self.log_probability(start, ids), ids) for ids in texts]
+        total, ids = max(scored, key=lambda each: each[0] / ((5 + len(each[1])) / 6) ** penalty)
+        return [token for token in ids if token != END], total
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 4), st.sampled_from([0.0, 0.6, 1.0, 2.5]))
+def test_a_wide_search_finds_the_best_of_all_texts_of_every_prompt(seed, prompts, tokens, penalty):
+    table = Table(seed, prompts)
+    found = beam_search(table.first(), table.go_on, Search(VOCABULARY**tokens, tokens, penalty, END))
+    for start, own in zip(table.starts, found, strict=True):
+        ids, total = table.best(start, tokens, penalty)
+        assert own.ids == ids
+        assert own.log_probability == pytest.approx(total, abs=1e-6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 8), st.integers(1, 5), st.integers(1, 8))
+def test_a_prompt_is_searched_as_if_it_were_alone_and_its_log_probability_is_that_of_its_tokens(
+    seed, prompts, beams, tokens
+):
+    table = Table(seed, prompts)
+    search = Search(beams, tokens, 0.6, END)
+    for number, own in enumerate(beam_search(table.first(), table.go_on, search)):
+        alone = Table(seed, prompts)
+        alone.rows = [alone.rows[number]]
+        assert beam_search(alone.first(), alone.go_on, search) == [own]
+        written = [*own.ids, END] if len(own.ids) < tokens else own.ids
+        options = [alone.log_probability(alone.starts[number], ids) for ids in (written, own.ids)]
+        assert any(own.log_probability == pytest.approx(total, abs=1e-6) for total in options)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 6), st.integers(1, 8))
+def test_one_beam_takes_the_most_likely_token(seed, prompts, tokens):
+    table = Table(seed, prompts)
+    for start, own in zip(
+        table.starts, beam_search(table.first(), table.go_on, Search(1, tokens, 2.0, END)), strict=True
+    ):
+        row, expected = list(start), []
+        while len(expected) < tokens and (token := int(table.after(row).argmax())) != END:
+            expected.append(token)
+            row.append(token)
+        assert own.ids == expected
+
+
+def test_a_search_ends_where_nothing_more_can_be_read():
+    table = Table(1, 2)
+    found = beam_search(table.first(), lambda rows, following: None, Search(3, 9, 0.6, None))
+    assert [len(own.ids) for own in found] == [1, 1]
+
+
+SOURCES = [[20, 21, 22, 23], [24], [25, 26, 27, 28, 29, 30]]
+
+
+@pytest.mark.parametrize("name", ["transformer-translation-tiny", "conv-dynamic-tiny", "gpt-tiny", "prefix-lm-tiny"])
+def test_states_of_attention_and_convolution_follow_their_candidates(name):
+    """The log-probability that a search has summed up step by step is that of a whole pass over its text."""
+    module = build(name)
+    sources = SOURCES if module.model.config.sequence_to_sequence else None
+    prompts = [[7]] * 3 if sources else [[7, 8, 9], [10], [11, 12, 13]]
+    generator = Generator(module, 3)
+    config = GenerationConfig(tokens=6, beams=3)
+    found = generator.search(prompts, config, sources)
+    assert [own.ids for own in found] == generator.write(prompts, config, sources)
+    for row, own in enumerate(found):
+        given = None if sources is None else [sources[row]]
+        (alone,) = generator.search([prompts[row]], config, given)
+        assert alone.ids == own.ids
+        total, prompt = 0.0, list(prompts[row])
+        with torch.inference_mode():
+            for token in [*own.ids, *([3] if len(own.ids) < 6 else [])]:
+                ids = torch.tensor([prompt])
+                state = module.model.start(1, generator._source(given))
+                prefix = torch.tensor([len(prompts[row])]) if module.reads_prefix else None
+                hidden, _ = module.model.extend(ids, state, prefix=prefix)
+                total += float(generator.scores(hidden[:, -1])[0, token])
+                prompt.append(token)
+        assert own.log_probability == pytest.approx(total, abs=1e-3)
