@@ -22,15 +22,15 @@ from bakeoff.tasks.predict import answer_file, predict
 from bakeoff.tasks.questions import GoldAnswer, Question, placed
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=10, least_steps=0, evaluations=4, length=24)
-SIZES = {"train": 200, "dev": 40, "test": 40}
+QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=10, least_steps=0, evaluations=2, length=24)
+SIZES = {"train": 150, "dev": 30, "test": 30}
 
 
 def squad(draw, count, unanswerable):
     """Questions whose answer is the one fruit of the context, written in several ways; some have none."""
     paragraphs = []
     for number in range(count):
-        words = draw.choices(FILLERS, k=draw.randint(3, 30))
+        words = draw.choices(FILLERS, k=draw.randint(3, 24))
         fruit = draw.choice(KEYWORDS["fruit"])
         text = fruit.capitalize() if number % 2 else fruit
         place = draw.randrange(len(words) + 1)
