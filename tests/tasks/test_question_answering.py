@@ -142,6 +142,21 @@ def test_targets_are_the_answers_tokens_and_no_answer_where_a_window_lacks_it(re
     assert "1 of 3 questions have no answer, as none of train has" in second
 
 
+def test_an_answer_is_learned_in_every_window_that_has_all_of_it(recipe, corpus):
+    format = InputFormat(Tokenizer.load(corpus), recipe, 16)
+    task = QuestionAnswering(QuestionAnsweringConfig(train="t.json"), False, 0.0)
+    for before in range(12):
+        context = " ".join([*["baran"] * before, "plum", "saw", *["baran"] * 20])
+        for window in task.encode([labelled(context, "plum saw")], format).targets:
+            text = context[window.begin[0] : window.end[-1]]
+            assert (window.target != (0, 0)) == ("plum saw" in text)
+            if window.target != (0, 0):
+                first, last = (place - 1 for place in window.target)
+                assert context[window.begin[first] : window.end[last]] == "plum saw"
+    (window,) = task.encode([labelled("saw-plum-saw", "plum")], format).targets
+    assert window.target == (3, 3)  # what touches an answer is no part of it
+
+
 def test_the_answer_of_several_windows_is_the_best_and_none_that_of_the_surest_window(recipe, corpus):
     format = InputFormat(Tokenizer.load(corpus), recipe, 16)
     task = QuestionAnswering(QuestionAnsweringConfig(train="t.json", n_best=3), True, 0.0)
