@@ -153,7 +153,7 @@ def test_an_answer_is_learned_in_every_window_that_has_all_of_it(recipe, corpus)
             if window.target != (0, 0):
                 first, last = (place - 1 for place in window.target)
                 assert context[window.begin[first] : window.end[last]] == "plum saw"
-    (window,) = task.encode([labelled("saw-plum-saw", "plum")], format).targets
+    (window,) = task.encode([labelled("saw\u3000(plum)saw", "plum")], format).targets
     assert window.target == (3, 3)  # what touches an answer is no part of it
 
 
