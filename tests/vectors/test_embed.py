@@ -20,7 +20,7 @@ from bakeoff.vectors import embed as embedding
 from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
 
 TEXTS = ["The river finds the old stone.", "", "river", "stone  and\triver ", *sentences(6, seed=4), "river " * 30]
-NAMES = ["bert-tiny", "gpt-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]
+NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +161,9 @@ def test_layers_of_both_directions_stand_side_by_side(runs):
     assert found.shape == (len(TEXTS), 2 * width)
 
 
-@pytest.mark.parametrize("name", ["gpt-tiny", "xlnet-tiny"])
+@pytest.mark.parametrize("name", ["gpt2-tiny", "xlnet-tiny"])
 def test_the_last_of_several_layers_is_behind_its_norm(name, runs):
-    """As it is alone: gpt-tiny has a norm behind its layers that no layer owns."""
+    """As it is alone: gpt2-tiny has a norm behind its layers that no layer owns."""
     first, last, both = (
         bakeoff.embed(runs[name].path, TEXTS, layers=each, device="cpu") for each in ((1,), (-1,), (1, -1))
     )

@@ -204,7 +204,8 @@ def evaluate(
         raise UserError("--pair-column and --label-column belong to --data FILE")
     if (corpus is not None or minimal_pairs is not None) and text_column is not None:
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
-    if texts is not None and corpus is data is minimal_pairs is reading is None:  # else it is refused below
+    others = (corpus, data, minimal_pairs, reading)
+    if texts is not None and all(each is None for each in others):  # else it is refused below
         from bakeoff.tasks.score_texts import open_scores
 
         changed = opened(run, set)

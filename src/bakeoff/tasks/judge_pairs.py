@@ -27,7 +27,8 @@ def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device:
         UserError: the run cannot read so, or there is a mistake in the file.
     """
     known = readings(run)
-    chosen: Reading = reading or ("forwards" if "forwards" in known else next(iter(known)))
+    first: Reading = "forwards" if "forwards" in known else next(iter(known))
+    chosen = first if reading is None else reading
     require_reading(run, chosen)
     sorts = kinds_of(pairs)
     names = record_names(Path(pairs), LineReader(Path(pairs), "replace"))
