@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.tuning.search import tune
+    from bakeoff.vectors.embed import embed
+    from bakeoff.vectors.similarity import similarity
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
@@ -46,6 +48,7 @@ _HOMES = {
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
     "compare": "bakeoff.comparison.execution",
+    "embed": "bakeoff.vectors.embed",
     "evaluate": "bakeoff.tasks.evaluate",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
@@ -60,6 +63,7 @@ _HOMES = {
     "prepare_pairs": "bakeoff.preparation.prepare_pairs",
     "prepare_part": "bakeoff.preparation.prepare",
     "pretrain": "bakeoff.training.pretrain",
+    "similarity": "bakeoff.vectors.similarity",
     "speed": "bakeoff.throughput.measure",
     "tune": "bakeoff.tuning.search",
 }
@@ -78,6 +82,7 @@ __all__ = [
     "TaggingConfig",
     "check",
     "compare",
+    "embed",
     "evaluate",
     "finetune",
     "generate",
@@ -92,6 +97,7 @@ __all__ = [
     "prepare_pairs",
     "prepare_part",
     "pretrain",
+    "similarity",
     "speed",
     "tune",
 ]

@@ -130,6 +130,16 @@ def test_the_average_is_over_groups():
     assert found.accuracy == 0.5
 
 
+def test_larger_kinds_average_over_their_groups():
+    kinds = [("syntax", "islands"), ("syntax", "islands"), ("syntax", "binding"), ("semantics", "quantifiers")]
+    pairs = [MinimalPair("x", "y", group, own) for group, own in zip("aabc", kinds, strict=True)]
+    found = preferences(pairs, np.array([[1.0, 0], [0, 1], [1, 0], [0, 0]]))
+    assert found.kinds == [
+        {"syntax": 0.75, "semantics": 0.5},
+        {"islands": 0.5, "binding": 1.0, "quantifiers": 0.5},
+    ]
+
+
 def test_no_number_decides_nothing(runs, tmp_path, corpus):
     pairs = [MinimalPair("x", "y", "a"), MinimalPair("x", "y", "b")]
     with pytest.raises(UserError, match=r"^pair 2 \(b\): a score is not a number"):
@@ -156,7 +166,7 @@ def test_pairs_are_read_from_files_of_blimp_and_judged(runs, tmp_path):
     with gzip.open(tmp_path / "pairs.jsonl.gz", "wt", encoding="utf-8") as file:
         file.write("\n".join(lines))
     pairs = read_minimal_pairs(tmp_path / "pairs.jsonl.gz")
-    assert pairs == made
+    assert pairs == [pair._replace(kinds=("x",)) for pair in made]
     found = judge(runs["gpt-tiny"], pairs, "forwards", device="cpu")
     right = Counter()
     for pair in pairs:
@@ -164,6 +174,7 @@ def test_pairs_are_read_from_files_of_blimp_and_judged(runs, tmp_path):
             runs["gpt-tiny"], pair.bad, "forwards"
         )
     assert found.groups == {group: right[group] / 3 for group in ("g0", "g1")}
+    assert found.kinds == [{"x": pytest.approx(found.accuracy)}]
     (tmp_path / "empty.jsonl").touch()
     with pytest.raises(UserError, match=r"empty.jsonl: the file holds no pairs"):
         read_minimal_pairs(tmp_path / "empty.jsonl")

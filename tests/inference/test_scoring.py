@@ -16,7 +16,7 @@ from tests.inference.untrained_runs import untrained
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.inference import scoring, token_scores
-from bakeoff.inference.windows import windows_behind
+from bakeoff.inference.windows import windows_around, windows_behind
 from bakeoff.models.inputs import Inputs, Queries, Source
 
 LENGTH = 12
@@ -78,7 +78,7 @@ def encode(run, text):
 
 
 @torch.no_grad()
-def forwards(run, text):
+def forwards(run, text, stride=LENGTH // 2):
     """The (T, V) log-probabilities behind [SEP] and each token of a text but the last."""
     module, spread = in_float64(run)
     ids, _ = encode(run, text)
@@ -89,7 +89,6 @@ def forwards(run, text):
         if run.recipe.input.continues:
             hidden = in_one_pass(run, module, read[: place + 1])
         else:
-            stride = LENGTH // 2
             until = LENGTH if place < LENGTH else min(len(ids), LENGTH + stride * ((place - LENGTH) // stride + 1))
             begin = max(0, until - LENGTH)
             hidden = module.model(Inputs(torch.tensor([read[begin : place + 1]])))
@@ -126,6 +125,29 @@ def test_a_text_read_forwards_has_the_sum_of_its_tokens(name, runs, tmp_path):
     assert math.log(found["perplexity"]) == pytest.approx(-total / tokens, rel=1e-5)
     assert math.log(found["word_perplexity"]) == pytest.approx(-total / words, rel=1e-5)
     assert found["bits_per_byte"] == pytest.approx(-total / math.log(2) / size, rel=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 5, LENGTH])
+def test_a_stride_is_what_each_window_behind_the_first_adds(stride, runs, tmp_path):
+    text = TEXTS[-2]
+    ids, behind = forwards(runs["gpt-tiny"], text, stride)
+    expected = sum(float(row[token]) for row, token in zip(behind, ids, strict=True))
+    found = evaluated(runs["gpt-tiny"], tmp_path, [text], stride=stride)
+    assert len(ids) > 3 * LENGTH
+    assert found["log_probability"] == pytest.approx(expected, abs=2e-4)
+    run = runs["bert-tiny"]
+    stride = min(stride, LENGTH - 2)
+    module, spread = in_float64(run)
+    ids, _ = encode(run, text)
+    total = 0.0
+    for begin, end, scored, until in windows_around(len(ids), LENGTH - 2, stride):
+        for place in range(scored, until):
+            row = [run.tokenizer.start, *ids[begin:end], run.tokenizer.separator]
+            row[1 + place - begin] = run.tokenizer.mask
+            with torch.no_grad():
+                total += float(spread(module.model(Inputs(torch.tensor([row])))[0, 1 + place - begin])[ids[place]])
+    found = evaluated(run, tmp_path, [text], stride=stride)
+    assert found["log_probability"] == pytest.approx(total, abs=2e-4)
 
 
 @pytest.mark.parametrize("name", FORWARDS)
@@ -342,11 +364,16 @@ def test_what_cannot_be_scored_is_refused(runs, tmp_path, corpus):
     refused("this run scores targets of sources", translation, some, text_column="a")
     refused("texts.txt:1: 0 tabs; a line is a text, a tab and the other text", translation, some)
     refused("different columns", translation, tmp_path / "rows.jsonl", source_column="body", target_column="body")
-    refused("give either --corpus or --texts", gpt, some, corpus=corpus.path)
+    refused("give either --corpus, --texts or --minimal-pairs", gpt, some, corpus=corpus.path)
     long = tmp_path / "long.tsv"
     long.write_text("source\ttarget\nriver\tstone\n" + "river " * 2000 + "\tstone\n", encoding="utf-8")
     refused("long.tsv: pair 2 has 2,001 tokens; the model has 1,024 positions", bart, long)
     span = untrained("t5-tiny", corpus, tmp_path / "t5")
     refused("trained on span_corruption, which gives texts no probability", span, some)
+    refused("--stride 13: a row has 12 tokens of a text; give 1 to 12", gpt, some, stride=13)
+    refused("--stride 0: a row has 12 tokens", gpt, some, stride=0)
+    refused("--stride 11: a row has 10 tokens of a text; give 1 to 10", bert, some, stride=11)
+    refused("--stride: pairs are read whole; leave it out", translation, some, stride=4)
+    refused("--stride: this run reads a text once", runs["transformer-xl-tiny"], some, stride=4)
     with pytest.raises(UserError, match="belong to --texts FILE"):
         bakeoff.evaluate(gpt.path, corpus=corpus.path, last_word=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks, tune
+from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks, tune, vectors
 from bakeoff.display.terminal import show
 
 app = typer.Typer(
@@ -53,6 +53,8 @@ app.command()(tasks.finetune)
 app.command()(tasks.evaluate)
 app.command()(tasks.predict)
 app.command()(inference.generate)
+app.command()(vectors.embed)
+app.command()(vectors.similarity)
 app.command()(inspection.inspect)
 app.command()(comparison.compare)
 app.command()(speed.speed)

@@ -63,8 +63,20 @@ def totals_text(figures: dict[str, Any], measure: str) -> dict[str, str]:
     if "accuracy" in figures:
         rows["last words"] = f"accuracy {number('accuracy')}  perplexity {number('word_perplexity', 2)}"
         return rows
-    rows["perplexity"] = f"{number('perplexity', 2)} per token  {number('word_perplexity', 2)} per word"
+    pseudo = "pseudo-" if measure == "pseudo_log_likelihood" else ""
+    rows[f"{pseudo}perplexity"] = f"{number('perplexity', 2)} per token  {number('word_perplexity', 2)} per word"
     rows["bits per byte"] = number("bits_per_byte")
+    return rows
+
+
+def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
+    """How often the good sentences of minimal pairs are the likelier ones, in all and in each kind."""
+    rows = {"pairs": f"{figures['pairs']:,}  ties {figures['ties']:,}  read {figures['reading']}"}
+    rows["accuracy"] = f"{figures['accuracy']:.4f}  mean over {len(figures['groups']):,} groups"
+    for sort in ("field", "linguistics_term", "groups"):
+        named = figures.get(sort, {})
+        if sort != "groups" or len(named) > 1:
+            rows |= {f"{'group' if sort == 'groups' else sort} {name}": f"{value:.4f}" for name, value in named.items()}
     return rows
 
 

@@ -1,7 +1,7 @@
 """`bakeoff finetune`, `evaluate` and `predict`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,7 +19,7 @@ from bakeoff.cli.output import (
     remark_unfinished,
     threads_of,
 )
-from bakeoff.cli.scores import print_scores, set_text
+from bakeoff.cli.scores import pairs_text, print_scores, set_text
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -198,6 +198,18 @@ def evaluate(
     last_word: Annotated[
         bool, typer.Option("--last-word", help="Of --texts: score each text's last word alone (LAMBADA).")
     ] = False,
+    stride: Annotated[
+        int | None,
+        typer.Option(help="Of --texts longer than a row: tokens that each further row adds. Default: half a row."),
+    ] = None,
+    minimal_pairs: Annotated[
+        Path | None,
+        typer.Option(help="For a pre-trained run: pairs of sentences, the first to be the likelier one (BLiMP)."),
+    ] = None,
+    reading: Annotated[
+        Literal["forwards", "pseudo", "pseudo_words"] | None,
+        typer.Option(help="Of --minimal-pairs: how they are read. Default: forwards where the run can, else pseudo."),
+    ] = None,
     set: Set = [],  # noqa: B006
     errors: Errors = "strict",
     device: Device = "auto",
@@ -209,20 +221,22 @@ def evaluate(
 
     Example: bakeoff evaluate runs/gpt --texts candidates.txt --json
 
+    Example: bakeoff evaluate runs/bert --minimal-pairs blimp.jsonl.gz
+
     Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
     from bakeoff.runs.changed_run import parsed
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
-    from bakeoff.tasks.evaluate import opened, require_one
+    from bakeoff.tasks.evaluate import opened
 
     if corpus is None and (split != "validation" or examples is not None):
         raise UserError("--split and --examples belong to --corpus DIR")
     if data is None and (pair_column is not None or label_column is not None):
         raise UserError("--pair-column and --label-column belong to --data FILE")
-    if corpus is not None and text_column is not None:
+    if (corpus is not None or minimal_pairs is not None) and text_column is not None:
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
-    require_one(corpus, data, texts, last_word or source_column is not None or target_column is not None)
-    if texts is not None:
+    others = (corpus, data, minimal_pairs, reading)
+    if texts is not None and all(each is None for each in others):  # else it is refused below
         from bakeoff.tasks.score_texts import open_scores
 
         changed = opened(run, set)
@@ -235,6 +249,7 @@ def evaluate(
             target_column=target_column,
             errors=errors,
             last_word=last_word,
+            stride=stride,
             device=device,
         )
         print_scores(scores, parsed(set), json)
@@ -249,13 +264,22 @@ def evaluate(
         pair_column=pair_column,
         label_column=label_column,
         errors=errors,
+        texts=texts,
+        source_column=source_column,
+        target_column=target_column,
+        last_word=last_word,
+        stride=stride,
+        minimal_pairs=minimal_pairs,
+        reading=reading,
         overrides=set,
         device=device,
     )
-    if corpus is not None:
+    if corpus is not None or minimal_pairs is not None:
         remark_unfinished(opened(run))
     if json:
         print_json(figures)
+    elif "groups" in figures:
+        print_table({**pairs_text(figures), **set_text(figures.get("set", {}))})
     elif "losses" in figures:
         print_table(
             {

@@ -47,6 +47,7 @@ class EachAlone:
         recipe: its recipe.
         special: ids of [CLS], [SEP] and [MASK].
         whole_words: hide what follows a token in its word; rows without word starts are as without.
+        stride: tokens from one window of a text that is longer than a row to the next; None: half a row.
     """
 
     def __init__(
@@ -57,10 +58,11 @@ class EachAlone:
         recipe: Recipe,
         special: tuple[int, int, int],
         whole_words: bool = False,
+        stride: int | None = None,
     ) -> None:
         self.module, self.predictions, self.objective = module, predictions, objective.kind
         self.queries, self.from_before = objective.scoring == "query", objective.from_before
-        self.whole_words = whole_words
+        self.whole_words, self.stride = whole_words, stride
         start, separator, self.mask = special
         self.start_last = recipe.input.start_last and not self.from_before
         self.before = [] if self.start_last else [start]
@@ -78,7 +80,7 @@ class EachAlone:
             _Target(place, window, token, min(window.end, ends[token]))
             for place, row in enumerate(rows)
             for ends in [self._ends(row)]
-            for window in windows_around(len(row.ids), self.room)
+            for window in windows_around(len(row.ids), self.room, self.stride)
             for token in range(window.scored, window.until)
         ]
         special = len(self.before) + len(self.behind)

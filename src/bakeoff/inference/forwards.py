@@ -27,13 +27,20 @@ class Forwards:
         separator: id of the token that stands before each text.
         length: tokens of a row, at most.
         continues: rows continue each other.
+        stride: the most tokens that a window behind the first one adds; None: half a row.
     """
 
     def __init__(
-        self, module: PretrainingModel, predictions: TokenPredictions, separator: int, length: int, continues: bool
+        self,
+        module: PretrainingModel,
+        predictions: TokenPredictions,
+        separator: int,
+        length: int,
+        continues: bool,
+        stride: int | None = None,
     ) -> None:
         self.model, self.predictions, self.reads_prefix = module.model, predictions, module.reads_prefix
-        self.separator, self.length, self.continues = separator, length, continues
+        self.separator, self.length, self.continues, self.stride = separator, length, continues, stride
         self.device = self.model.embedding.table.device
 
     @torch.inference_mode()
@@ -50,7 +57,7 @@ class Forwards:
         windows = [
             (place, window)
             for place, row in enumerate(rows)
-            for window in windows_behind(len(row.ids), self.length, row.first)
+            for window in windows_behind(len(row.ids), self.length, row.first, self.stride)
         ]
         for batch in batches([window.end - window.begin for _, window in windows]):
             chosen = [windows[index] for index in batch]

@@ -48,6 +48,18 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
     return found
 
 
+def require_reading(run: Run, reading: Reading) -> dict[Reading, ObjectiveConfig]:
+    """The ways in which a run can read a sentence, one of which is asked for.
+
+    Raises:
+        UserError: it cannot read so.
+    """
+    known = readings(run)
+    if reading not in known:
+        raise UserError(f"{run.path}: cannot read {reading}, only {', '.join(known)}")
+    return known
+
+
 def _forwards(objective: ObjectiveConfig | type[ObjectiveConfig]) -> bool:
     return objective.scoring == "forwards"
 
@@ -73,9 +85,7 @@ def score_sentences(
     Raises:
         UserError: the run cannot read so, or a score is not a finite number.
     """
-    known = readings(run)
-    if reading not in known:
-        raise UserError(f"{run.path}: cannot read {reading}, only {', '.join(known)}")
+    known = require_reading(run, reading)
     scorer = scorer_of(run, known[reading], False, device, whole_words=reading == "pseudo_words")
     words = _Words(run.tokenizer)
     end = run.tokenizer.end_of_line if reading == "forwards" else None

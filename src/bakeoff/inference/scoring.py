@@ -49,12 +49,16 @@ class TextScores:
         file: the texts; sources with their targets for a sequence-to-sequence model.
         last_word: score the last word of each text alone, given what stands before it.
         device: auto, cpu, cuda or mps.
+        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row; None:
+            half a row.
 
     Raises:
         UserError: the run cannot score, or not in this way, or there is a mistake in the file.
     """
 
-    def __init__(self, run: Run, file: TextFile, last_word: bool = False, device: str = "auto") -> None:
+    def __init__(
+        self, run: Run, file: TextFile, last_word: bool = False, device: str = "auto", stride: int | None = None
+    ) -> None:
         objective = scoring_objective(run)
         if last_word and objective.scoring != "forwards":
             raise UserError(
@@ -66,13 +70,15 @@ class TextScores:
             "pseudo_log_likelihood" if objective.scoring in ("masked", "query") else "log_probability"
         )
         self.pairs = objective.scoring == "target"
+        if stride is not None:
+            _require_stride(run, objective, stride)
         self.tokenizer = run.tokenizer
         if not file.once:
             file.count()
             if self.pairs:
                 for _ in self._parts():
                     pass
-        self._scorer = scorer_of(run, objective, last_word, device)
+        self._scorer = scorer_of(run, objective, last_word, device, stride=stride)
 
     def __iter__(self) -> Iterator[TextScore]:
         """Each text's score.
@@ -139,7 +145,31 @@ def scoring_objective(run: Run) -> ObjectiveConfig:
     return found
 
 
-def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str, whole_words: bool = False) -> Scorer:
+def _require_stride(run: Run, objective: ObjectiveConfig, stride: int) -> None:
+    """Refuse a stride where no text is read in windows, and one beyond a row.
+
+    Raises:
+        UserError: it is that.
+    """
+    if objective.scoring == "target":
+        raise UserError(f"{run.path}: --stride: pairs are read whole; leave it out")
+    if objective.scoring == "forwards" and run.recipe.input.continues:
+        raise UserError(
+            f"{run.path}: --stride: this run reads a text once, row behind row, and remembers; leave it out"
+        )
+    room = run.recipe.input.length - (0 if objective.scoring == "forwards" else 2)  # [CLS] and [SEP]
+    if not 1 <= stride <= room:
+        raise UserError(f"{run.path}: --stride {stride}: a row has {room} tokens of a text; give 1 to {room}")
+
+
+def scorer_of(
+    run: Run,
+    objective: ObjectiveConfig,
+    last_word: bool,
+    device: str,
+    whole_words: bool = False,
+    stride: int | None = None,
+) -> Scorer:
     """The way in which a run scores by that objective.
 
     Args:
@@ -148,17 +178,18 @@ def scorer_of(run: Run, objective: ObjectiveConfig, last_word: bool, device: str
         last_word: find out, too, whether each token is the likeliest; of models that read forwards.
         device: auto, cpu, cuda or mps.
         whole_words: hide what follows a token in its word; of models that see both sides.
+        stride: the most tokens that are scored of a row of a longer text, behind its first row; None: half a row.
     """
     module = run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
     head = next(each.head for each in module.objectives if each.name == objective.kind)
     predictions = TokenPredictions(module, head, never_written(tokenizer) if last_word else None)
     if objective.scoring == "forwards":
-        return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues)
+        return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues, stride)
     if objective.scoring == "target":
         return OfTargets(module, predictions, tokenizer.start)
     special = tokenizer.start, tokenizer.separator, tokenizer.mask
-    return EachAlone(module, predictions, objective, recipe, special, whole_words)
+    return EachAlone(module, predictions, objective, recipe, special, whole_words, stride)
 
 
 def _last_start(starts: NDArray[np.bool_]) -> int:

@@ -24,7 +24,7 @@ class TextFile:
         columns: the columns of the text, or of both texts of a pair.
         given: whether the user has named them, which only a file with columns allows.
         errors: invalid UTF-8 is an error, or is replaced by U+FFFD.
-        options: those that name the columns.
+        options: those that name the columns; none where they cannot be named.
 
     Attributes:
         name: what errors call it.
@@ -68,7 +68,7 @@ class TextFile:
         lines = LineReader(Path(self.name), self.errors, None if self._stream is None else self._stream.lines)
         if self.has_columns:
             which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
-            advice = f"; name {which} by {' and '.join(self._options)}"
+            advice = f"; name {which} by {' and '.join(self._options)}" if self._options else ""
             for number, cells in read_records(self.path, lines, self.columns, advice):
                 values = zip(self.columns, cells, strict=True)
                 yield tuple(text_value(cell, f"{self.path}:{number}", name, self.errors) for name, cell in values)

@@ -17,29 +17,31 @@ class Window(NamedTuple):
     """The place behind the last one that is scored."""
 
 
-def windows_behind(length: int, room: int, first: int = 0) -> Iterator[Window]:
-    """Windows for models that look back: behind the first window each place has at least half a row before it.
+def windows_behind(length: int, room: int, first: int = 0, stride: int | None = None) -> Iterator[Window]:
+    """Windows for models that look back: behind the first window each place has at least room - stride before it.
 
     Args:
         length: places of the text.
         room: places of a row.
         first: the first place that is to be scored.
+        stride: the most places that a window behind the first one adds, at most `room`; None: half a row.
     """
-    stride = max(1, room // 2)
+    stride = stride or max(1, room // 2)
     while first < length:
         until = min(length, max(room, first + stride))
         yield Window(max(0, until - room), until, first, until)
         first = until
 
 
-def windows_around(length: int, room: int) -> Iterator[Window]:
-    """Windows for models that look to both sides: each place has a quarter of a row on either side, or the text's end.
+def windows_around(length: int, room: int, stride: int | None = None) -> Iterator[Window]:
+    """Windows for models that look to both sides: each place has (room - stride) / 2 on either side, or the text's end.
 
     Args:
         length: places of the text.
         room: places of a row.
+        stride: places from one window to the next, at most `room`; None: half a row.
     """
-    stride = max(1, room // 2)
+    stride = stride or max(1, room // 2)
     margin = (room - stride) // 2
     begin, scored = 0, 0
     while scored < length:

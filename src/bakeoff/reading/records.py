@@ -53,6 +53,19 @@ def read_records(
             yield number, [row[place] for place in places]
 
 
+def record_names(path: Path, lines: LineReader) -> list[str]:
+    """The names of the columns, or of the first record's fields; none where the file is empty.
+
+    Raises:
+        UserError: the first record is broken.
+    """
+    kind = kind_of(path)
+    if kind == ".jsonl":
+        return next((list(record) for _, record in _objects(path, lines, 0)), [])
+    rows = _csv_rows(path, lines) if kind == ".csv" else _tsv_rows(lines)
+    return next(([name.strip() for name in row] for _, row in rows), [])
+
+
 def text_value(value: Any, where: str, name: str, errors: str) -> str:
     """A field's value as text; nothing is the empty text.
 

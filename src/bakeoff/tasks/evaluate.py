@@ -1,14 +1,16 @@
 """Evaluation of a finished run: a pre-trained one on held-out text, a fine-tuned one on another labelled file."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.store import Split
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
+from bakeoff.inference.readings import Reading
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
@@ -16,6 +18,7 @@ from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.judge_pairs import evaluate_pairs
 from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
@@ -36,6 +39,9 @@ def evaluate(
     source_column: str | None = None,
     target_column: str | None = None,
     last_word: bool = False,
+    stride: int | None = None,
+    minimal_pairs: str | Path | None = None,
+    reading: Reading | None = None,
     overrides: Overrides = (),
     device: str = "auto",
 ) -> dict[str, Any]:
@@ -55,6 +61,10 @@ def evaluate(
         source_column: for pairs, that of a sequence-to-sequence model's source; absent: `source`.
         target_column: and that of its target; absent: `target`.
         last_word: score the last word of each text alone.
+        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row;
+            absent: half a row.
+        minimal_pairs: for a pre-trained run, a file of pairs of sentences, the first of which is to be the likelier.
+        reading: how these are read: forwards, pseudo or pseudo_words; absent: forwards where the run has learnt that.
         overrides: for a pre-trained run, keys of its recipe to change that leave its tensors as they are.
         device: auto, cpu, cuda or mps.
 
@@ -63,13 +73,27 @@ def evaluate(
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
         rows, loss, scores (all metrics) and simplest (those of answers without a model, such as the file's own most
         frequent class), and notes, where something must be known of the rows. For a file of texts: results (a list,
-        one for each text), and the figures of all together.
+        one for each text), and the figures of all together. For minimal pairs: accuracy, that of each kind of pairs,
+        and ties.
 
     Raises:
-        UserError: not exactly one of `corpus`, `data` and `texts`, one that the run cannot be evaluated on, or a
-            mistake in it.
+        UserError: not exactly one of `corpus`, `data`, `texts` and `minimal_pairs`, one that the run cannot be
+            evaluated on, or a mistake in it.
     """
-    require_one(corpus, data, texts, last_word or source_column is not None or target_column is not None)
+    require_one(
+        {"--corpus": corpus, "--data": data, "--texts": texts, "--minimal-pairs": minimal_pairs},
+        {
+            "--texts": {
+                "--last-word": last_word,
+                "--source-column": source_column is not None,
+                "--target-column": target_column is not None,
+                "--stride": stride is not None,
+            },
+            "--minimal-pairs": {"--reading": reading is not None},
+        },
+    )
+    if minimal_pairs is not None:
+        return {**evaluate_pairs(opened(run, overrides), minimal_pairs, reading, device), **_set(overrides)}
     if texts is not None:
         scores = open_scores(
             opened(run, overrides),
@@ -79,6 +103,7 @@ def evaluate(
             target_column=target_column,
             errors=errors,
             last_word=last_word,
+            stride=stride,
             device=device,
         )
         return {**evaluate_texts(scores), **_set(overrides)}
@@ -121,18 +146,23 @@ def evaluate(
     }
 
 
-def require_one(
-    corpus: str | Path | None, data: str | Path | None, texts: str | Path | None, of_texts: bool = False
-) -> None:
-    """Refuse anything but one of what a run can be evaluated on; `of_texts`: an option is given that texts alone have.
+def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
+    """Refuse anything but one of what a run can be evaluated on.
+
+    Args:
+        given: by its option each of these, None where it is not given.
+        options: of some of these the options that they alone have, and whether they are given.
 
     Raises:
-        UserError: none is given, or more than one.
+        UserError: none is given, or more than one, or an option of another one.
     """
-    if sum(each is not None for each in (corpus, data, texts)) != 1:
-        raise UserError("give either --corpus or --texts (for a pre-trained run), or --data (for a fine-tuned run)")
-    if of_texts and texts is None:
-        raise UserError("--last-word, --source-column and --target-column belong to --texts FILE")
+    if sum(each is not None for each in given.values()) != 1:
+        raise UserError(
+            "give either --corpus, --texts or --minimal-pairs (for a pre-trained run), or --data (for a fine-tuned run)"
+        )
+    for name, own in options.items():
+        if given[name] is None and any(own.values()):
+            raise UserError(f"{listed(list(own))} {'belong' if len(own) > 1 else 'belongs'} to {name} FILE")
 
 
 def opened(run: str | Path, overrides: Overrides = ()) -> Run:

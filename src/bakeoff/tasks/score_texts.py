@@ -21,6 +21,7 @@ def open_scores(
     target_column: str | None = None,
     errors: Literal["strict", "replace"] = "strict",
     last_word: bool = False,
+    stride: int | None = None,
     device: str = "auto",
 ) -> TextScores:
     """The scores of a file's texts, computed as they are read.
@@ -34,6 +35,8 @@ def open_scores(
         target_column: and the one with the target; absent: `target`.
         errors: invalid UTF-8 is an error, or is replaced.
         last_word: score the last word of each text alone.
+        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row;
+            absent: half a row.
         device: auto, cpu, cuda or mps.
 
     Raises:
@@ -51,7 +54,7 @@ def open_scores(
     columns = [source_column or "source", target_column or "target"] if pairs else [text_column or "text"]
     options = tuple(named) if pairs else ("--text-column",)
     file = TextFile(Path(texts), columns, bool(wrong) or text_column is not None, errors, options)
-    return TextScores(run, file, last_word, device)
+    return TextScores(run, file, last_word, device, stride)
 
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:

@@ -1,0 +1,165 @@
+"""`bakeoff embed` and `similarity`."""
+
+import json as json_format
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from bakeoff.cli.answers import Blank, TextsFile, texts_of
+from bakeoff.cli.output import Device, Errors, Json, print_table
+from bakeoff.display.terminal import tell, write_json
+from bakeoff.errors import UserError
+
+Pooling = Annotated[
+    Literal["mean", "cls", "last", "max"],
+    typer.Option(help="How the tokens' states become one vector: mean or max of all, or that of [CLS] or the last."),
+]
+Layers = Annotated[
+    str,
+    typer.Option(
+        metavar="N,N", help="Whose output is pooled, several averaged; 0 comes into the first, -1 is the last."
+    ),
+]
+Length = Annotated[
+    int | None, typer.Option(help="The most tokens of a row, longer ones are cut. Default: as in training.")
+]
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    texts: TextsFile = None,
+    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .npy for the vectors. Default: print them, a JSON array a line.")
+    ] = None,
+    pooling: Pooling = "mean",
+    layers: Layers = "-1",
+    length: Length = None,
+    errors: Errors = "strict",
+    device: Device = "auto",
+) -> None:
+    """Give each text a vector: the run's hidden states, pooled over the text's tokens.
+
+    Example: bakeoff embed runs/bert --texts articles.jsonl --out articles.npy
+
+    Example: bakeoff embed runs/bert "A text." "Another one." --layers 1,-1 > vectors.jsonl
+    """
+    from bakeoff.vectors.embed import embed_file, embedded, require_npy
+    from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+
+    if out is not None:
+        require_npy(out)
+    named = text_column is not None
+    given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
+    config = EmbeddingConfig.parse(
+        {"pooling": pooling, "layers": numbers_of("--layers", layers), "length": length}, "embed"
+    )
+    embedder = Embedder(run, config, device)
+    blank, truncated = Blank(), 0
+    if out is not None:
+        found = embed_file(embedder, given, out)
+        blank.texts, blank.blank, truncated = found.texts, found.blank, found.truncated
+        tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
+    else:
+        for part in embedded(embedder, given):
+            blank.texts += len(part.texts)
+            blank.blank += sum(not each.strip() for each in part.texts)
+            truncated += part.truncated
+            # The fewest digits that give the same float32 again.
+            write_json("\n".join(f"[{', '.join(map(str, vector))}]" for vector in part.vectors))
+    blank.tell("the vector of a row without words")
+    if truncated:
+        tell(f"{truncated:,} of {blank.texts:,} texts cut to {embedder.format.length:,} tokens; see --length")
+
+
+def similarity(
+    run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
+    data: Annotated[Path, typer.Option(help="A .csv, .tsv or .jsonl with two texts a row.")],
+    text_column: Annotated[str, typer.Option(help="Column with the first text.")],
+    pair_column: Annotated[str, typer.Option(help="Column with the second text.")],
+    label_column: Annotated[
+        str | None,
+        typer.Option(help="Column with how alike they are, a number. Default: none, each second text is sought."),
+    ] = None,
+    least_score: Annotated[
+        float | None, typer.Option(help="With scores: seek the second text of rows with at least this one, too.")
+    ] = None,
+    at: Annotated[str, typer.Option(metavar="K,K", help="The numbers k of recall@k.")] = "1,5,10",
+    pooling: Pooling = "mean",
+    layers: Layers = "-1",
+    length: Length = None,
+    whiten: Annotated[
+        bool, typer.Option("--whiten", help="Let all directions of the vectors count alike, over the file's texts.")
+    ] = False,
+    errors: Errors = "strict",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Compare two columns of texts by a run's vectors, without training: correlation with scores, or retrieval.
+
+    Example: bakeoff similarity runs/bert --data sts-test.tsv --text-column sentence1 --pair-column sentence2
+    --label-column score
+
+    Example: bakeoff similarity runs/bert --data questions.jsonl --text-column question --pair-column answer --at 1,10
+    """
+    from bakeoff.vectors.similarity import similarity as compare_texts
+
+    figures = compare_texts(
+        run,
+        data,
+        text_column=text_column,
+        pair_column=pair_column,
+        label_column=label_column,
+        least_score=least_score,
+        at=numbers_of("--at", at),
+        pooling=pooling,
+        layers=numbers_of("--layers", layers),
+        length=length,
+        whiten=whiten,
+        errors=errors,
+        device=device,
+    )
+    if json:
+        cosines = figures.pop("cosines")
+        write_json(json_format.dumps(figures, ensure_ascii=False).removesuffix("}") + ', "cosines": [')
+        write_json(",\n".join(map(repr, cosines)))
+        write_json("]}")
+        return
+    rows = f"{figures['rows']:,}"
+    if "recall" in figures["scores"]:
+        rows += f"  sought {figures['scores']['queries']:,} among {figures['scores']['partners']:,}"
+    if figures["truncated"]:
+        rows += f"  cut {figures['truncated']:,} texts"
+    print_table(
+        {
+            "rows": rows,
+            "cosine, whitened" if whiten else "cosine": _figures(figures["scores"]),
+            **_floors(figures["floors"]),
+        }
+    )
+
+
+def _floors(floors: dict[str, dict[str, Any]]) -> dict[str, str]:
+    return {name: _figures(own) for name, own in floors.items()}
+
+
+def _figures(own: dict[str, Any]) -> str:
+    """Correlations, and what was found."""
+    parts = [f"{name} {own[name]:.4f}" for name in ("spearman", "pearson") if name in own]
+    if "recall" in own:
+        parts += [f"recall@{k} {share:.4f}" for k, share in own["recall"].items()] + [f"mrr {own['mrr']:.4f}"]
+    return "  ".join(parts)
+
+
+def numbers_of(option: str, text: str) -> list[int]:
+    """Whole numbers with commas between.
+
+    Raises:
+        UserError: it is something else.
+    """
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UserError(f"{option} {text}: give whole numbers, with commas between them") from None

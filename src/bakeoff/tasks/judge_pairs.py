@@ -1,0 +1,45 @@
+"""`evaluate --minimal-pairs`: how often a run finds the good one of two sentences likelier, by kinds of pairs."""
+
+from pathlib import Path
+from typing import Any
+
+from bakeoff.inference.minimal_pairs import judge, kinds_of, read_minimal_pairs
+from bakeoff.inference.readings import Reading, readings, require_reading
+from bakeoff.reading.files import LineReader
+from bakeoff.reading.records import record_names
+from bakeoff.runs.run import Run
+
+GROUP = "UID"
+"""The column with what a pair tests."""
+
+
+def evaluate_pairs(run: Run, pairs: str | Path, reading: Reading | None, device: str) -> dict[str, Any]:
+    """The accuracy of a run on a file of minimal pairs.
+
+    Args:
+        run: a finished pre-trained run.
+        pairs: a .jsonl, .csv or .tsv with the columns sentence_good and sentence_bad, and, where it has them, UID,
+            field and linguistics_term.
+        reading: how sentences are read; None: the first way that the run has learnt, forwards before pseudo.
+        device: auto, cpu, cuda or mps.
+
+    Raises:
+        UserError: the run cannot read so, or there is a mistake in the file.
+    """
+    known = readings(run)
+    first: Reading = "forwards" if "forwards" in known else next(iter(known))
+    chosen = first if reading is None else reading
+    require_reading(run, chosen)
+    sorts = kinds_of(pairs)
+    names = record_names(Path(pairs), LineReader(Path(pairs), "replace"))
+    found = judge(run, read_minimal_pairs(pairs, group=GROUP if GROUP in names else None), chosen, device=device)
+    return {
+        "run": str(run.path),
+        "pairs_file": str(pairs),
+        "reading": chosen,
+        "pairs": found.pairs,
+        "ties": found.ties,
+        "accuracy": found.accuracy,
+        **dict(zip(sorts, found.kinds, strict=True)),
+        "groups": found.groups,
+    }

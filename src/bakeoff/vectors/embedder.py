@@ -1,0 +1,166 @@
+"""Vectors of texts: a run's hidden states, pooled over each text's tokens.
+
+Shapes: N texts, B batch, T length, D width, L layers.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.config import Config
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import Model
+from bakeoff.models.stack import Stack
+from bakeoff.reading.aligned import clean
+from bakeoff.resources.device import resolve_device
+from bakeoff.runs.run import Run
+from bakeoff.tasks.batches import InputBatch, collate
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.inputs import InputFormat
+
+PLACES = 8192
+"""Tokens, padding included, that go through the model at once."""
+
+
+class EmbeddingConfig(Config):
+    """How a text becomes one vector."""
+
+    pooling: Literal["mean", "cls", "last", "max"] = "mean"
+    """The mean or the maximum over all tokens of the row, the special ones among them, as Sentence-BERT has it (Reimers
+    and Gurevych 2019, arXiv:1908.10084, section 3); or the states at [CLS], or at the row's last token."""
+    layers: tuple[int, ...] = (-1,)
+    """Whose output is pooled, several averaged: 0 is what comes into the first layer, 1 what leaves it, -1 what leaves
+    the last one, behind its norm. (1, -1) is the average of the first and the last (Li et al. 2020, arXiv:2011.05864,
+    section 4)."""
+    length: int | None = None
+    """The most tokens of a row, longer ones are cut; None: as in pre-training, or in fine-tuning."""
+
+
+class Embedder:
+    """Gives texts vectors, float32; a text's vector depends on its neighbours by rounding alone.
+
+    Rows are those of fine-tuning: [CLS] A [SEP], or [SEP] A for a decoder. A text is read as texts of a corpus are. Of
+    a model with an encoder and a decoder the encoder's states are pooled (Ni et al. 2022, arXiv:2108.08877, section 3).
+
+    Args:
+        run: a pre-trained run, or a fine-tuned one, whose head is left out.
+        config: how a text becomes a vector.
+        device: auto, cpu, cuda or mps.
+
+    Attributes:
+        width: D of the vectors.
+
+    Raises:
+        UserError: no such run, layer or position, or a pooling that the run has nothing for.
+    """
+
+    def __init__(self, run: str | Path, config: EmbeddingConfig, device: str = "auto") -> None:
+        self.path, self.config = Path(run), config
+        finetuned = FinetunedRun.open(run) if FinetunedRun.at(run) else None
+        opened = finetuned or Run.open_trained(run)
+        recipe = opened.recipe
+        length = config.length
+        if length is None:
+            length = recipe.input.length if finetuned is None else finetuned.format().length
+        self.format = InputFormat(opened.tokenizer, recipe, length)
+        model = recipe.model
+        self._of_encoder = model.sequence_to_sequence
+        self._reads_both_sides = recipe.reads_both_sides
+        stack = model.encoder if self._of_encoder else model.stack
+        assert stack is not None
+        self._layers = sorted({self._place(layer, stack.layers) for layer in config.layers})
+        if not self._layers:
+            raise UserError("layers: give at least one")
+        if config.pooling == "cls" and (model.encoder is None or self._of_encoder):
+            kind = "sequence-to-sequence" if self._of_encoder else "causal"
+            raise UserError(f"{run}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
+        on = resolve_device(device)
+        self._model: Model = opened.load(on).model
+        self._device = on
+        widths = {self._width(layer) for layer in self._layers}
+        if len(widths) > 1:
+            raise UserError(f"{run}: layers {config.layers} have different widths, which cannot be averaged")
+        self.width = model.directions * widths.pop()
+
+    def _place(self, layer: int, layers: int) -> int:
+        """A layer counted from the beginning."""
+        if not -layers - 1 <= layer <= layers:
+            raise UserError(f"{self.path}: layer {layer}: the model has {layers}; 0 is what comes into the first")
+        return layer if layer >= 0 else layers + 1 + layer
+
+    def _width(self, layer: int) -> int:
+        config = self._model.config
+        stack = config.encoder if self._of_encoder else config.stack
+        assert stack is not None
+        width = stack.width
+        for place, block in enumerate(stack.layer_blocks()[:layer]):
+            width = block.output_width(width, place)
+        return width
+
+    def __call__(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+        """(N, D) vectors and (N,) which texts were cut; those of similar length go through the model together.
+
+        Raises:
+            UserError: a vector is not made of finite numbers.
+        """
+        ids = [ids for ids, _ in self.format.tokenizer.encode([clean(text) for text in texts])]
+        cut = np.array([len(each) > self.format.room for each in ids], bool)
+        encoded = self.format.framed(ids)
+        found = np.empty((len(texts), self.width), np.float32)
+        lengths = encoded.lengths
+        order = np.argsort(-lengths, kind="stable")
+        first = 0
+        while first < len(order):
+            rows = order[first : first + max(1, PLACES // int(lengths[order[first]]))]
+            batch = collate(encoded, rows, self.format).to(self._device)
+            found[rows] = self._embed(batch).cpu().numpy()
+            first += len(rows)
+        if not np.isfinite(found).all():
+            raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")
+        return found, cut
+
+    @torch.inference_mode()
+    def _embed(self, batch: InputBatch) -> Tensor:
+        """(B, D) the vectors of some rows."""
+        if self._of_encoder:  # whose sources begin without [CLS]
+            batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
+        real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
+        states = torch.stack(self._states(batch, real)).mean(0).float()  # (B, T, D)
+        if self.config.pooling == "cls" and not self.format.start_last:
+            return states[:, 0]
+        if self.config.pooling in ("cls", "last"):
+            return states[torch.arange(len(states), device=states.device), real.sum(1) - 1]
+        if self.config.pooling == "max":
+            return states.masked_fill(~real[..., None], float("-inf")).amax(1)
+        return states.masked_fill(~real[..., None], 0.0).sum(1) / real.sum(1, keepdim=True)
+
+    def _states(self, batch: InputBatch, real: Tensor) -> list[Tensor]:
+        """For each layer that is wanted its (B, T, D) output."""
+        model = self._model
+        if self._of_encoder:
+            assert model.encoder is not None
+            return self._outputs(model.encoder, *model.source_inputs(Source(batch.ids, batch.real)))
+        prefix = real.sum(1) if self._reads_both_sides else None  # behind which there is nothing
+        inputs = Inputs(batch.ids, batch.segments, batch.real, prefix=prefix)
+        x, context = model.stack_inputs(inputs)
+        states = self._outputs(model.stack, x, context)
+        if model.backward_decoder is None:
+            return states
+        backwards = self._outputs(model.backward_decoder, *model.reversed_inputs(x, inputs))
+        return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backwards, strict=True)]
+
+    def _outputs(self, stack: Stack, x: Tensor, context: Context) -> list[Tensor]:
+        """The same for one stack."""
+        last = len(stack.layers)
+        if self._layers == [last]:  # then the states in between need not be held
+            return [stack(x, context)[0]]
+        outputs = [x, *(states[-1] for states in stack.steps(x, context)[0])]
+        outputs[last] = stack.norm(outputs[last])
+        return [outputs[layer] for layer in self._layers]

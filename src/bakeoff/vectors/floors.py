@@ -1,0 +1,115 @@
+"""How similar texts are by their words alone: what a model's vectors have to beat.
+
+Shapes: N pairs, C texts at once, P partners.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.vectors.retrieval import rows_at_once
+
+WORDS: dict[str, Any] = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
+CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}
+MOST_FEATURES = 200_000
+"""The most frequent ones are kept."""
+
+
+class Comparer(Protocol):
+    """A way to compare texts."""
+
+    def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.floating]:
+        """(N,) the similarity of each pair."""
+        ...
+
+    def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
+        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        ...
+
+
+def floors(texts: Sequence[str]) -> dict[str, Comparer]:
+    """Each way to compare texts without a model, by its name.
+
+    Args:
+        texts: all texts, whose frequencies count.
+    """
+    return {
+        "tf-idf of words": TfIdf(texts, WORDS),
+        # Text without spaces has no words to count.
+        "tf-idf of characters": TfIdf(texts, CHARACTERS),
+        "word overlap": WordOverlap(texts),
+    }
+
+
+class TfIdf:
+    """The cosine of TF-IDF vectors, (1 + log tf) (1 + log((1 + n) / (1 + df))) of n texts, df of them with the feature.
+
+    Args:
+        texts: whose frequencies count.
+        features: the features, as scikit-learn's vectorizers have them.
+    """
+
+    def __init__(self, texts: Sequence[str], features: dict[str, Any]) -> None:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(sublinear_tf=True, max_features=MOST_FEATURES, dtype=np.float32, **features)
+        self._vectors = _fitted(vectorizer, texts)
+
+    def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
+        """(N,) the similarity of each pair; 0 where a text has no feature."""
+        return _common(self._vectors(firsts), self._vectors(seconds))
+
+    def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
+        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        own, others = self._vectors(texts), self._vectors(partners).T.tocsr()
+        count = rows_at_once(len(partners))
+        for first in range(0, len(texts), count):
+            yield (own[first : first + count] @ others).toarray()
+
+
+class WordOverlap:
+    """The share of words that both have, |A & B| / |A | B|, A and B the sets of the texts' words in lower case."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        self._vectors = _fitted(CountVectorizer(binary=True, dtype=np.float32, **WORDS), texts)
+
+    def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
+        """(N,) the similarity of each pair; 0 where neither has a word."""
+        own, others = self._vectors(firsts), self._vectors(seconds)
+        common = _common(own, others)
+        return common / np.maximum(_sums(own) + _sums(others) - common, 1)
+
+    def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
+        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        own, others = self._vectors(texts), self._vectors(partners)
+        sizes, turned = _sums(others), others.T.tocsr()
+        count = rows_at_once(len(partners))
+        for first in range(0, len(texts), count):
+            part = own[first : first + count]
+            common = (part @ turned).toarray()
+            yield common / np.maximum(_sums(part)[:, None] + sizes - common, 1)
+
+
+def _fitted(vectorizer: Any, texts: Sequence[str]) -> Any:
+    """A function from N texts to a sparse (N, features); without a feature where no text has one."""
+    import scipy.sparse  # type: ignore[import-untyped]
+
+    try:
+        vectorizer.fit(texts)
+    except ValueError:  # an empty vocabulary
+        return lambda some: scipy.sparse.csr_matrix((len(some), 1), dtype=np.float32)
+    return vectorizer.transform
+
+
+def _common(own: Any, others: Any) -> NDArray[np.float64]:
+    """(N,) the inner products of rows."""
+    return np.asarray(own.multiply(others).sum(1), np.float64).reshape(-1)
+
+
+def _sums(rows: Any) -> NDArray[np.float64]:
+    """(N,) the sum of each row."""
+    return np.asarray(rows.sum(1), np.float64).reshape(-1)

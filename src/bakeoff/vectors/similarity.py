@@ -1,0 +1,224 @@
+"""Similarity without training: do the vectors of a run say how alike two texts are, and find each text's partner?
+
+Shapes: N pairs, C texts at once, P partners, D width.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.errors import UserError
+from bakeoff.tasks.tables import Table, read_table
+from bakeoff.vectors.embed import vectors_of
+from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.floors import Comparer, floors
+from bakeoff.vectors.retrieval import retrieve, rows_at_once
+
+FLAT = 1e-9
+"""A share of the largest variance below which there is nothing but rounding."""
+
+
+def similarity(
+    run: str | Path,
+    data: str | Path,
+    *,
+    text_column: str,
+    pair_column: str,
+    label_column: str | None = None,
+    least_score: float | None = None,
+    at: Sequence[int] = (1, 5, 10),
+    pooling: Literal["mean", "cls", "last", "max"] = "mean",
+    layers: Sequence[int] = (-1,),
+    length: int | None = None,
+    whiten: bool = False,
+    errors: Literal["strict", "replace"] = "strict",
+    device: str = "auto",
+) -> dict[str, Any]:
+    """Compare the two texts of each row of a file by the cosine of their vectors, and by their words alone.
+
+    With a column of scores, the correlation of cosines and scores: Spearman's is what STS reports (Cer et al. 2017,
+    arXiv:1708.00055). Where the second text of a row is what the first one asks for, retrieval: how far in front it
+    stands among all second texts of the file (`retrieval.retrieve` has the definition).
+
+    Args:
+        run: a pre-trained or a fine-tuned run, which is used as it is.
+        data: a .csv, .tsv or .jsonl, each plain, .gz or .zst.
+        text_column: the column with the first text.
+        pair_column: the one with the second text.
+        label_column: the one with the score, a number that is higher the more alike the texts are; absent: every row is
+            a text with its partner, and retrieval is measured.
+        least_score: with scores, rows of at least this one are texts with their partners, and retrieval is measured,
+            too.
+        at: the numbers k of recall@k.
+        pooling: as of `embed`, also the next two.
+        layers: whose output is pooled.
+        length: the most tokens of a row.
+        whiten: turn and stretch the vectors so that over all different texts of the file their numbers have mean 0 and
+            variance 1 and are not correlated; see `whitened`. No score is looked at.
+        errors: invalid UTF-8 is an error, or is replaced.
+        device: auto, cpu, cuda or mps.
+
+    Returns:
+        rows; truncated (different texts that were cut); cosines, one a row; scores of the run, and floors, the same of
+        each way to compare texts without a model: spearman and pearson where there are scores (0 where nothing varies),
+        recall (a list of those at each k) and mrr, of `queries` pairs among `partners`, where there is retrieval.
+
+    Raises:
+        UserError: a mistake in the file, or what `embed` refuses.
+    """
+    require_settings(label_column, least_score, at)
+    table = read_table(Path(data), text_column, pair_column, label_column, errors)
+    assert table.pairs is not None
+    scores = None if table.labels is None else np.array(list(_numbers(table, Path(data), label_column)))
+    partners = partners_of(table, scores, least_score, Path(data))
+    config = EmbeddingConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "similarity")
+    embedder = Embedder(run, config, device)
+    texts = list(dict.fromkeys([*table.texts, *table.pairs]))
+    vectors, truncated = vectors_of(embedder, texts)
+    cosines = Cosines(texts, whitened(vectors, str(data)) if whiten else vectors)
+    found = _measured(cosines, table, scores, partners, at)
+    return {
+        "run": str(run),
+        "data": str(data),
+        "pooling": pooling,
+        "layers": list(layers),
+        "whiten": whiten,
+        "width": embedder.width,
+        "rows": len(table.texts),
+        "truncated": truncated,
+        "scores": found,
+        "floors": {name: _measured(each, table, scores, partners, at) for name, each in floors(texts).items()},
+        "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),
+    }
+
+
+def require_settings(label_column: str | None, least_score: float | None, at: Sequence[int]) -> None:
+    """Refuse settings that contradict each other.
+
+    Raises:
+        UserError: a least score without scores, or a k that is none.
+    """
+    if least_score is not None and (label_column is None or not math.isfinite(least_score)):
+        raise UserError("--least-score is a number, and needs --label-column with the scores")
+    if not at or min(at) < 1:
+        raise UserError("--at: recall is measured at numbers from 1 on, such as 1,5,10")
+
+
+def partners_of(
+    table: Table, scores: NDArray[np.float64] | None, least_score: float | None, path: Path
+) -> list[tuple[str, str]]:
+    """The pairs that retrieval is measured on; none where it is not.
+
+    Raises:
+        UserError: no row has the least score.
+    """
+    assert table.pairs is not None
+    pairs = list(zip(table.texts, table.pairs, strict=True))
+    if scores is None:
+        return pairs
+    if least_score is None:
+        return []
+    kept = [pair for pair, score in zip(pairs, scores, strict=True) if score >= least_score]
+    if not kept:
+        raise UserError(f"{path}: no row has a score of {least_score:g} or more; the highest is {scores.max():g}")
+    return kept
+
+
+def _numbers(table: Table, path: Path, column: str | None) -> Iterator[float]:
+    """The scores of a file's rows."""
+    for line, label in zip(table.lines, table.labels or [], strict=True):
+        try:
+            value = float(label)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise UserError(f"{path}:{line}: '{label}' is no number (column '{column}'); similarity has scores")
+        yield value
+
+
+class Cosines:
+    """The cosines of vectors of texts; 0 with a vector without a direction.
+
+    Args:
+        texts: N texts.
+        vectors: (N, D) their vectors.
+    """
+
+    def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        lengths = np.sqrt(np.einsum("nd,nd->n", vectors, vectors, dtype=np.float64))
+        self._directions = (vectors / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
+        self._places = {text: place for place, text in enumerate(texts)}
+
+    def _of(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return self._directions[[self._places[text] for text in texts]]
+
+    def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
+        """(N,) the similarity of each pair."""
+        found: NDArray[np.float64] = np.einsum("nd,nd->n", self._of(firsts), self._of(seconds), dtype=np.float64)
+        return found
+
+    def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
+        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        others = self._of(partners).T
+        count = rows_at_once(len(partners))
+        for first in range(0, len(texts), count):
+            yield self._of(texts[first : first + count]) @ others
+
+
+def whitened(vectors: NDArray[np.float32], where: str) -> NDArray[np.float32]:
+    """(N, D) (x - m) U S^(-1/2), m the mean and U S U^T the covariance of the vectors.
+
+    Su et al. 2021, arXiv:2103.15316, section 3. The states of language models differ most along a few directions that
+    say little of the meaning; here all directions count alike. Those in which nothing varies become 0.
+
+    Args:
+        vectors: (N, D) of different texts.
+        where: what errors call the file.
+
+    Raises:
+        UserError: there are too few, D or less, whose whitened vectors would all be equally far from each other.
+    """
+    count, width = vectors.shape
+    if count <= width:
+        raise UserError(
+            f"{where}: {count:,} different texts; whitening vectors of {width} numbers needs more than {width}"
+        )
+    apart = vectors - vectors.mean(0, dtype=np.float64)
+    variances, directions = np.linalg.eigh(apart.T @ apart / (count - 1))
+    vary = variances > variances[-1] * FLAT
+    scale = np.where(vary, 1 / np.sqrt(np.where(vary, variances, 1)), 0)
+    turned: NDArray[np.float32] = (apart @ (directions * scale)).astype(np.float32)
+    return turned
+
+
+def _measured(
+    comparer: Comparer,
+    table: Table,
+    scores: NDArray[np.float64] | None,
+    partners: Sequence[tuple[str, str]],
+    at: Sequence[int],
+) -> dict[str, Any]:
+    """The figures of one way to compare texts."""
+    figures: dict[str, Any] = {}
+    assert table.pairs is not None
+    if scores is not None:
+        figures |= correlations(scores, comparer.of_pairs(table.texts, table.pairs))
+    if partners:
+        found = retrieve(partners, comparer.of_all, at)
+        recall = {str(k): share for k, share in found.recall.items()}
+        figures |= {"recall": recall, "mrr": found.reciprocal_rank, "queries": found.texts, "partners": found.among}
+    return figures
+
+
+def correlations(scores: NDArray[np.float64], found: NDArray[np.floating]) -> dict[str, float]:
+    """Spearman's and Pearson's correlation of (N,) scores and similarities; 0 where either side is constant."""
+    from scipy import stats  # type: ignore[import-untyped]
+
+    if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(found) == 0:
+        return {"spearman": 0.0, "pearson": 0.0}
+    ranked, linear = stats.spearmanr(scores, found), stats.pearsonr(scores, found)
+    return {"spearman": float(ranked.statistic), "pearson": float(linear.statistic)}
