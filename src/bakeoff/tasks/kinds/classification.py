@@ -19,7 +19,7 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.metrics import score
-from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.task import Example, Items, LeftOut, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
 
 FEWEST_SCORES = 5
@@ -76,9 +76,9 @@ class ClassificationConfig(TextsConfig):
     record: ClassVar[type[Record]] = ClassPrediction
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText]:
-        for line, texts, label in self.rows(path, labelled):
-            yield LabelledText(line, texts, label)
+    def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText | LeftOut]:
+        for row in self.rows(path, labelled):
+            yield row if isinstance(row, LeftOut) else LabelledText(*row)
 
     @override
     def example(self, texts: Sequence[str]) -> LabelledText:

@@ -16,7 +16,7 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.task import Example, Items, Task
+from bakeoff.tasks.task import Example, Items, LeftOut, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
 
 
@@ -59,8 +59,12 @@ class RegressionConfig(TextsConfig):
     record: ClassVar[type[Record]] = RegressionPrediction
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText]:
-        for line, texts, label in self.rows(path, labelled):
+    def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText | LeftOut]:
+        for row in self.rows(path, labelled):
+            if isinstance(row, LeftOut):
+                yield row
+                continue
+            line, texts, label = row
             yield RatedText(line, texts, None if label is None else self._number(label, path, line))
 
     def _number(self, label: str, path: Path, line: int) -> float:
