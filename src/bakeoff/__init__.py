@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
     from bakeoff.runs.run import Run
+    from bakeoff.tasks.datasets.named import dataset_task
     from bakeoff.tasks.evaluate import evaluate
+    from bakeoff.tasks.examine import check_task
     from bakeoff.tasks.finetune import finetune
     from bakeoff.tasks.finetune_config import FinetuneConfig
     from bakeoff.tasks.kinds.choice import ChoiceConfig
@@ -47,7 +49,9 @@ _HOMES = {
     "Start": "bakeoff.training.initial_weights",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
+    "check_task": "bakeoff.tasks.examine",
     "compare": "bakeoff.comparison.execution",
+    "dataset_task": "bakeoff.tasks.datasets.named",
     "embed": "bakeoff.vectors.embed",
     "evaluate": "bakeoff.tasks.evaluate",
     "finetune": "bakeoff.tasks.finetune",
@@ -81,7 +85,9 @@ __all__ = [
     "Start",
     "TaggingConfig",
     "check",
+    "check_task",
     "compare",
+    "dataset_task",
     "embed",
     "evaluate",
     "finetune",

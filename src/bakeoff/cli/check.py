@@ -1,11 +1,13 @@
-"""`bakeoff check`."""
+"""`bakeoff check`: a directory for damage, or labelled data for mistakes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bakeoff.cli.output import Json, print_json
+from bakeoff.cli.check_task import check_task
+from bakeoff.cli.output import Errors, Json, print_json
+from bakeoff.cli.task_values import Data, Dataset, Files, choices_value
 from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
@@ -14,13 +16,70 @@ if TYPE_CHECKING:
 
 
 def check(
-    directory: Annotated[Path, typer.Argument(help="A corpus, a run, a fine-tuned run or a comparison.")],
+    directory: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DIRECTORY|RUN|RECIPE",
+            help="A corpus, a run, a fine-tuned run or a comparison; of labelled data the run or recipe to be trained.",
+        ),
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Of labelled data: its kind, as of finetune.")] = None,
+    train: Annotated[Path | None, typer.Option(help="Labelled file to learn from, as of finetune.")] = None,
+    dev: Annotated[Path | None, typer.Option(help="File that decides when to stop.")] = None,
+    test: Annotated[Path | None, typer.Option(help="File that the results come from.")] = None,
+    dataset: Dataset = None,
+    data: Data = None,
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
+    label_column: Annotated[str | None, typer.Option(help="Column with the label.")] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    spans_column: Annotated[str | None, typer.Option(help="For tagging: field with spans of a raw text.")] = None,
+    choices: Annotated[list[str], typer.Option(help="For choice: column with the choices, or of each.")] = [],  # noqa: B006
+    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    options: Annotated[
+        list[str], typer.Option("--option", metavar="KEY=VALUE", help="A setting of the task (docs/tasks.md).")
+    ] = [],  # noqa: B006
+    corpus: Annotated[Path | None, typer.Option(help="The corpus whose tokenizer counts.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json that counts, instead of --corpus.")] = None,
+    length: Annotated[
+        int | None, typer.Option(min=1, help="Tokens to which rows are to be cut. Default: the run's.")
+    ] = None,
+    errors: Errors = "strict",
     json: Json = False,
 ) -> None:
-    """Read every byte of a directory and compare it with the checksums that were kept when it was written.
+    """Read every byte of a directory and compare it with its checksums; or look at labelled data before a training.
+
+    Of labelled data: counts, labels, lengths, what several parts share, likely mistakes, and what would be refused.
 
     Example: bakeoff check runs/bert
+
+    Example: bakeoff check runs/bert --train train.tsv --dev dev.tsv --text-column sentence --label-column label
+
+    Example: bakeoff check --dataset sst2 --data glue/SST-2 --corpus corpora/mine --length 64
     """
+    given = {
+        "kind": task,
+        "train": train,
+        "dev": dev,
+        "test": test,
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": label_column,
+        "spans_column": spans_column,
+        "choices": choices_value(choices),
+        "train_rows": train_rows,
+    }
+    if any(each is not None for each in (*given.values(), dataset, data)):
+        files = Files(dataset, data, {**given, "errors": errors})
+        check_task(files, options, directory, tokenizer or corpus, length, json)
+        return
+    if options or corpus is not None or tokenizer is not None or length is not None:
+        raise UserError("--option, --corpus, --tokenizer and --length belong to --train FILE or --dataset NAME")
+    if directory is None:
+        raise UserError("name a directory; or labelled data by --train FILE or --dataset NAME")
+    _check_directory(Path(directory), json)
+
+
+def _check_directory(directory: Path, json: bool) -> None:
     from bakeoff.checking import check as check_directory
 
     found = check_directory(directory, None if json else _print)

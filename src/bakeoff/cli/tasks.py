@@ -20,6 +20,7 @@ from bakeoff.cli.output import (
     threads_of,
 )
 from bakeoff.cli.scores import pairs_text, print_scores, set_text
+from bakeoff.cli.task_values import Data, Dataset, Files, choices_value, task_of
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,11 +31,16 @@ if TYPE_CHECKING:
 
 def finetune(
     source: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.")],
-    train: Annotated[Path, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
+    train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
+    dataset: Dataset = None,
+    data: Data = None,
     task: Annotated[
-        str, typer.Option(help="What is learnt: classification, multilabel, regression, ... (docs/tasks.md).")
-    ] = "classification",
+        str | None,
+        typer.Option(
+            help="What is learnt: classification (default), multilabel, regression, ... (docs/tasks.md).",
+        ),
+    ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
     label_column: Annotated[
         list[str],
@@ -94,33 +100,29 @@ def finetune(
 
     Example: bakeoff finetune runs/bert --train train.tsv --dev dev.tsv --test test.tsv --text-column sentence
     --label-column label --out runs/bert-sst2
+
+    Example: bakeoff finetune runs/bert --dataset sst2 --data glue/SST-2 --out runs/bert-sst2
     """
     from bakeoff.overrides import parse_override
     from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.finetune_config import FinetuneConfig
-    from bakeoff.tasks.registry import parse_task, setting_of_task
 
-    task = task.replace("-", "_")
     given: dict[str, Any] = {
-        "kind": task,
-        "name": train.name.partition(".")[0],
+        "kind": task and task.replace("-", "_"),
         "train": train,
         "dev": dev,
         "test": test,
         "train_rows": train_rows,
         "errors": errors,
-    }
-    named = {
         "text_column": text_column,
         "pair_column": pair_column,
         "label_column": label_column[0] if len(label_column) == 1 else label_column or None,
         "spans_column": spans_column,
         "start_column": start_column,
-        "choices": choices[0] if len(choices) == 1 else choices or None,
+        "choices": choices_value(choices),
         "metric": metric,
     }
-    given |= {name: value for name, value in named.items() if value is not None}
     begun: Any = Path(source)
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
         if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
@@ -133,7 +135,6 @@ def finetune(
     elif set:
         raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
     settings = dict(parse_override(text, "--option") for text in options)
-    given |= {key: settings.pop(key) for key in list(settings) if setting_of_task(key, task)}
     flags = {
         "unshare": unshare or None,
         "freeze": int(freeze) if freeze is not None and freeze.isdecimal() else freeze,
@@ -142,9 +143,10 @@ def finetune(
         "search": search or None,
     }
     settings |= {name: value for name, value in flags.items() if value is not None}
+    asked = task_of(Files(dataset, data, given), settings, "finetune")
     result = finetune_model(
         begun,
-        parse_task(given, "finetune"),
+        asked,
         out,
         config=FinetuneConfig.parse(settings, "--option"),
         seed=seed,

@@ -1,5 +1,6 @@
 """Finding text files, and reading their lines within a bounded memory, whatever their size and compression."""
 
+import codecs
 import glob
 import gzip
 import io
@@ -10,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import zstandard
 
 from bakeoff.errors import UserError
+from bakeoff.reading.decoding import decompressed, utf8_of, wide_mark
 from bakeoff.reading.hub import PREFIX, HubFile, hub_files
 
 KINDS = (".txt", ".jsonl", ".csv", ".tsv")
@@ -124,6 +126,10 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
     return found
 
 
+NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
+"""What is wrong with a text that has them, and what to do."""
+
+
 class Line(NamedTuple):
     """A line of a file, or one piece of a long one."""
 
@@ -138,11 +144,19 @@ class Line(NamedTuple):
 class LineReader:
     """Decodes the lines of a file."""
 
-    def __init__(self, path: Path, errors: str, stream: BinaryIO | None = None) -> None:
-        """Read `path`, or a stream that errors call so; `errors` is "strict" or "replace" for invalid UTF-8."""
+    def __init__(self, path: Path, errors: str, stream: BinaryIO | None = None, encoding: str = "utf-8") -> None:
+        """The lines of a file; one that begins with UTF-16's byte order mark is read as UTF-16.
+
+        Args:
+            path: the file.
+            errors: "strict" or "replace" for bytes that are no text.
+            stream: what is read in place of the file; errors call it by `path`.
+            encoding: one in which a byte 0x0A is nothing but the end of a line.
+        """
         self._path = path
         self._errors = errors
         self._stream = stream
+        self._encoding = encoding
         self._raw: BinaryIO | None = None
 
     def position(self) -> int:
@@ -197,13 +211,25 @@ class LineReader:
         try:
             with open(self._path, "rb") if self._stream is None else nullcontext(self._stream) as raw:
                 self._raw = raw
-                with _decompressed(self._path, raw) as stream:
-                    while data := stream.readline(limit):
+                with decompressed(self._path, raw) as stream:
+                    data = stream.readline(limit)
+                    lines: BinaryIO | io.BufferedReader = stream
+                    if mark := wide_mark(data) if self._stream is None else None:
+                        self._encoding = "utf-8"  # which it now is
+                        lines = utf8_of(mark, data, stream, self._errors)
+                        data = lines.readline(limit)
+                    while data:
                         if number == 0:
-                            data = data.removeprefix(b"\xef\xbb\xbf")
+                            data = data.removeprefix(codecs.BOM_UTF8)
                         number += ended or not pieces
                         ended = data.endswith(b"\n")
                         yield number, data
+                        data = lines.readline(limit)
+        except UnicodeDecodeError as error:
+            raise UserError(
+                f"{self._path}:{number + 1}: not valid UTF-16, which its first bytes say it is ({error.reason}); fetch "
+                "or convert it again, or give --errors replace"
+            ) from None
         except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
             raise UserError(f"{self._path}: the compressed file is damaged ({error}); fetch it again") from None
         except OSError as error:
@@ -211,51 +237,14 @@ class LineReader:
 
     def _decode(self, data: bytes, number: int) -> str:
         try:
-            return data.decode("utf-8", self._errors)
+            return data.decode(self._encoding, self._errors)
         except UnicodeDecodeError as error:
+            if number == 1 and b"\0" in data:
+                raise UserError(f"{self._path}:{number}: {NUL_BYTES}") from None
             raise UserError(
-                f"{self._path}:{number}: not valid UTF-8 (byte 0x{data[error.start]:02x}); convert the file, or give "
-                "--errors replace to read each such byte as �"
+                f"{self._path}:{number}: not valid {self._encoding.upper()} (byte 0x{data[error.start]:02x}); convert "
+                "the file, or give --errors replace to read each such byte as � (of Latin-1: iconv -f latin1 -t utf-8)"
             ) from None
-
-
-def _decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1 << 18)
-    if suffix == ".zst":
-        return io.BufferedReader(_Zstandard(raw), 1 << 18)
-    return raw
-
-
-class _Zstandard(io.RawIOBase):
-    """Decompressed bytes; the library's own reader takes a file that breaks off for a complete one."""
-
-    def __init__(self, raw: BinaryIO) -> None:
-        self._raw = raw
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._ready = memoryview(b"")
-        self._started = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready:
-            data = self._frame.unused_data if self._frame.eof else b""
-            data = data or self._raw.read(1 << 14)
-            if not data:
-                if self._started and not self._frame.eof:
-                    raise EOFError("it ends in the middle of a frame")
-                return 0
-            if self._frame.eof:
-                self._frame = zstandard.ZstdDecompressor().decompressobj()
-            self._started = True
-            self._ready = memoryview(self._frame.decompress(data))
-        count = min(len(buffer), len(self._ready))
-        buffer[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
 
 
 def _cut(data: bytes) -> int:

@@ -1,7 +1,7 @@
 """Data sets of the Hugging Face Hub, streamed: nothing is fetched before it is read, and nothing is kept."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,17 @@ class HubFile:
         Raises:
             UserError: a missing column, or the network does not answer.
         """
+        for number, (value,) in self.records([name], advice, skip):
+            yield number, value
+
+    def records(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
+        """The number of each row, from 1, and its values of some columns; arguments and errors as of `values`."""
         try:
             for number, row in enumerate(self._rows.skip(skip) if skip else self._rows, skip + 1):
-                yield number, row[name if name in row else existing(name, list(row), self._name, "column", advice)]
+                yield (
+                    number,
+                    [row[n if n in row else existing(n, list(row), self._name, "column", advice)] for n in names],
+                )
         except (UserError, GeneratorExit):
             raise
         except Exception as error:  # of the library, of Arrow, of the network

@@ -2,17 +2,45 @@
 
 import csv
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.reading.fields import existing
-from bakeoff.reading.files import LONGEST_RECORD, LineReader, kind_of
+from bakeoff.reading.files import LONGEST_RECORD, NUL_BYTES, LineReader, kind_of
+
+Separator = Literal["auto", "tab", "comma", "semicolon"]
+"""What stands between the cells of a row."""
+
+_SIGNS = {"tab": "\t", "comma": ",", "semicolon": ";"}
+
+
+class RecordStyle(NamedTuple):
+    """What the name of a file does not say of its rows."""
+
+    header: bool = True
+    """The first row names the columns; otherwise their names are their numbers, from 1."""
+    separator: Separator = "auto"
+    """tab: the cells of any file stand between tabs, as in a .tsv; comma or semicolon: it is a .csv with these; auto:
+    its name says it."""
+    extra_columns: bool = False
+    """Rows may have more columns than the first."""
+    on_broken: Callable[[int, str], None] | None = None
+    """Called with the line and the reason where a record is broken, which is then passed over; None: an error."""
+
+
+PLAIN = RecordStyle()
+"""As the name of a file says it."""
 
 
 def read_records(
-    path: Path, lines: LineReader, names: Sequence[str], advice: str = "", skip: int = 0
+    path: Path,
+    lines: LineReader,
+    names: Sequence[str],
+    advice: str = "",
+    skip: int = 0,
+    style: RecordStyle = PLAIN,
 ) -> Iterator[tuple[int, list[Any]]]:
     """The line on which each record ends, and its values of some fields; blank lines are passed over.
 
@@ -25,28 +53,37 @@ def read_records(
         names: fields or columns, in the order in which their values are wanted.
         advice: what to do about one that is missing.
         skip: records to pass over; those of a .jsonl file are not parsed.
+        style: what its name does not tell.
 
     Raises:
         UserError: a missing field or column, or a broken record; with its line.
     """
-    kind = kind_of(path)
+    kind = {"auto": kind_of(path), "tab": ".tsv"}.get(style.separator, ".csv")
     if kind == ".jsonl":
-        for number, record in _objects(path, lines, skip):
+        for number, record in _objects(path, lines, skip, style):
             yield number, [record[existing(name, list(record), f"{path}:{number}", "field", advice)] for name in names]
         return
     places: list[int] | None = None
     header: list[str] = []
-    for number, row in _csv_rows(path, lines) if kind == ".csv" else _tsv_rows(lines):
+    for number, row in _csv_rows(path, lines, _SIGNS.get(style.separator, ",")) if kind == ".csv" else _tsv_rows(lines):
         if places is None:
-            header = [name.strip() for name in row]
-            places = [header.index(existing(name, header, f"{path}:{number}", "column", advice)) for name in names]
+            if problem := _no_table(row):
+                raise UserError(f"{path}:{number}: {problem}")
+            header = [name.strip() for name in row] if style.header else [str(n + 1) for n in range(len(row))]
+            hint = advice or (_advice(header) if style.header else "; columns have numbers, from 1")
+            places = [header.index(existing(name, header, f"{path}:{number}", "column", hint)) for name in names]
             if twice := next((name for name in names if header.count(name) > 1), None):
                 raise UserError(
                     f"{path}:{number}: {header.count(twice)} columns are called '{twice}'; rename all but one"
                 )
-        elif len(row) < len(header) or any(row[len(header) :]):
+            if style.header:
+                continue
+        if len(row) < len(header) or (any(row[len(header) :]) and not style.extra_columns):
             # A row that is too long or too short has probably moved a value to another column.
-            raise UserError(f"{path}:{number}: the row has {len(row)} columns, the first line {len(header)}; mend it")
+            reason = f"the row has {len(row)} columns, the first line {len(header)}"
+            if style.on_broken is None:
+                raise UserError(f"{path}:{number}: {reason}; mend it")
+            style.on_broken(number, "has another number of columns than the first")
         elif skip:
             skip -= 1
         else:
@@ -61,8 +98,8 @@ def record_names(path: Path, lines: LineReader) -> list[str]:
     """
     kind = kind_of(path)
     if kind == ".jsonl":
-        return next((list(record) for _, record in _objects(path, lines, 0)), [])
-    rows = _csv_rows(path, lines) if kind == ".csv" else _tsv_rows(lines)
+        return next((list(record) for _, record in _objects(path, lines, 0, PLAIN)), [])
+    rows = _csv_rows(path, lines, ",") if kind == ".csv" else _tsv_rows(lines)
     return next(([name.strip() for name in row] for _, row in rows), [])
 
 
@@ -94,7 +131,29 @@ def text_value(value: Any, where: str, name: str, errors: str) -> str:
     return value
 
 
-def _objects(path: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def foreign_line(line: str) -> str | None:
+    """What is wrong with a line of a file that other systems have written, and what to do; None where nothing is."""
+    if "\0" in line:
+        return NUL_BYTES
+    if "\r" in line.rstrip("\r\n"):
+        return "lines end with a carriage return alone; convert them: tr '\\r' '\\n' < FILE"
+    return None
+
+
+def _no_table(row: Sequence[str]) -> str | None:
+    """What is wrong with a file whose first row this is."""
+    return next((problem for cell in row if "\n" not in cell and (problem := foreign_line(cell))), None)
+
+
+def _advice(header: Sequence[str]) -> str:
+    """What to do where the first row does not name the columns."""
+    for name, sign in _SIGNS.items():
+        if len(header) == 1 and sign in header[0]:
+            return f"; if its cells stand between {name}s, give --option separator={name}"
+    return "; if the first row is data, give --option header=false, and columns by number from 1"
+
+
+def _objects(path: Path, lines: LineReader, skip: int, style: RecordStyle) -> Iterator[tuple[int, dict[str, Any]]]:
     for line in lines.whole():
         if not line.text.strip():
             continue
@@ -105,8 +164,14 @@ def _objects(path: Path, lines: LineReader, skip: int) -> Iterator[tuple[int, di
         try:
             record = json.loads(line.text)
         except (ValueError, RecursionError) as error:
+            if style.on_broken is not None:
+                style.on_broken(line.number, "is broken JSON")
+                continue
             reason = error.msg if isinstance(error, json.JSONDecodeError) else error
-            raise UserError(f"{where}: broken JSON ({reason}); a .jsonl file holds one JSON object a line") from None
+            problem = foreign_line(line.text)
+            raise UserError(
+                f"{where}: {problem or f'broken JSON ({reason}); a .jsonl file holds one JSON object a line'}"
+            ) from None
         if not isinstance(record, dict):
             raise UserError(f"{where}: not a JSON object; a .jsonl file holds one JSON object a line")
         yield line.number, record
@@ -121,12 +186,36 @@ def _tsv_rows(lines: LineReader) -> Iterator[tuple[int, list[str]]]:
             yield line.number, row
 
 
-def _csv_rows(path: Path, lines: LineReader) -> Iterator[tuple[int, list[str]]]:
+def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[int, list[str]]]:
     csv.field_size_limit(LONGEST_RECORD)
-    reader = csv.reader((line.text for line in lines.whole()), strict=True)
+    opened = 0  # the line on which the quotation mark opened that is open now; 0: none is
+    before = 0  # of a row that is not at its end, the line on which the last one opened that was closed again
+
+    def fed() -> Iterator[str]:
+        nonlocal opened, before
+        for line in lines.whole():
+            marks = line.text.replace('""', "").count('"')
+            if opened and marks % 2:
+                opened, before = 0, opened
+            elif marks % 2 or (opened and marks):  # opened here, or closed and opened again
+                opened = line.number
+            yield line.text
+
+    reader = csv.reader(fed(), delimiter=separator, strict=True)
     try:
         for row in reader:
+            opened = before = 0
             if row:
                 yield reader.line_num, row
     except csv.Error as error:
-        raise UserError(f"{path}:{reader.line_num}: broken CSV ({error}); is a quotation mark left open?") from None
+        if opened and "unexpected end" in str(error):
+            raise UserError(
+                f"{path}:{opened}: broken CSV (a quotation mark opens here and is never closed); close it, or "
+                'double it ("") where it is text'
+            ) from None
+        reason = f"{error}); is a quotation mark left open?"
+        if before and before < reader.line_num:
+            reason = f"{error}); is the quotation mark left open that opens on line {before}?"
+        if "new-line" in str(error):
+            reason = "a carriage return within a line); convert the file: tr '\\r' '\\n' < FILE"
+        raise UserError(f"{path}:{reader.line_num}: broken CSV ({reason}") from None

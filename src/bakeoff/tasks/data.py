@@ -1,7 +1,8 @@
 """A task's data: labelled examples to learn from (train), to choose by (dev) and to report (test)."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.task import Example, Task, TaskConfig
+from bakeoff.tasks.task import Example, LeftOut, Task, TaskConfig
 
 
 class TaskData(NamedTuple):
@@ -27,6 +28,24 @@ class TaskData(NamedTuple):
     """What a reader of the results must know: parts that were held out of train, rows that stand in two parts."""
 
 
+class Parts(NamedTuple):
+    """The examples of the three parts, before anything is known of their labels."""
+
+    train: list[Any]
+    """What is learned from."""
+    others: dict[str, tuple[Path, list[Any]]]
+    """Test and dev, each with the file that it comes from."""
+    origin: str
+    """What errors call the examples to learn from."""
+    notes: list[str]
+    """What was held out or left out."""
+
+    @property
+    def all(self) -> dict[str, list[Any]]:
+        """The examples of each part by its name."""
+        return {"train": self.train, "dev": self.others["dev"][1], "test": self.others["test"][1]}
+
+
 def load_task(config: TaskConfig) -> TaskData:
     """Read a task's files; hold out dev and test where they have no file of their own.
 
@@ -34,18 +53,63 @@ def load_task(config: TaskConfig) -> TaskData:
         UserError: a mistake in a file; a label of dev or test that train does not have; nothing to learn from train, or
             too few rows to hold any out.
     """
-    train: list[Any] = list(config.read(config.train))
-    given = {name: path for name in ("test", "dev") if (path := getattr(config, name)) is not None}
-    parts = {name: (path, list(config.read(path))) for name, path in given.items()}
-    notes = []
+    given = {"train": config.train, "test": config.test, "dev": config.dev}
+    parts = part(config, {name: read_examples(config, path) for name, path in given.items() if path is not None})
+    task = config.learn(parts.train, parts.origin)
+    notes = [*parts.notes, *task.notes]
+    for path, examples in parts.others.values():
+        task.check(examples, path, parts.origin)
+    known = {each.texts for each in parts.train}
+    for name, (_, examples) in parts.others.items():
+        if both := sum(each.texts in known for each in examples):
+            notes.append(f"{both} of the {len(examples)} rows of {name} have a text that train has, too")
+    for name, examples in parts.all.items():
+        if empty := sum(config.blank_texts(each) for each in examples):
+            notes.append(f"{empty} texts of {name} are empty")
+    return TaskData(task, parts.train, parts.all["dev"], parts.all["test"], notes)
+
+
+def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]:
+    """The labelled examples of a file, and what a reader of results must know of the rows that were left out.
+
+    Raises:
+        UserError: a mistake in the file, or all of its rows are left out.
+    """
+    examples: list[Any] = []
+    reasons: Counter[str] = Counter()
+    for each in config.read(path):
+        if isinstance(each, LeftOut):
+            reasons[each.reason] += 1
+        else:
+            examples.append(each)
+    notes = [f"{count} rows of {path.name} were left out: the row {reason}" for reason, count in reasons.items()]
+    if not examples:
+        raise UserError(f"{path}: no row is left; {'; '.join(notes)}")
+    return examples, notes
+
+
+def part(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) -> Parts:
+    """The three parts, dev and test held out of train where they have no file of their own.
+
+    Args:
+        config: the task.
+        read: by the names of the parts that have a file what `read_examples` gives of it; train is one.
+
+    Raises:
+        UserError: too few rows to hold any out.
+    """
+    train, _ = read["train"]
+    notes = [*([config.remark] if config.remark else []), *(note for _, own in read.values() for note in own)]
+    files = {"test": config.test, "dev": config.dev}
+    others = {name: (path, read[name][0]) for name, path in files.items() if path is not None}
     rows = len(train)
     for name, share in (("test", config.test_share), ("dev", config.dev_share)):
-        if name not in parts:
+        if name not in others:
             # The shares are of the whole file, whichever parts are cut off it.
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name)
             if not held_out:
                 raise UserError(f"{config.train}: {rows} rows are too few to hold some out as {name}; give --{name}")
-            parts[name] = (config.train, held_out)
+            others[name] = (config.train, held_out)
             count = len(held_out)
             notes.append(f"no {name} file: {count} of the {rows} rows of {config.train.name} were held out as {name}")
     if config.train_rows is not None:
@@ -53,18 +117,7 @@ def load_task(config: TaskConfig) -> TaskData:
             notes.append(f"train_rows is {config.train_rows}, but there are only {len(train)} rows to learn from")
         train = train[: config.train_rows]
     origin = f"{config.train}" if config.train_rows is None else f"the first {config.train_rows} rows of {config.train}"
-    task = config.learn(train, origin)
-    notes += task.notes
-    for path, examples in parts.values():
-        task.check(examples, path, origin)
-    known = {each.texts for each in train}
-    for name, (_, examples) in parts.items():
-        if both := sum(each.texts in known for each in examples):
-            notes.append(f"{both} of the {len(examples)} rows of {name} have a text that train has, too")
-    for name, examples in {"train": train, **{name: part for name, (_, part) in parts.items()}}.items():
-        if empty := sum(config.blank_texts(each) for each in examples):
-            notes.append(f"{empty} texts of {name} are empty")
-    return TaskData(task, train, parts["dev"][1], parts["test"][1], notes)
+    return Parts(train, others, origin, notes)
 
 
 def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:

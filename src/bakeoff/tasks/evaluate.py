@@ -17,6 +17,7 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answering import answers_of
+from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.judge_pairs import evaluate_pairs
 from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
@@ -127,7 +128,7 @@ def evaluate(
             raise UserError(f"--{name.replace('_', '-')}: a task of the kind {finetuned.task.kind} has no such column")
     config = finetuned.task.model_copy(update={**changes, "errors": errors})
     path = Path(str(data))
-    rows, task = list(config.read(path)), finetuned.learned
+    rows, task = read_examples(config, path)[0], finetuned.learned
     task.check(rows, path, "what the run has learnt")
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)

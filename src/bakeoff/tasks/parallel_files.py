@@ -38,7 +38,7 @@ def read_pairs(
         path: the file of sources.
         ending: that of the file of targets.
         labelled: the targets are wanted.
-        errors: invalid UTF-8 is an error, or is replaced.
+        errors: invalid text is an error, or is replaced.
 
     Raises:
         UserError: there is no such file, an empty target, or not one for each source.

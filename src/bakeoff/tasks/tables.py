@@ -1,12 +1,49 @@
-"""Tables of texts and labels: .csv, .tsv and .jsonl files, each plain, .gz or .zst, with named columns."""
+"""Tables of texts and labels: .csv, .tsv, .jsonl (each plain, .gz or .zst), .parquet and `hub:`, by their columns."""
 
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.reading.files import JSON_LINES, LineReader, kind_of
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of
+from bakeoff.reading.records import RecordStyle, Separator, text_value
+from bakeoff.reading.rows import on_hub, read_rows
+from bakeoff.tasks.layouts import LAYOUTS, Layout
+
+_SPREADSHEETS = (".xlsx", ".xls", ".ods")
+
+
+class TableForm(NamedTuple):
+    """How a file is read, where its name does not say it."""
+
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid text is an error, or is replaced."""
+    encoding: str = "utf-8"
+    """The encoding of a file of lines."""
+    header: bool = True
+    """The first row names the columns; otherwise their numbers from 1 are their names."""
+    separator: Separator = "auto"
+    """What cells stand between, whatever the file is called."""
+    extra_columns: bool = False
+    """Rows may have more columns than the first."""
+    broken_rows: Literal["refuse", "skip"] = "refuse"
+    """A row that cannot be read is an error, or is left out."""
+    layout: Layout = "table"
+    """What has its rows in another form than that of a table."""
+
+
+PLAIN = TableForm()
+"""A table, as its name says it."""
+
+
+class LeftOutRow(NamedTuple):
+    """A row that is not used."""
+
+    line: int
+    """Its line."""
+    reason: str
+    """Why, as behind "3 rows were left out: the row"."""
 
 
 class Table(NamedTuple):
@@ -20,6 +57,8 @@ class Table(NamedTuple):
     """(N,) the labels, where a column of them was asked for."""
     lines: list[int]
     """(N,) the line of the file on which each row ends."""
+    left_out: list[LeftOutRow]
+    """The rows that could not be read, where these are to be left out."""
 
 
 def read_table(
@@ -28,53 +67,101 @@ def read_table(
     pair_column: str | None = None,
     label_column: str | None = None,
     errors: Literal["strict", "replace"] = "strict",
+    form: TableForm = PLAIN,
 ) -> Table:
     """Read a file of labelled or unlabelled texts.
 
     The first line of a .csv or .tsv names the columns; each line of a .jsonl is an object. In a .tsv a quotation mark
     is text. Numbers and truth values are labels, too: 1 is the class `1`, true is `true`.
 
+    Args:
+        path: the file.
+        text_column: the column with the text.
+        pair_column: the column with the second text.
+        label_column: the column with the label.
+        errors: invalid text is an error, or is replaced.
+        form: what the file's name does not say; its own `errors` are not looked at.
+
     Raises:
         UserError: a missing file or column, an empty file or label, a broken row, or invalid UTF-8; with its line.
     """
-    require_table(path)
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
+        require_table(path, form)
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
     kinds: dict[str, int] = {}  # of labels, each with the line where it stands first
-    table = Table([], [] if pair_column else None, [] if label_column else None, [])
-    for line, cells in read_records(path, LineReader(path, errors), columns):
+    table = Table([], [] if pair_column else None, [] if label_column else None, [], [])
+    for line, cells in table_rows(path, columns, form._replace(errors=errors), table.left_out):
+        where = f"{path}:{line}"
         values = dict(zip(columns, cells, strict=True))
-        table.lines.append(line)
-        table.texts.append(text_value(values[text_column], f"{path}:{line}", text_column, errors))
-        if pair_column is not None and table.pairs is not None:
-            table.pairs.append(text_value(values[pair_column], f"{path}:{line}", pair_column, errors))
         if label_column is not None and table.labels is not None:
             value = values[label_column]
-            table.labels.append(_label(value, f"{path}:{line}", label_column))
+            if form.broken_rows == "skip" and (value is None or not str(value).strip()):
+                table.left_out.append(LeftOutRow(line, "has no label"))
+                continue
+            table.labels.append(_label(value, where, label_column))
             kinds.setdefault(_kind(value), line)
             if {"a number", "true or false"} <= kinds.keys():
                 other = next(kind for kind in kinds if kind != _kind(value))
                 raise UserError(
-                    f"{path}:{line}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write "
+                    f"{where}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write "
                     "labels in one way"
                 )
+        table.lines.append(line)
+        table.texts.append(text_value(values[text_column], where, text_column, errors))
+        if pair_column is not None and table.pairs is not None:
+            table.pairs.append(text_value(values[pair_column], where, pair_column, errors))
     if not table.texts:
         raise UserError(f"{path}: the file holds no rows")
     return table
 
 
-def require_table(path: Path) -> None:
+def table_rows(
+    path: Path, columns: Sequence[str], form: TableForm, left_out: list[LeftOutRow]
+) -> Iterator[tuple[int, list[Any]]]:
+    """The line of each row of a file, and its values of some columns.
+
+    Args:
+        path: the file, or the folder of a layout that has one.
+        columns: whose values are wanted.
+        form: how it is read.
+        left_out: gets the rows that could not be read, where these are left out.
+
+    Raises:
+        UserError: a missing file or column, or a broken row; with its line.
+    """
+    require_table(path, form)
+    if form.layout != "table":
+        yield from LAYOUTS[form.layout](path, columns, form.errors, form.encoding)
+        return
+
+    def note(line: int, reason: str) -> None:
+        left_out.append(LeftOutRow(line, reason))
+
+    broken = note if form.broken_rows == "skip" else None
+    style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
+    yield from read_rows(path, columns, form.errors, form.encoding, style)
+
+
+def require_table(path: Path, form: TableForm = PLAIN) -> None:
     """Refuse what is no file with columns.
 
     Raises:
         UserError: there is no such file, or it is of another kind.
     """
+    if on_hub(path) or form.layout != "table":
+        return
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
-    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
+        raise UserError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
+    known = kind_of(path)
+    if form.separator == "auto" and (known is None or known == KINDS[0]):
         advice = f"; {JSON_LINES}" if ".json" in path.suffixes else ""
+        if path.suffix.lower() in _SPREADSHEETS:
+            advice = "; save the sheet as .csv in UTF-8"
+        advice = advice or "; if its cells stand between tabs, give --option separator=tab"
         raise UserError(f"{path}: labelled data is read from .csv, .tsv or .jsonl, each plain, .gz or .zst{advice}")
+    if form.separator != "auto" and known in COLUMNAR:
+        raise UserError(f"{path}: separator is for files of lines; leave it out")
 
 
 def _kind(label: Any) -> str:
@@ -82,17 +169,22 @@ def _kind(label: Any) -> str:
     return "true or false" if isinstance(label, bool) else "a number" if isinstance(label, int | float) else "text"
 
 
-def _label(value: Any, where: str, column: str) -> str:
-    """A label as text; 1.0 is 1."""
+def label_text(value: Any) -> str:
+    """A label as text; 1.0 is 1, true is `true`."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, float) and not math.isfinite(value):
-        raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
     if isinstance(value, float) and value.is_integer():
         value = int(value)
+    return str(value).strip()
+
+
+def _label(value: Any, where: str, column: str) -> str:
+    """A label as text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise UserError(f"{where}: the label is {value}, which is no class (column '{column}')")
     if value is not None and not isinstance(value, str | int | float):
         raise UserError(f"{where}: column '{column}' holds {type(value).__name__} instead of a label")
-    label = "" if value is None else str(value).strip()
+    label = "" if value is None else label_text(value)
     if not label:
         raise UserError(f"{where}: the label is empty (column '{column}'); every row needs one")
     return label

@@ -47,6 +47,19 @@ class Example:
         """Rows of which this is the same stay together where a part is held out: the texts, or what all are about."""
         return self.texts
 
+    @property
+    def labels(self) -> Sequence[tuple[str, str]]:
+        """Each of its labels that is counted, and the text that it stands for; none where they are no names."""
+        return [(self.stratum, " | ".join(text for text in self.texts if text))] if self.stratum else []
+
+
+@dataclass(frozen=True)
+class LeftOut(Example):
+    """A row of a labelled file that is not used; those who read a file for its examples pass it over."""
+
+    reason: str = ""
+    """Why, as behind "3 rows were left out: the row"."""
+
 
 @dataclass(frozen=True)
 class Items:
@@ -133,6 +146,10 @@ class TaskConfig(Config):
     """Seed of what is held out. It is the task's own, so that all models and seeds are tested on the same rows."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
+    encoding: Literal["utf-8", "latin-1", "windows-1252", "gb18030"] = "utf-8"
+    """The encoding of files of lines; UTF-16 is known by its byte order mark."""
+    remark: str = ""
+    """What a reader of the results must know of the files; it stands among the notes."""
 
     sides: ClassVar[int | None] = 1
     """Texts of an example where all have as many; None: they differ."""
@@ -204,7 +221,7 @@ class TaskConfig(Config):
 
         Args:
             path: the file.
-            labelled: it says what is to be predicted.
+            labelled: it says what is to be predicted; of a row that is not to be used there is a `LeftOut`.
 
         Raises:
             UserError: there is no such file or column, or a mistake in it; with its line.

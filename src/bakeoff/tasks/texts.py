@@ -1,16 +1,18 @@
 """What tasks on a text, or on a pair of texts, have in common: their columns, and their rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from pydantic import Field, field_validator
 from typing_extensions import override
 
-from bakeoff.tasks.tables import read_table
-from bakeoff.tasks.task import Example, TaskConfig
+from bakeoff.tasks.table_config import TableConfig
+from bakeoff.tasks.tables import label_text, read_table
+from bakeoff.tasks.task import Example, LeftOut
 
 
-class TextsConfig(TaskConfig):
+class TextsConfig(TableConfig):
     """Texts or pairs with a label each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
 
     text_column: str
@@ -19,6 +21,23 @@ class TextsConfig(TaskConfig):
     """The column with the second text, for tasks on pairs."""
     label_column: str
     """The column with the label: the class, or the number."""
+    label_names: dict[str, str | None] = Field(default={})
+    """Names for labels of the files, `{0: negative, 4: positive, 2: null}`; rows whose label has null are left out, and
+    counted in the notes. A label that is not named is its own name."""
+
+    @field_validator("text_column", "pair_column", "label_column", mode="before")
+    @classmethod
+    def _numbered(cls, value: Any) -> Any:
+        """A column by its number."""
+        return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+    @field_validator("label_names", mode="before")
+    @classmethod
+    def _as_texts(cls, value: Any) -> Any:
+        """Labels and names as a file's labels are read: 1.0 is 1, and true is `true`."""
+        if not isinstance(value, Mapping):
+            return value
+        return {label_text(key): None if name is None else label_text(name) for key, name in value.items()}
 
     reads_windows: ClassVar[bool] = True
 
@@ -32,17 +51,24 @@ class TextsConfig(TaskConfig):
     def text_columns(self) -> list[str]:
         return [self.text_column] if self.pair_column is None else [self.text_column, self.pair_column]
 
-    def rows(self, path: Path, labelled: bool) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
-        """The line of each row, its texts, and its label where they are wanted.
+    def rows(self, path: Path, labelled: bool) -> Iterator[LeftOut | tuple[int, tuple[str, ...], str | None]]:
+        """The line of each row, its texts, and its label where they are wanted; or that it is left out.
 
         Raises:
             UserError: see `read_table`.
         """
         label_column = self.label_column if labelled else None
-        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors)
+        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors, self.form)
+        for row in table.left_out:
+            yield LeftOut(row.line, (), row.reason)
         sides = [table.texts] if table.pairs is None else [table.texts, table.pairs]
         labels: Sequence[str | None] = [None] * len(table.lines) if table.labels is None else table.labels
-        yield from zip(table.lines, zip(*sides, strict=True), labels, strict=True)
+        for line, texts, label in zip(table.lines, zip(*sides, strict=True), labels, strict=True):
+            named = label if label is None else self.label_names.get(label, label)
+            if label is not None and named is None:
+                yield LeftOut(line, (), f"has the label '{label}'")
+            else:
+                yield line, texts, named
 
 
 def sides_of(examples: Sequence[Example]) -> tuple[list[str], list[str] | None]:

@@ -12,13 +12,13 @@ from typing import Any, Literal, NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader, kind_of
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.records import foreign_line, read_records, text_value
 from bakeoff.tasks.spans import OUTSIDE
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
-COLUMNS = (".conll", ".conllu", ".txt", ".iob", ".bio", ".bmes")
-"""Files with a word a line."""
+COLUMNS = (".conll", ".conllu", ".txt", ".tsv", ".iob", ".bio", ".bmes", ".train", ".dev", ".test", ".testa", ".testb")
+"""Files with a word a line; the last ones are called so where they are published (CoNLL-2003)."""
 _WORD = re.compile(r"\w+|[^\w\s]")
 _IDEOGRAPH = re.compile(r"[⺀-鿿豈-﫿\U00020000-\U0003ffff]")
 
@@ -47,7 +47,7 @@ class Columns(NamedTuple):
 
 
 def read_tagged(
-    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"]
+    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"], encoding: str = "utf-8"
 ) -> Iterator[TaggedWords]:
     """The sentences of a file.
 
@@ -56,15 +56,16 @@ def read_tagged(
         columns: where they stand.
         labelled: the tags are wanted.
         errors: invalid UTF-8 is an error, or is replaced.
+        encoding: the file's.
 
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line.
     """
     if not path.is_file():
-        raise UserError(f"{path}: no such file")
+        raise UserError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
     kind = kind_of(path)
     if kind == ".jsonl":
-        yield from _records(path, columns, labelled, errors)
+        yield from _records(path, columns, labelled, errors, encoding)
         return
     suffixes = path.suffixes[:-1] if path.suffix in (".gz", ".zst") else path.suffixes
     if not suffixes or suffixes[-1] not in COLUMNS:
@@ -76,16 +77,18 @@ def read_tagged(
     tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
     found: list[tuple[str, str]] = []
     number = width = 0
-    for number, text, _ in LineReader(path, errors).whole():
+    for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
         if not line.strip():
             if found:
                 yield _sentence(number, found, labelled)
             found, width = [], 0
             continue
+        if ("\r" in line or "\0" in line) and (problem := foreign_line(line)):
+            raise UserError(f"{path}:{number}: {problem}")
         if line.startswith("-DOCSTART-") or (universal and line.startswith("#")):
             continue
-        cells = line.split("\t") if universal or "\t" in line else line.split()
+        cells = line.split("\t") if universal or "\t" in line else [cell for cell in line.split(" ") if cell]
         if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
             raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each")
         if universal and not cells[0].isdigit():
@@ -95,7 +98,7 @@ def read_tagged(
         width = len(cells)
         if max(word_place, tag_place or 0) >= width or (tag_place is not None and width == 1):
             raise UserError(f"{path}:{number}: {width} columns; there is none for the {'tag' if labelled else 'word'}")
-        found.append((cells[word_place].strip(), "" if tag_place is None else cells[tag_place].strip()))
+        found.append((cells[word_place], "" if tag_place is None else cells[tag_place].strip()))
         if tag_place is not None and not found[-1][1]:
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
     if found:
@@ -138,7 +141,7 @@ def _column(name: str, universal: bool, path: Path) -> int:
 
 
 def _records(
-    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"]
+    path: Path, columns: Columns, labelled: bool, errors: Literal["strict", "replace"], encoding: str
 ) -> Iterator[TaggedWords]:
     words, tags, spans = columns
     if words is None or (labelled and (tags is None) == (spans is None)):
@@ -147,7 +150,8 @@ def _records(
             "spans_column for raw text"
         )
     label = (spans or tags) if labelled else None
-    for line, cells in read_records(path, LineReader(path, errors), [words, *([label] if label else [])]):
+    lines = LineReader(path, errors, encoding=encoding)
+    for line, cells in read_records(path, lines, [words, *([label] if label else [])]):
         where = f"{path}:{line}"
         if spans is not None:
             text = text_value(cells[0], where, words, errors)

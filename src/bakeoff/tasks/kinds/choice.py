@@ -16,12 +16,12 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.reading.files import LineReader
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.records import text_value
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.jackknife import Vector, of_classes
-from bakeoff.tasks.tables import require_table
-from bakeoff.tasks.task import Example, Items, Task, TaskConfig
+from bakeoff.tasks.table_config import TableConfig
+from bakeoff.tasks.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.task import Example, Items, LeftOut, Task
 
 FEWEST_CHOICES = 2
 
@@ -62,7 +62,7 @@ class Chosen(NamedTuple):
     """(number of choices,) probability of each."""
 
 
-class ChoiceConfig(TaskConfig):
+class ChoiceConfig(TableConfig):
     """Contexts with choices: .jsonl with a list of them, or .csv, .tsv or .jsonl with a column for each."""
 
     kind: Literal["choice"] = "choice"
@@ -102,15 +102,16 @@ class ChoiceConfig(TaskConfig):
         return of_classes([line["label"] for line in lines], [line["prediction"] for line in lines], metric)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
-        require_table(path)
+    def read(self, path: Path, labelled: bool = True) -> Iterator[Question | LeftOut]:
+        require_table(path, self.form)
         named = [self.choices] if isinstance(self.choices, str) else self.choices
         question = [self.pair_column] if self.pair_column else []
         columns = [self.text_column, *question, *named, *([self.label_column] if labelled else [])]
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
         empty = True
-        for line, cells in read_records(path, LineReader(path, self.errors), columns):
+        left_out: list[LeftOutRow] = []
+        for line, cells in table_rows(path, columns, self.form, left_out):
             empty = False
             where = f"{path}:{line}"
             values = dict(zip(columns, cells, strict=True))
@@ -128,6 +129,8 @@ class ChoiceConfig(TaskConfig):
             yield Question(line, tuple(texts), answer)
         if empty:
             raise UserError(f"{path}: the file holds no rows")
+        for row in left_out:
+            yield LeftOut(row.line, (), row.reason)
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
         """The place of the right choice, which may be given by its number, its letter or its text."""

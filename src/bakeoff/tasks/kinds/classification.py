@@ -22,7 +22,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.metrics import positive_scores, score
-from bakeoff.tasks.task import Example, Items, Learned, Metric, Task
+from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
 from bakeoff.tasks.tfidf import INVERSE_REGULARISATION, counted
 
@@ -108,9 +108,9 @@ class ClassificationConfig(TextsConfig):
         return of_ratios(*OF_ONE_CLASS[metric](true, found))
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText]:
-        for line, texts, label in self.rows(path, labelled):
-            yield LabelledText(line, texts, label)
+    def read(self, path: Path, labelled: bool = True) -> Iterator[LabelledText | LeftOut]:
+        for row in self.rows(path, labelled):
+            yield row if isinstance(row, LeftOut) else LabelledText(*row)
 
     @override
     def example(self, texts: Sequence[str]) -> LabelledText:

@@ -15,12 +15,12 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.reading.files import LineReader
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.records import text_value
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.tables import require_table
-from bakeoff.tasks.task import Example, Items, Learned, Metric, Task, TaskConfig
+from bakeoff.tasks.table_config import TableConfig
+from bakeoff.tasks.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
 from bakeoff.tasks.texts import sides_of
 from bakeoff.tasks.tfidf import INVERSE_REGULARISATION, counted
 
@@ -32,13 +32,19 @@ YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "f
 class TextWithLabels(Example):
     """A text, or a pair, and its labels."""
 
-    labels: frozenset[str] | None = None
-    """Their names."""
+    names: frozenset[str] | None = None
+    """Those of the labels."""
 
     @property
     @override
     def stratum(self) -> str:
-        return ", ".join(sorted(self.labels or ()))
+        return ", ".join(sorted(self.names or ()))
+
+    @property
+    @override
+    def labels(self) -> Sequence[tuple[str, str]]:
+        text = " | ".join(self.texts)
+        return [(name, text) for name in sorted(self.names or ())]
 
 
 class LabelsPrediction(Record):
@@ -59,7 +65,7 @@ class LabelNames(Record):
     """Names of the labels, in the order of the head's outputs."""
 
 
-class MultilabelConfig(TaskConfig):
+class MultilabelConfig(TableConfig):
     """Texts or pairs with any number of labels each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
 
     kind: Literal["multilabel"] = "multilabel"
@@ -69,9 +75,9 @@ class MultilabelConfig(TaskConfig):
     pair_column: str | None = None
     """The column with the second text, for tasks on pairs."""
     label_column: str | list[str]
-    """The column with the labels, in .jsonl a list and else a text with a separator; or a column for each label, which
+    """The column with the labels, in .jsonl a list and else a text; or a column for each label, which
     says 1 or 0, true or false."""
-    separator: str = Field(default=",", min_length=1)
+    between_labels: str = Field(default=",", min_length=1)
     """What stands between the labels of a text."""
     threshold: float = Field(default=0.5, gt=0, lt=1)
     """A label is given where its probability is at least this."""
@@ -120,28 +126,29 @@ class MultilabelConfig(TaskConfig):
         return of_sums(np.concatenate([right, counted], 1), _mean_ratio)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels]:
-        require_table(path)
+    def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels | LeftOut]:
+        require_table(path, self.form)
         named = [self.label_column] if isinstance(self.label_column, str) else self.label_column
         columns = [*self.text_columns, *(named if labelled else [])]
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
         empty = True
-        for line, cells in read_records(path, LineReader(path, self.errors), columns):
+        left_out: list[LeftOutRow] = []
+        for line, cells in table_rows(path, columns, self.form, left_out):
             empty = False
             where = f"{path}:{line}"
             texts = tuple(
                 text_value(cell, where, name, self.errors) for name, cell in zip(self.text_columns, cells, strict=False)
             )
-            labels = self._labels(cells[len(texts) :], where) if labelled else None
-            yield TextWithLabels(line, texts, labels)
+            yield TextWithLabels(line, texts, self._labels(cells[len(texts) :], where) if labelled else None)
         if empty:
             raise UserError(f"{path}: the file holds no rows")
+        yield from (LeftOut(each.line, (), each.reason) for each in left_out)
 
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
         if isinstance(self.label_column, str):
             (cell,) = cells
-            given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.separator)
+            given = cell if isinstance(cell, list) else str("" if cell is None else cell).split(self.between_labels)
             return frozenset(name for each in given if (name := str(each).strip()))
         found = set()
         for name, cell in zip(self.label_column, cells, strict=True):
@@ -158,7 +165,7 @@ class MultilabelConfig(TaskConfig):
 
     @override
     def learn(self, train: Sequence[TextWithLabels], origin: str) -> "Multilabel":
-        labels = sorted({name for each in train for name in each.labels or ()})
+        labels = sorted({name for each in train for name in each.names or ()})
         if not labels:
             raise UserError(f"{origin}: no row has a label")
         return Multilabel(self, labels)
@@ -184,7 +191,7 @@ class Multilabel(Task):
     @override
     def check(self, examples: Sequence[TextWithLabels], path: Path, origin: str) -> None:
         for each in examples:
-            for name in sorted(each.labels or ()):
+            for name in sorted(each.names or ()):
                 if name not in self.places:
                     raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}")
 
@@ -192,13 +199,13 @@ class Multilabel(Task):
         """(N, C) which labels each example has."""
         found = np.zeros((len(examples), self.outputs), bool)
         for row, each in enumerate(examples):
-            found[row, [self.places[name] for name in each.labels or ()]] = True
+            found[row, [self.places[name] for name in each.names or ()]] = True
         return found
 
     @override
     def encode(self, examples: Sequence[TextWithLabels], format: InputFormat) -> Items:
         targets = [
-            None if each.labels is None else row for each, row in zip(examples, self.table(examples), strict=True)
+            None if each.names is None else row for each, row in zip(examples, self.table(examples), strict=True)
         ]
         return Items.one_each(format.encode(*sides_of(examples)), targets)
 
@@ -263,7 +270,7 @@ class Multilabel(Task):
     @override
     def line(self, example: TextWithLabels, answer: NDArray[np.float32]) -> dict[str, Any]:
         return {
-            "label": sorted(example.labels or ()),
+            "label": sorted(example.names or ()),
             "prediction": self.given(answer),
             "probabilities": self._probabilities(answer),
         }
@@ -277,7 +284,7 @@ class Multilabel(Task):
 
     @override
     def shown(self, example: TextWithLabels, answer: NDArray[np.float32]) -> tuple[str, ...]:
-        return (self.config.separator.join(self.given(answer)),)
+        return (self.config.between_labels.join(self.given(answer)),)
 
 
 def _mean_ratio(sums: Vector) -> Vector:

@@ -17,7 +17,7 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.jackknife import Vector, of_pearson, of_spearman
-from bakeoff.tasks.task import Example, Items, Learned, Metric, Task
+from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
 from bakeoff.tasks.texts import TextsConfig, sides_of
 from bakeoff.tasks.tfidf import counted
 
@@ -76,8 +76,12 @@ class RegressionConfig(TextsConfig):
         return {"pearson": of_pearson, "spearman": of_spearman}[metric](true, found)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText]:
-        for line, texts, label in self.rows(path, labelled):
+    def read(self, path: Path, labelled: bool = True) -> Iterator[RatedText | LeftOut]:
+        for row in self.rows(path, labelled):
+            if isinstance(row, LeftOut):
+                yield row
+                continue
+            line, texts, label = row
             yield RatedText(line, texts, None if label is None else self._number(label, path, line))
 
     def _number(self, label: str, path: Path, line: int) -> float:

@@ -24,8 +24,9 @@ from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import Head
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.parallel_files import is_plain, read_pairs
+from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.tables import read_table
-from bakeoff.tasks.task import Answers, Example, Items, Task, TaskConfig
+from bakeoff.tasks.task import Answers, Example, Items, LeftOut, Task
 from bakeoff.tasks.text_scores import BleuTokens, text_scores
 from bakeoff.tasks.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.writing_head import WritingHead, require_writing
@@ -64,7 +65,7 @@ class WrittenText(NamedTuple):
     """The tokens of that."""
 
 
-class SequenceToSequenceConfig(TaskConfig):
+class SequenceToSequenceConfig(TableConfig):
     """Sources with a target each: .csv, .tsv or .jsonl with columns, or two plain files with a text a line."""
 
     kind: Literal["sequence_to_sequence"] = "sequence_to_sequence"
@@ -115,7 +116,7 @@ class SequenceToSequenceConfig(TaskConfig):
         require_writing(recipe)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[SourceText]:
+    def read(self, path: Path, labelled: bool = True) -> Iterator[SourceText | LeftOut]:
         found = False
         if path.is_file() and is_plain(path):
             for line, source, target in read_pairs(path, self.label_column, labelled, self.errors):
@@ -124,7 +125,10 @@ class SequenceToSequenceConfig(TaskConfig):
             if not found:
                 raise UserError(f"{path}: the file holds no rows")
             return
-        table = read_table(path, self.text_column, None, self.label_column if labelled else None, self.errors)
+        table = read_table(
+            path, self.text_column, None, self.label_column if labelled else None, self.errors, self.form
+        )
+        yield from (LeftOut(row.line, (), row.reason) for row in table.left_out)
         targets: Sequence[str | None] = table.labels or [None] * len(table.lines)
         for line, source, target in zip(table.lines, table.texts, targets, strict=True):
             yield SourceText(line, (source,), None if target is None else clean(target))

@@ -31,6 +31,11 @@ class TaggedSentence(Example):
     tags: tuple[str, ...] | None = None
     """The tag of each word."""
 
+    @property
+    @override
+    def labels(self) -> Sequence[tuple[str, str]]:
+        return list(zip(self.tags or (), self.texts, strict=False))
+
 
 class TagPrediction(Record):
     """A sentence of test with what was predicted, as a line of predictions.jsonl."""
@@ -111,7 +116,7 @@ class TaggingConfig(TaskConfig):
     def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence]:
         columns = Columns(self.text_column, self.label_column, self.spans_column)
         count = 0
-        for line, words, tags in read_tagged(path, columns, labelled, self.errors):
+        for line, words, tags in read_tagged(path, columns, labelled, self.errors, self.encoding):
             if words:
                 count += 1
                 yield TaggedSentence(line, words, tags)
@@ -125,7 +130,7 @@ class TaggingConfig(TaskConfig):
 
     @override
     def reads_files(self, path: Path) -> bool:
-        return bool(set(path.suffixes) & (set(COLUMNS) - {".txt"})) or (
+        return bool(set(path.suffixes) & (set(COLUMNS) - {".txt", ".tsv"})) or (
             kind_of(path) == ".jsonl" and self.text_column is not None
         )
 

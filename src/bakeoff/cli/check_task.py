@@ -1,0 +1,96 @@
+"""What `bakeoff check` prints of labelled data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bakeoff.cli.output import print_json, print_table
+from bakeoff.cli.task_values import Files, task_of
+from bakeoff.display.terminal import show
+from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.tasks.findings import LengthFinding, PartFinding, TaskFindings
+
+_LABELS = 20
+"""Labels of a part that are shown; --json has all."""
+
+
+def check_task(
+    files: Files, options: Sequence[str], source: str | None, tokenizer: Path | None, length: int | None, json: bool
+) -> None:
+    """Look at labelled data and print what was found.
+
+    Args:
+        files: which files, and their columns.
+        options: settings of the task as KEY=VALUE.
+        source: a run, or a recipe, whose rows are measured.
+        tokenizer: the one that counts, for a recipe or alone.
+        length: tokens to which rows are to be cut.
+        json: print JSON.
+
+    Raises:
+        UserError: a mistake in the options, or a training would be refused; the report is printed before.
+    """
+    from bakeoff.overrides import parse_override
+    from bakeoff.tasks.examine import check_task as examine
+
+    settings = dict(parse_override(text, "--option") for text in options)
+    task = task_of(files, settings, "check")
+    if settings:
+        raise UserError(f"--option {next(iter(settings))}: no setting of a task of {task.kind}; leave it out here")
+    if length is not None and source is None and tokenizer is None:
+        raise UserError("--length counts tokens: name a run, or give --corpus or --tokenizer")
+    found = examine(task, source, tokenizer=tokenizer, length=length)
+    if json:
+        print_json(found.model_dump(mode="json"))
+    else:
+        _print(found)
+    if found.problems:
+        more = f" (and {len(found.problems) - 1} more)" if len(found.problems) > 1 else ""
+        raise UserError(f"{found.problems[0]}{more}")
+
+
+def _print(found: "TaskFindings") -> None:
+    show(f"{found.task}: {found.kind}" + ("" if found.metric is None else f", by {found.metric}"))
+    for part in found.parts:
+        show("")
+        print_table(_rows(part))
+        _print_labels(part)
+    lines = {
+        "without a model": ["  ".join(f"{name} {value:.4f}" for name, value in found.simplest.items())],
+        "note": found.notes,
+        "warning": found.warnings,
+        "problem": found.problems,
+    }
+    show("")
+    for title, texts in lines.items():
+        for text in texts:
+            if text:
+                show(f"{title}: {text}")
+    if not found.warnings and not found.problems:
+        show("nothing here looks wrong")
+
+
+def _rows(part: "PartFinding") -> dict[str, str]:
+    return {
+        part.part: part.file,
+        "examples": f"{part.examples:,}",
+        part.lengths.unit: _length_text(part.lengths),
+    }
+
+
+def _length_text(lengths: "LengthFinding") -> str:
+    if not lengths.quantiles:
+        return "none"
+    text = f"mean {lengths.mean:,}  " + "  ".join(f"{share} {count:,}" for share, count in lengths.quantiles.items())
+    return text if lengths.longer is None else f"{text}  longer than {lengths.limit:,}: {lengths.longer:.1%}"
+
+
+def _print_labels(part: "PartFinding") -> None:
+    shown = part.labels[:_LABELS]
+    width = max((len(each.label) for each in shown), default=0)
+    for each in shown:
+        show(f"  {each.label:<{width}}  {each.count:>9,}  {each.share:6.1%}  {each.example} (line {each.line})")
+    if len(part.labels) > len(shown):
+        show(f"  and {len(part.labels) - len(shown)} labels more")

@@ -1,0 +1,73 @@
+"""Which files and columns a task has: the options that `finetune` and `check` have in common, as a task's values."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.tasks.task import TaskConfig
+
+Dataset = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A published data set whose files and columns are known (docs/datasets.md)."),
+]
+Data = Annotated[
+    str | None, typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published.")
+]
+
+
+class Files(NamedTuple):
+    """What the options say of a task."""
+
+    dataset: str | None
+    """The name of a published data set."""
+    data: str | None
+    """The folder with its files."""
+    given: dict[str, Any]
+    """What else was said, by the keys of a task's config; None where nothing was."""
+
+
+def choices_value(choices: Sequence[str]) -> Any:
+    """The column with the list of choices, or the column of each; None where none was named."""
+    return choices[0] if len(choices) == 1 else list(choices) or None
+
+
+def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
+    """The config of the task; settings that are a task's are taken out of `settings`.
+
+    Raises:
+        UserError: no file to learn from, no such data set or kind of task, or a mistake in the values.
+    """
+    from bakeoff.tasks.datasets.named import named_task
+    from bakeoff.tasks.registry import parse_task
+
+    given = {key: value for key, value in files.given.items() if value is not None}
+    if files.dataset is None:
+        if files.data is not None:
+            raise UserError("--data belongs to --dataset NAME; labelled files are named by --train, --dev and --test")
+        if "train" not in given:
+            raise UserError("give --train FILE, or --dataset NAME --data FOLDER")
+        values = {"kind": "classification", "name": Path(given["train"]).name.partition(".")[0], **given}
+        values |= _settings_of(values["kind"], settings)
+        return parse_task(values, where)
+    kind = given.get("kind") or named_kind(files.dataset)
+    given |= _settings_of(kind, settings)
+    values = named_task(files.dataset, files.data, given)
+    return parse_task(values, f"{where}: {files.dataset}")
+
+
+def named_kind(dataset: str) -> str:
+    """The kind of task of a data set; that of texts where there is none of that name, which is told later."""
+    from bakeoff.tasks.datasets.named import DATASETS
+
+    return DATASETS[dataset].kind if dataset in DATASETS else "classification"
+
+
+def _settings_of(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    from bakeoff.tasks.registry import setting_of_task
+
+    return {key: settings.pop(key) for key in list(settings) if setting_of_task(key, kind)}

@@ -1,0 +1,99 @@
+"""Bytes of text as UTF-8: out of compressed files, and out of UTF-16."""
+
+import codecs
+import gzip
+import io
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import zstandard
+
+
+def decompressed(path: Path, raw: BinaryIO) -> BinaryIO | io.BufferedReader:
+    """The bytes of a file, out of the compression that its name says."""
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return io.BufferedReader(gzip.GzipFile(fileobj=raw, mode="rb"), 1 << 18)
+    if suffix == ".zst":
+        return io.BufferedReader(_Zstandard(raw), 1 << 18)
+    return raw
+
+
+_WIDE = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+"""Encodings of two bytes a character by the mark with which a file begins, as spreadsheets write them."""
+
+
+def utf8_of(mark: bytes, begun: bytes, rest: BinaryIO | io.BufferedReader, errors: str) -> io.BufferedReader:
+    """The bytes of a text in UTF-16 as UTF-8.
+
+    Args:
+        mark: the byte order mark with which it begins.
+        begun: what was read of it already, mark included.
+        rest: the bytes behind these.
+        errors: "strict" or "replace" for what is no UTF-16.
+    """
+    return io.BufferedReader(_Transcoded(begun.removeprefix(mark), rest, _WIDE[mark], errors), 1 << 18)
+
+
+def wide_mark(data: bytes) -> bytes | None:
+    """UTF-16's byte order mark at the beginning of a file, if it is there."""
+    return next((mark for mark in _WIDE if data.startswith(mark)), None)
+
+
+class _Transcoded(io.RawIOBase):
+    """The bytes of a text in another encoding as UTF-8."""
+
+    def __init__(self, begun: bytes, rest: BinaryIO | io.BufferedReader, encoding: str, errors: str) -> None:
+        self._begun, self._rest = begun, rest
+        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._ready = b""
+        self._ended = False
+        self._error: UnicodeDecodeError | None = None  # behind what is ready
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and not self._ended:
+            if self._error is not None:
+                raise self._error
+            data, self._begun = self._begun or self._rest.read(1 << 16), b""
+            try:
+                text = self._decoder.decode(data, final=not data)
+            except UnicodeDecodeError as error:
+                self._error, text = error, error.object[: error.start].decode(error.encoding)
+            self._ended = not data and self._error is None
+            self._ready = text.encode("utf-8")
+        count = min(len(buffer), len(self._ready))
+        buffer[:count], self._ready = self._ready[:count], self._ready[count:]
+        return count
+
+
+class _Zstandard(io.RawIOBase):
+    """Decompressed bytes; the library's own reader takes a file that breaks off for a complete one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(b"")
+        self._started = False
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready:
+            data = self._frame.unused_data if self._frame.eof else b""
+            data = data or self._raw.read(1 << 14)
+            if not data:
+                if self._started and not self._frame.eof:
+                    raise EOFError("it ends in the middle of a frame")
+                return 0
+            if self._frame.eof:
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+            self._started = True
+            self._ready = memoryview(self._frame.decompress(data))
+        count = min(len(buffer), len(self._ready))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count

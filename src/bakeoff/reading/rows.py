@@ -1,0 +1,47 @@
+"""Rows with named values out of any file that has them: .csv, .tsv, .jsonl, .parquet, .arrow, and `hub:`."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bakeoff.reading.columns import ColumnReader
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.hub import PREFIX, hub_files
+from bakeoff.reading.records import PLAIN, RecordStyle, read_records
+
+
+def on_hub(path: Path) -> bool:
+    """Whether this is no file, but a data set of the Hugging Face Hub."""
+    return str(path).startswith(PREFIX)
+
+
+def read_rows(
+    path: Path, names: Sequence[str], errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN
+) -> Iterator[tuple[int, list[Any]]]:
+    """The line of each row, or its number from 1 where there are no lines, and its values of some columns.
+
+    Args:
+        path: the file, or `hub:OWNER/NAME@SPLIT`.
+        names: the columns, in the order in which their values are wanted.
+        errors: invalid text is an error ("strict"), or is replaced ("replace").
+        encoding: of a file of lines.
+        style: what such a file's name does not tell.
+
+    Raises:
+        UserError: a missing column, or a mistake in the file; with its line.
+    """
+    if on_hub(path):
+        passed = 0
+        for file in hub_files(str(path)):
+            last = 0
+            for row, values in file.records(names):
+                last = row
+                yield passed + row, values
+            passed += last
+        return
+    if kind_of(path) in COLUMNAR:
+        columns = [ColumnReader(path, errors).values(name) for name in names]
+        for cells in zip(*columns, strict=True):
+            yield cells[0][0], [value for _, value in cells]
+        return
+    yield from read_records(path, LineReader(path, errors, encoding=encoding), names, style=style)

@@ -1,0 +1,60 @@
+"""What is known of a published data set: its kind, its files as they are published, its columns and its metric."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+PARTS = ("train", "dev", "test")
+"""The parts of a task's data."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way in which a data set's files lie in a folder."""
+
+    train: tuple[str, ...]
+    """Names that the file, or folder, may have, patterns such as `*-ud-train.conllu` among them; any may be .gz or
+    .zst too."""
+    dev: tuple[str, ...] = ()
+    """Those of dev; none: it is held out of train."""
+    test: tuple[str, ...] = ()
+    """Those of test; none: it is held out of train."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Columns, and whatever else the task's config needs to read the files."""
+    remark: str = ""
+    """What a reader of the results must know."""
+
+    def names(self, part: str) -> tuple[str, ...]:
+        """The names of a part."""
+        names: tuple[str, ...] = getattr(self, part)
+        return names
+
+
+@dataclass(frozen=True)
+class HubForm:
+    """The same data on the Hugging Face Hub."""
+
+    repository: str
+    """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set that has this form; others may have it as well."""
+    splits: Mapping[Literal["train", "dev", "test"], str]
+    """The split of each part; a part without one is held out of train."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """As of `Form`."""
+    remark: str = ""
+    """As of `Form`."""
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A published data set."""
+
+    title: str
+    """Its name and source."""
+    kind: str
+    """The kind of task."""
+    forms: tuple[Form, ...]
+    """The ways in which its files are found; the first that can be read is taken."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """What all forms have in common."""
+    hub: HubForm | None = None
+    """Where the Hub has it."""

@@ -1,0 +1,117 @@
+"""The values of a task's config for a published data set, known by its name."""
+
+import glob
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from bakeoff.errors import UserError, nearest
+from bakeoff.reading.hub import PREFIX
+from bakeoff.tasks.datasets.dataset import PARTS, DataSet, Form
+from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
+from bakeoff.tasks.datasets.texts import TEXTS
+from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
+from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.task import TaskConfig
+
+DATASETS: Mapping[str, DataSet] = {**GLUE, **SUPERGLUE, **TEXTS, **TAGGING, **READING, **TRANSLATION}
+"""Every data set that is known, by its name."""
+
+_COMPRESSIONS = ("", ".gz", ".zst")
+
+
+def dataset_task(name: str, data: str | Path | None, **given: Any) -> TaskConfig:
+    """The task of a published data set; arguments and errors as of `named_task`."""
+    return parse_task(named_task(name, data, given), name)
+
+
+def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values of the config of a data set's task, as `parse_task` reads them.
+
+    Args:
+        name: the data set's.
+        data: the folder with its files as they are published; or `hub:OWNER/NAME`, a copy on the Hugging Face Hub with
+            the columns of the one that is known, which `hub:` alone stands for. None: `given` has the files.
+        given: values that replace what is known.
+
+    Raises:
+        UserError: there is no such data set or folder, its files are not there, or none of its forms can be read.
+    """
+    given = {key: value for key, value in (given or {}).items() if value is not None}
+    if name not in DATASETS:
+        raise UserError(f"dataset: there is no '{name}'{nearest(name, DATASETS)}")
+    known = DATASETS[name]
+    common = {"kind": known.kind, "name": name, **known.settings}
+    if data is not None and str(data).startswith(PREFIX):
+        return common | _on_hub(name, known, str(data).removeprefix(PREFIX)) | given
+    folder = None if data is None else Path(data)
+    if folder is None and "train" not in given:
+        raise UserError(f"{name}: give --data FOLDER with its files, or --train FILE")
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"{folder}: no such folder; --data is the folder with the files of {name}")
+    found = [values for form in known.forms if (values := _values(form, folder, given)) is not None]
+    if not found:
+        wanted = "; or ".join(dict.fromkeys(_listed(form, given) for form in known.forms))
+        raise UserError(f"{folder}: not the files of {name}: looked for {wanted} (each also .gz or .zst)")
+    return _first_that_reads([{**common, **values} | given for values in found])
+
+
+def _on_hub(name: str, known: DataSet, repository: str) -> dict[str, Any]:
+    if known.hub is None:
+        raise UserError(f"{name}: no form of it on the Hub is known; give --data FOLDER with its files")
+    chosen = repository or known.hub.repository
+    values: dict[str, Any] = {**known.hub.settings, "remark": known.hub.remark}
+    return values | {part: Path(f"{PREFIX}{chosen}@{split}") for part, split in known.hub.splits.items()}
+
+
+def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a form says, with the files of the folder; None where one is missing that is not given."""
+    parts: dict[str, Any] = {}
+    for part in PARTS:
+        if part in given or folder is None or not form.names(part):
+            continue
+        file = next(_files(folder, form.names(part)), None)
+        if file is None:
+            return None
+        parts[part] = file
+    own = folder is not None and not any(part in given for part in PARTS)  # otherwise the remark need not be true
+    return {**form.settings, **parts, **({"remark": form.remark} if own else {})}
+
+
+def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
+    """The files that are there of some names.
+
+    Raises:
+        UserError: several fit a pattern.
+    """
+    for name in names:
+        for ending in _COMPRESSIONS:
+            if not glob.has_magic(name):
+                if (folder / f"{name}{ending}").exists():
+                    yield folder / f"{name}{ending}"
+                continue
+            fitting = sorted(folder.glob(f"{name}{ending}"))
+            if len(fitting) > 1:
+                shown = ", ".join(file.name for file in fitting[:4])
+                raise UserError(f"{folder}: {len(fitting)} files are called {name}{ending} ({shown}); keep one")
+            yield from fitting
+
+
+def _listed(form: Form, given: Mapping[str, Any]) -> str:
+    parts = [" or ".join(form.names(part)) for part in PARTS if form.names(part) and part not in given]
+    return " with ".join(parts)
+
+
+def _first_that_reads(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first whose smallest file can be read as it says; several forms may have files of the same names."""
+    for number, values in enumerate(candidates):
+        if number == len(candidates) - 1:
+            break
+        config = parse_task(values, "dataset")
+        files = [path for part in PARTS if (path := getattr(config, part)) is not None]
+        try:
+            next(iter(config.read(min(files, key=lambda path: path.stat().st_size if path.is_file() else 0))))
+        except (UserError, StopIteration):
+            continue
+        return values
+    return candidates[-1]

@@ -1,0 +1,88 @@
+"""Tagging, reading and translation."""
+
+from collections.abc import Sequence
+
+from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
+from bakeoff.tasks.datasets.glue import OFFICIAL_DEV
+
+TAGGING = {
+    "conll2003": DataSet(
+        "CoNLL-2003, named entities in English news (Tjong Kim Sang and De Meulder 2003)",
+        "tagging",
+        (
+            Form(("eng.train",), ("eng.testa",), ("eng.testb",)),
+            Form(("train.txt",), ("valid.txt", "dev.txt"), ("test.txt",)),
+            Form(("train.conll",), ("valid.conll", "dev.conll"), ("test.conll",)),
+        ),
+        {"text_column": "1", "label_column": "-1", "metric": "f1"},
+    ),
+    "universal_dependencies": DataSet(
+        "Universal Dependencies, any treebank: universal parts of speech (Nivre et al. 2020)",
+        "tagging",
+        (Form(("*-ud-train.conllu",), ("*-ud-dev.conllu",), ("*-ud-test.conllu",)),),
+        {"text_column": "form", "label_column": "upos", "metric": "accuracy"},
+    ),
+    "peopledaily": DataSet(
+        "People's Daily, named entities in Chinese news, by characters",
+        "tagging",
+        (
+            Form(("example.train",), ("example.dev",), ("example.test",)),
+            Form(("train.txt",), ("dev.txt",), ("test.txt",)),
+            Form(("train.txt",), (), ("dev.txt",), remark="test is the file dev, and dev is held out of train"),
+        ),
+        {"text_column": "1", "label_column": "-1", "metric": "f1"},
+    ),
+}
+"""Words with a tag each."""
+
+READING = {
+    "squad": DataSet(
+        "SQuAD 1.1, spans that answer questions (Rajpurkar et al. 2016)",
+        "question_answering",
+        (Form(("train-v1.1.json",), (), ("dev-v1.1.json",), remark=OFFICIAL_DEV),),
+    ),
+    "squad_v2": DataSet(
+        "SQuAD 2.0, with questions that have no answer (Rajpurkar et al. 2018)",
+        "question_answering",
+        (Form(("train-v2.0.json",), (), ("dev-v2.0.json",), remark=OFFICIAL_DEV),),
+    ),
+    "race": DataSet(
+        "RACE, questions of English examinations, middle and high school (Lai et al. 2017)",
+        "choice",
+        (Form(("train", "RACE/train"), ("dev", "RACE/dev"), ("test", "RACE/test"), {"layout": "race"}),),
+        {"text_column": "article", "pair_column": "question", "choices": "options", "label_column": "answer"},
+        HubForm("ehovy/race:all", {"train": "train", "dev": "validation", "test": "test"}),
+    ),
+}
+"""Questions about a text."""
+
+
+def _translation(title: str, source: str, target: str, names: Sequence[str]) -> DataSet:
+    """Pairs of files with a sentence a line, whose endings are the languages.
+
+    Args:
+        title: its name.
+        source: the language that is read.
+        target: the one that is written.
+        names: of the files of train, dev and test, without the ending.
+    """
+    train, dev, test = ((f"{name}.{source}",) for name in names)
+    return DataSet(title, "sequence_to_sequence", (Form(train, dev, test),), {"label_column": target})
+
+
+_MULTI30K = ("train", "val", "test_2016_flickr")
+_WMT14 = ("train", "newstest2013", "newstest2014")
+_IWSLT14 = ("train", "valid", "test")
+
+TRANSLATION = {
+    "multi30k_en_de": _translation("Multi30k, captions (Elliott et al. 2016)", "en", "de", _MULTI30K),
+    "multi30k_de_en": _translation("Multi30k, captions (Elliott et al. 2016)", "de", "en", _MULTI30K),
+    "wmt14_en_de": _translation("WMT 2014 as the Stanford NLP group prepared it", "en", "de", _WMT14),
+    "wmt14_de_en": _translation("WMT 2014 as the Stanford NLP group prepared it", "de", "en", _WMT14),
+    "iwslt14_de_en": _translation("IWSLT 2014, talks, as fairseq prepares them", "de", "en", _IWSLT14),
+    "iwslt14_en_de": _translation("IWSLT 2014, talks, as fairseq prepares them", "en", "de", _IWSLT14),
+    "iwslt15_en_vi": _translation(
+        "IWSLT 2015, talks, as the Stanford NLP group prepared them", "en", "vi", ("train", "tst2012", "tst2013")
+    ),
+}
+"""Sentences and their translations."""

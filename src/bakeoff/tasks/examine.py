@@ -1,0 +1,212 @@
+"""`check --task`: what labelled data holds, and what is probably wrong with it, before anything is trained."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import fields
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.errors import UserError
+from bakeoff.tasks.data import Parts, part, read_examples
+from bakeoff.tasks.findings import LabelFinding, LengthFinding, PartFinding, TaskFindings
+from bakeoff.tasks.likely_mistakes import warnings_of
+from bakeoff.tasks.measure import Measure, measure_of
+from bakeoff.tasks.task import Example, Task, TaskConfig
+from bakeoff.tasks.words_and_tags import split_words
+
+_SHOWN = 60  # characters of an example
+_UNCUT = 1 << 30
+_QUANTILES = (0, 50, 90, 99, 100)
+
+
+def check_task(
+    task: TaskConfig,
+    source: str | None = None,
+    *,
+    tokenizer: str | Path | None = None,
+    length: int | None = None,
+) -> TaskFindings:
+    """Look at all parts of a task's data; mistakes of the data are collected, and none of them stops.
+
+    Args:
+        task: its kind, the files and their columns.
+        source: the run or recipe to be trained, whose rows are counted; None: those of the tokenizer alone, or words.
+        tokenizer: a tokenizer.json or a directory with one, for a recipe or alone.
+        length: tokens to which rows are to be cut; None: the recipe's input length, where there is a recipe.
+
+    Raises:
+        UserError: a mistake in the other arguments.
+    """
+    measured = None if source is None and tokenizer is None else measure_of(source, tokenizer, length)
+    return _examine(task, measured)
+
+
+def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
+    read, problems = _read(config)
+    parts: dict[str, list[Any]] = {name: own[0] for name, own in read.items()}
+    notes = [note for _, own in read.values() for note in own]
+    cut, task = None, None
+    if not problems:
+        try:
+            cut = part(config, read)
+            parts, notes = cut.all, list(cut.notes)
+        except UserError as error:
+            problems.append(str(error))
+    origin = str(config.train) if cut is None else cut.origin
+    if "train" in parts:
+        try:
+            task = config.learn(parts["train"], origin)
+            notes += task.notes
+        except UserError as error:
+            problems.append(str(error))
+    files = {"train": config.train, "dev": config.dev or config.train, "test": config.test or config.train}
+    unknown = {} if task is None else _unknown(task, parts, files, origin)
+    problems += [text for _, text in unknown.values()]
+    found = []
+    for name in ("train", "dev", "test"):
+        if name in parts:
+            refused = unknown[name][0] if name in unknown else frozenset()
+            answerable = [each for place, each in enumerate(parts[name]) if place not in refused]
+            found.append(_part(config, name, files[name], parts[name], _lengths(answerable, task, measure)))
+    overlaps = _overlaps(parts)
+    findings = TaskFindings(
+        task=config.title,
+        kind=config.kind,
+        metric=None if task is None else task.metric,
+        simplest=_simplest(task, cut) if not problems else {},
+        parts=found,
+        overlaps=overlaps,
+        notes=notes,
+        warnings=[],
+        problems=problems,
+    )
+    return findings.model_copy(update={"warnings": warnings_of(findings)})
+
+
+def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], list[str]]:
+    """What can be read of the files, and what is wrong with the others."""
+    read, problems = {}, []
+    for name in ("train", "dev", "test"):
+        path = getattr(config, name)
+        if path is not None:
+            try:
+                read[name] = read_examples(config, path)
+            except UserError as error:
+                problems.append(str(error))
+    return read, problems
+
+
+def _unknown(
+    task: Task, parts: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
+) -> dict[str, tuple[frozenset[int], str]]:
+    """By part the places of the examples that the task cannot have as a label, and what is said of the first."""
+    found = {}
+    for name, examples in parts.items():
+        refused: list[tuple[int, str]] = []
+        for place, each in enumerate(examples if name != "train" else ()):
+            try:
+                task.check([each], files[name], origin)
+            except UserError as error:
+                refused.append((place, str(error)))
+        if refused:
+            more = f" (and {len(refused) - 1} more of {name})" if len(refused) > 1 else ""
+            found[name] = frozenset(place for place, _ in refused), f"{refused[0][1]}{more}"
+    return found
+
+
+def _part(
+    config: TaskConfig, name: str, file: Path, examples: Sequence[Example], lengths: LengthFinding
+) -> PartFinding:
+    seen: dict[tuple[str, ...], list[tuple[Any, int]]] = {}  # what is wanted of texts, and the line
+    repeated, contradictions = 0, list[tuple[int, int]]()
+    for each in examples:
+        wanted, before = _wanted(each), seen.setdefault(each.texts, [])
+        if any(wanted == other for other, _ in before):
+            repeated += 1
+        elif before:
+            contradictions.append((before[0][1], each.line))
+        before.append((wanted, each.line))
+    return PartFinding(
+        part=name,
+        file=str(file),
+        examples=len(examples),
+        blank=sum(config.blank_texts(each) for each in examples),
+        damaged=sum(any("\ufffd" in text for text in each.texts) for each in examples),
+        repeated=repeated,
+        contradictory=len(contradictions),
+        first_contradiction=contradictions[0] if contradictions else None,
+        labels=_labels(examples),
+        lengths=lengths,
+    )
+
+
+def _wanted(example: Example) -> tuple[Any, ...]:
+    """What is to be predicted: all that an example has beside its texts."""
+    return tuple(getattr(example, each.name) for each in fields(example) if each.name not in ("line", "texts"))
+
+
+def _labels(examples: Sequence[Example]) -> list[LabelFinding]:
+    counts: Counter[str] = Counter()
+    first: dict[str, tuple[str, int]] = {}
+    for each in examples:
+        for label, text in each.labels:
+            counts[label] += 1
+            if label not in first:
+                first[label] = (text, each.line)
+    total = counts.total()
+    return [
+        LabelFinding(
+            label=label,
+            count=count,
+            share=round(count / total, 6),
+            example=_shortened(first[label][0]),
+            line=first[label][1],
+        )
+        for label, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+    ]
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
+
+
+def _lengths(examples: Sequence[Example], task: Task | None, measure: Measure | None) -> LengthFinding:
+    """Lengths of rows in tokens, before anything is cut; or of examples in words."""
+    if measure is None or task is None:
+        words = [sum(len(split_words(text)) for text in each.texts) for each in examples]
+        return _length("words", np.array(words, np.int64), None)
+    whole = copy(measure.format)
+    whole.length = _UNCUT
+    return _length("tokens", task.encode(examples, whole).encoded.lengths, measure.limit)
+
+
+def _length(unit: Any, lengths: NDArray[np.int64], limit: int | None) -> LengthFinding:
+    if not len(lengths):
+        return LengthFinding(unit=unit, mean=0, quantiles={})
+    found = np.percentile(lengths, _QUANTILES, method="higher")
+    return LengthFinding(
+        unit=unit,
+        mean=round(float(lengths.mean()), 1),
+        quantiles={f"{share} %": int(length) for share, length in zip(_QUANTILES, found, strict=True)},
+        limit=limit,
+        longer=None if limit is None else round(float((lengths > limit).mean()), 6),
+    )
+
+
+def _overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[str, int]:
+    texts = {name: {each.texts for each in examples} for name, examples in parts.items()}
+    pairs = combinations([name for name in ("train", "dev", "test") if name in parts], 2)
+    counts = {f"{two} in {one}": sum(each.texts in texts[one] for each in parts[two]) for one, two in pairs}
+    return {name: count for name, count in counts.items() if count}
+
+
+def _simplest(task: Task | None, cut: Parts | None) -> dict[str, float]:
+    if task is None or cut is None:
+        return {}
+    return task.simplest(cut.train, cut.all["test"])

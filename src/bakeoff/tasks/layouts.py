@@ -1,0 +1,116 @@
+"""Rows of labelled data that is published in another form than that of a table: folders, trees, questions."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from bakeoff.errors import UserError
+from bakeoff.randomness.order import permute
+from bakeoff.reading.fields import existing
+from bakeoff.reading.files import LineReader
+
+Layout = Literal["table", "class_folders", "trees", "coarse_and_fine", "race"]
+"""table: rows with columns; the others: see `LAYOUTS`."""
+
+_LEAF = re.compile(r"\((\d+) ([^()\s]+)\)")
+_TREE = re.compile(r"\s*\((?P<label>\d+)\s.*\)\s*")
+_BRACKETS = {"-LRB-": "(", "-RRB-": ")"}
+
+
+def class_folders(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A folder with a folder of .txt files for each class (IMDb): `text` and `label`, the name of the folder.
+
+    The rows are shuffled, always in the same way, so that the first of them are of all classes.
+    """
+    if not path.is_dir():
+        raise UserError(f"{path}: no such folder; class_folders has a folder with one for each class")
+    files = [
+        (file, folder.name)
+        for folder in sorted(path.iterdir())
+        if folder.is_dir() and folder.name not in _UNLABELLED
+        for file in sorted(folder.glob("*.txt"))
+    ]
+    if not files:
+        raise UserError(f"{path}: no folder here has .txt files; class_folders has a folder of them for each class")
+    for number, place in enumerate(permute(np.arange(len(files)), len(files), 0, 0), 1):
+        file, label = files[place]
+        text = "".join(line.text for line in LineReader(file, errors, encoding=encoding).whole())
+        yield number, {"text": text, "label": label}
+
+
+_UNLABELLED = ("unsup",)
+"""Folders beside those of the classes whose texts have none (IMDb)."""
+
+
+def trees(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A tree in brackets a line (Stanford Sentiment Treebank): `text`, all its words, and `label`, that of its root."""
+    for line in _lines(path, errors, encoding):
+        if not line.text.strip():
+            continue
+        root = _TREE.fullmatch(line.text)
+        words = [_BRACKETS.get(word, word.replace("\\/", "/")) for _, word in _LEAF.findall(line.text)]
+        if root is None or not words or line.text.count("(") != line.text.count(")"):
+            raise UserError(f"{path}:{line.number}: no tree, as (3 (2 Good) (2 film)) is one")
+        yield line.number, {"text": " ".join(words), "label": root["label"]}
+
+
+def coarse_and_fine(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """`COARSE:fine text` a line (TREC's questions): `label` is COARSE, `fine` is COARSE:fine, and `text`."""
+    for line in _lines(path, errors, encoding):
+        if not line.text.strip():
+            continue
+        both, _, text = line.text.strip().partition(" ")
+        coarse, separator, fine = both.partition(":")
+        if not (separator and coarse and fine and text):
+            raise UserError(f"{path}:{line.number}: no line of the form COARSE:fine text")
+        yield line.number, {"text": text, "label": coarse, "fine": both}
+
+
+def race(path: Path, errors: str, encoding: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """A folder with .txt files of JSON, one an article: `article`, `question`, `options` and `answer`, a letter."""
+    files = sorted(path.rglob("*.txt"))
+    if not files:
+        raise UserError(f"{path}: no folder with RACE's .txt files")
+    number = 0
+    for file in files:
+        try:
+            found = json.loads("".join(line.text for line in LineReader(file, errors, encoding=encoding).whole()))
+            rows = list(zip(found["questions"], found["options"], found["answers"], strict=True))
+            article = found["article"]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            raise UserError(
+                f"{file}: no article of RACE: an object with article, questions, options and answers, as many of each"
+            ) from None
+        for question, options, answer in rows:
+            number += 1
+            yield number, {"article": article, "question": question, "options": options, "answer": answer}
+
+
+def _lines(path: Path, errors: str, encoding: str) -> Iterator[Any]:
+    if not path.is_file():
+        raise UserError(f"{path}: no such file")
+    return LineReader(path, errors, encoding=encoding).whole()
+
+
+Records = Callable[[Path, str, str], Iterator[tuple[int, dict[str, Any]]]]
+
+
+def _columns(records: Records) -> Callable[[Path, Sequence[str], str, str], Iterator[tuple[int, list[Any]]]]:
+    def rows(path: Path, names: Sequence[str], errors: str, encoding: str) -> Iterator[tuple[int, list[Any]]]:
+        for line, record in records(path, errors, encoding):
+            yield line, [record[existing(name, list(record), str(path), "column", "")] for name in names]
+
+    return rows
+
+
+LAYOUTS: Mapping[str, Callable[[Path, Sequence[str], str, str], Iterator[tuple[int, list[Any]]]]] = {
+    "class_folders": _columns(class_folders),
+    "trees": _columns(trees),
+    "coarse_and_fine": _columns(coarse_and_fine),
+    "race": _columns(race),
+}
+"""Readers by layout: file, names of columns, errors and encoding to lines and values."""

@@ -1,0 +1,182 @@
+"""`check --task`: what is counted, what is warned of, and what is told of mistakes, before anything is trained."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from keyword_task import labelled, write_jsonl, write_tsv
+
+from bakeoff.cli import run as run_cli
+from bakeoff.tasks.examine import check_task
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.regression import RegressionConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+def config(folder, **parts):
+    paths = {name: write_tsv(folder / f"{name}.tsv", rows) for name, rows in parts.items()}
+    return ClassificationConfig(**paths, text_column="text", label_column="label")
+
+
+def rows(*pairs):
+    return [{"text": text, "label": label} for text, label in pairs]
+
+
+def plenty(count=20):
+    return rows(*((f"{label} {i}", label) for i in range(count) for label in "ab"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["x", "y z", "z", "w w w"]), st.sampled_from("abc")), min_size=1, max_size=20)
+)
+def test_counts_are_those_of_a_naive_count(tmp_path_factory, pairs):
+    folder = tmp_path_factory.mktemp("counts")
+    found = check_task(config(folder, train=rows(*pairs), dev=rows(("x", "a")), test=rows(("new", "a"))))
+    train = found.parts[0]
+    assert {each.label: each.count for each in train.labels} == Counter(label for _, label in pairs)
+    for each in train.labels:
+        first = next(place for place, (_, label) in enumerate(pairs) if label == each.label)
+        assert (each.example, each.line) == (pairs[first][0], first + 2)
+    assert train.repeated == sum(pair in pairs[:place] for place, pair in enumerate(pairs))
+    assert train.contradictory == sum(
+        pair not in pairs[:place] and pair[0] in [text for text, _ in pairs[:place]] for place, pair in enumerate(pairs)
+    )
+    assert found.overlaps == ({"dev in train": 1} if "x" in [text for text, _ in pairs] else {})
+    lengths = np.sort([len(text.split()) for text, _ in pairs])
+    assert train.lengths.unit == "words"
+    assert train.lengths.quantiles["0 %"] == lengths[0]
+    assert train.lengths.quantiles["100 %"] == lengths[-1]
+    assert train.lengths.mean == round(float(lengths.mean()), 1)
+
+
+def test_lengths_in_tokens_are_those_of_training(run, recipe, corpus, tmp_path):
+    task = config(tmp_path, train=labelled(60, 1), dev=labelled(9, 2), test=labelled(9, 3))
+    found = check_task(task, str(run.path), length=12)
+    tokenizer = Tokenizer.load(corpus)
+    counts = np.array([len(tokenizer.encode([row["text"]])[0][0]) + 2 for row in labelled(60, 1)])  # [CLS] and [SEP]
+    lengths = found.parts[0].lengths
+    assert (lengths.unit, lengths.limit, lengths.quantiles["100 %"]) == ("tokens", 12, counts.max())
+    assert lengths.longer == pytest.approx((counts > 12).mean(), abs=1e-6)
+    assert check_task(task, tokenizer=corpus).parts[0].lengths.quantiles == lengths.quantiles
+    assert check_task(task, tokenizer=corpus).parts[0].lengths.longer is None
+    assert check_task(task, str(run.path)).parts[0].lengths.limit == recipe.input.length
+    quick = FinetuneConfig(epochs=1, least_steps=0, length=12)
+    notes = finetune(run.path, task, tmp_path / "out", config=quick, device="cpu", progress=False).notes
+    assert f"{(counts > 12).sum()} of the 60 rows of train were cut to 12 tokens" in notes
+    assert any(warning.endswith("(--length)") for warning in found.warnings)
+
+
+def test_all_mistakes_are_told_at_once(tmp_path):
+    task = config(tmp_path, train=plenty(), dev=rows(("x", "c"), ("y", "d"), ("z", "a")), test=rows(("q", "e")))
+    found = check_task(task)
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        f"the label 'c' does not occur in {task.train}, which has a, b (and 1 more of dev)",
+        f"the label 'e' does not occur in {task.train}, which has a, b",
+    ]
+    assert {part.part: part.examples for part in found.parts} == {"train": 40, "dev": 3, "test": 1}
+    task.test.write_text("")
+    found = check_task(task)
+    assert [problem.partition(": ")[2] for problem in found.problems] == [
+        "the file holds no rows",
+        f"the label 'c' does not occur in {task.train}, which has a, b (and 1 more of dev)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("train", "dev", "warning"),
+    [
+        (
+            plenty() + rows(("a 3", "b")),
+            plenty(3),
+            "1 of the 41 examples of train have the texts of another one with another label, as lines 8 and 42",
+        ),
+        (plenty() + rows(("a 3", "a")), plenty(3), "1 of the 41 examples of train repeat an earlier one"),
+        (plenty() + rows((" ", "a")), plenty(3), "1 texts of train are blank"),
+        (plenty() + rows(("caf\ufffd", "a")), plenty(3), "1 of the 41 examples of train hold U+FFFD"),
+        (plenty(9) + rows(*((f"x {i}", "c") for i in range(99))), plenty(3), "84.6% of train are 'c'"),
+        (plenty() + rows(("x", "c"), ("y", "c")), plenty(3), "1 labels have fewer than 10 examples in train: c (2)"),
+        (plenty() + rows(("x", "A")), plenty(3), "the labels 'A', 'a' differ in capitals or spaces alone"),
+        (plenty(), rows(("new", "a")), "1 labels of train do not occur in dev: b"),
+        (plenty(), plenty(3), "6 of the 6 examples of dev have texts that train has, too"),
+    ],
+)
+def test_likely_mistakes(train, dev, warning, tmp_path):
+    found = check_task(config(tmp_path, train=train, dev=dev, test=rows(("t", "a"), ("u", "b"))))
+    assert any(text.startswith(warning) for text in found.warnings), found.warnings
+    assert not found.problems
+
+
+def test_nothing_is_warned_of_where_nothing_is_wrong(tmp_path):
+    parts = {name: rows(*((f"{name} {i}", "ab"[i % 2]) for i in range(40))) for name in ("train", "dev", "test")}
+    found = check_task(config(tmp_path, **parts))
+    assert (found.warnings, found.problems, found.notes, found.overlaps) == ([], [], [], {})
+    assert found.simplest["accuracy"] == 0.5
+
+
+def test_every_kind_is_looked_at(tmp_path):
+    numbers = write_jsonl(tmp_path / "n.jsonl", [{"text": f"x {i % 30}", "label": i / 7} for i in range(40)])
+    found = check_task(RegressionConfig(train=numbers, text_column="text", label_column="label"))
+    assert not any(part.labels for part in found.parts)
+    assert found.parts[0].contradictory > 0
+
+    words = tmp_path / "w.conll"
+    words.write_text("".join(f"Ann{i} I-PER\nran O\n\n" for i in range(40)))
+    found = check_task(TaggingConfig(train=words))
+    assert {each.label: (each.count, each.example[:3]) for each in found.parts[0].labels} == {
+        "I-PER": (28, "Ann"),
+        "O": (28, "ran"),
+    }
+    assert "pairs of tags follow each other that BIO does not have" in found.notes[-1]
+
+    choices = [{"text": f"c {i}", "choices": ["a", "b"], "label": i % 2} for i in range(40)]
+    path = write_jsonl(tmp_path / "c.jsonl", choices)
+    found = check_task(ChoiceConfig(train=path, text_column="text", choices="choices", label_column="label"))
+    assert [each.label for each in found.parts[0].labels] == ["0", "1"]
+
+
+def test_the_command_line_tells_and_exits(run, tmp_path, capsys):
+    task = config(tmp_path, train=plenty(), dev=plenty(3), test=rows(("t", "a"), ("u", "b")))
+    files = [word for name in ("train", "dev", "test") for word in (f"--{name}", str(getattr(task, name)))]
+    columns = ["--text-column", "text", "--label-column", "label"]
+    assert run_cli(["check", str(run.path), *files, *columns]) == 0
+    out = capsys.readouterr().out
+    assert "train: classification, by accuracy" in out
+    assert "  b         20   50.0%  b 0 (line 3)" in out
+    assert "warning: 6 of the 6 examples of dev have texts that train has, too" in out
+    assert run_cli(["check", *files, *columns, "--json", "--option", "train_rows=5"]) == 0
+    assert json.loads(capsys.readouterr().out)["parts"][0]["examples"] == 5
+    assert run_cli(["check", *files, *columns, "--option", "label_names={a: c, b: null}"]) == 2
+    out, err = capsys.readouterr()
+    assert "problem: " in out
+    assert err.startswith("bakeoff: ")
+    assert err.count("\n") == 1
+    assert run_cli(["check", str(run.path)]) == 0
+    assert "files are what was written" in capsys.readouterr().out
+
+
+def test_a_data_set_is_fine_tuned_by_its_name(run, tmp_path, capsys):
+    for name, count in (("train", 60), ("dev", 12)):
+        made = [{"sentence": row["text"], "label": row["label"]} for row in labelled(count, count)]
+        write_tsv(tmp_path / f"{name}.tsv", made)
+    shown = ["--dataset", "sst2", "--data", str(tmp_path)]
+    assert run_cli(["check", *shown]) == 0
+    assert "note: the official test has no labels" in capsys.readouterr().out
+    quick = [word for key in ("epochs=1", "least_steps=0", "split_seed=3") for word in ("--option", key)]
+    assert (
+        run_cli(["finetune", str(run.path), *shown, *quick, "--metric", "macro_f1", "--out", str(tmp_path / "out")])
+        == 0
+    )
+    assert "official test has no labels" in capsys.readouterr().out
+    settings = (tmp_path / "out" / "task.yaml").read_text()
+    assert "name: sst2" in settings
+    assert "metric: macro_f1" in settings
+    assert "split_seed: 3" in settings
+    assert run_cli(["evaluate", str(tmp_path / "out"), "--data", str(tmp_path / "dev.tsv")]) == 0
