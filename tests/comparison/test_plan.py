@@ -5,6 +5,7 @@ import pytest
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 PLAN = """
 corpus: corpus
@@ -54,6 +55,7 @@ def test_a_whole_plan(folder):
     assert plan.finetune_seeds == 1
 
 
+CLASSES = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
 KINDS = """
   - {name: words, kind: tagging, train: data/train.tsv, metric: accuracy, legal: true, finetune: {epochs: 2}}
   - {name: likeness, kind: regression, train: data/train.tsv, text_column: a, pair_column: b, label_column: c}
@@ -66,7 +68,7 @@ def test_tasks_of_every_kind(folder):
     plan = read(folder, PLAN + KINDS[1:])
     assert [task.data.kind for task in plan.tasks] == ["classification", "tagging", "regression", "choice"]
     words, likeness, story = plan.tasks[1:]
-    assert (words.data.legal, words.data.text_column, words.finetune.epochs) == (True, None, 2)
+    assert (words.data.legal, words.data.text_column, words.finetune.epochs) == (True, None, [2])
     assert (likeness.data.pair_column, likeness.data.metric) == ("b", "spearman")
     assert story.data.choices == ["b", "c"]
     assert words.files == {"train": folder / "data/train.tsv", "dev": None, "test": None}
@@ -79,13 +81,41 @@ def test_tasks_of_every_kind(folder):
 def test_what_a_task_of_classification_is_written_down_as_is_what_it_always_was(folder):
     """Comparisons that were begun before other kinds were there go on."""
     written = read(folder, PLAN).tasks[0].model_dump(mode="json")
-    assert written == {
+    then = {
         **{part: str(folder / f"data/{part}.tsv") for part in ("train", "dev", "test")},
         **{"kind": "classification", "name": "sst2", "text_column": "sentence", "pair_column": None},
         **{"label_column": "label", "metric": "accuracy", "train_rows": 2000, "errors": "strict"},
         **{"dev_share": 0.1, "test_share": 0.2, "split_seed": 0},
         "finetune": FinetuneConfig(learning_rate=[1e-4], pooling="mean").model_dump(mode="json"),
     }
+    added = {key: value for key, value in written.items() if key not in then}
+    assert written == {**then, **added}
+    defaults = {key: field.get_default(call_default_factory=True) for key, field in type(CLASSES).model_fields.items()}
+    assert added == {key: defaults[key] for key in added}
+
+
+def test_published_data_sets_by_name(folder):
+    glue = folder / "glue"
+    glue.mkdir()
+    for name in ("train", "dev"):
+        (glue / f"{name}.tsv").write_text("sentence\tlabel\nfine\t1\n")
+    own = "{dataset: sst2, data: glue, name: films, metric: matthews, finetune: {epochs: 2}}"
+    task = read(folder, f"{PLAN}  - {own}\n").tasks[1]
+    assert (task.name, task.data.kind, task.data.text_column, task.data.metric) == (
+        "films",
+        "classification",
+        "sentence",
+        "matthews",
+    )
+    assert (task.data.train, task.data.test) == (glue / "train.tsv", glue / "dev.tsv")
+    assert task.finetune.epochs == [2]
+    for wrong, message in (
+        ("{dataset: sst3, data: glue}", r"plan.yaml: tasks.1: dataset: there is no 'sst3'; did you mean 'sst"),
+        ("{dataset: sst2, data: none}", r"plan.yaml: tasks.1: .*none: no such folder"),
+        ("{dataset: 3, data: glue}", r"plan.yaml: tasks.1.dataset: a name is wanted, not 3"),
+    ):
+        with pytest.raises(UserError, match=message):
+            read(folder, f"{PLAN}  - {wrong}\n")
 
 
 def test_a_mixture_of_corpora(folder):

@@ -12,13 +12,15 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import InputBatch, collate
-from bakeoff.tasks.finetune import settle
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import RowHead, natural_pooling, transfer
 from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
+from bakeoff.tasks.settling import settle
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
+
+TASK = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
 
 
 def test_natural_pooling(recipe, causal_recipe, convolution_recipe):
@@ -38,7 +40,7 @@ def test_both_directions_reach_the_classes():
     assert (classifier.output.weight.grad.abs().sum(0) > 0).all()
     for pooling, reason in (("cls", "one of the two directions has seen nothing"), ("last", "sees both sides")):
         with pytest.raises(UserError, match=reason):
-            settle(FinetuneConfig(pooling=pooling), recipe)
+            settle(FinetuneConfig(pooling=pooling), recipe, TASK)
 
 
 @pytest.mark.parametrize(("name", "pooled"), [("prefix-lm-tiny", "last"), ("gpt-bert-tiny", "mean")])
@@ -58,7 +60,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     real = torch.arange(9) < 6
     padded = torch.cat([ids, torch.randint(5, 50, (2, 3))], dim=1)
     for pooling, classifier in classifiers.items():
-        assert settle(FinetuneConfig(pooling=pooling), recipe).pooling == pooling
+        assert settle(FinetuneConfig(pooling=pooling), recipe, TASK).pooling == pooling
         for parameter in classifier.parameters():
             torch.nn.init.normal_(parameter, std=0.2)
         scores = classifier(InputBatch(ids, None, None))

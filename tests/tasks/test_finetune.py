@@ -11,11 +11,12 @@ from keyword_task import labelled, write_tsv
 from safetensors.torch import load_file
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.finetune import default_learning_rate, finetune
+from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
+from bakeoff.tasks.settling import default_learning_rate
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.loop import Interrupted
 

@@ -10,10 +10,12 @@ from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, multilabel_scores
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
+from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.metrics import positive_scores, score
 from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.task import Metric, TaskConfig
+from bakeoff.tasks.text_scores import text_scores
 
 
 def pseudo_values(examples, metric):
@@ -164,3 +166,24 @@ def test_answers_to_questions_count_each_for_itself():
     config = QuestionAnsweringConfig(train="t.json")
     assert config.contributions(lines, "exact").tolist() == [1, 0]
     assert config.contributions(lines, "f1").tolist() == pytest.approx([1, 2 / 3])
+
+
+WRITTEN = ["the cat sat on the mat", "a dog ran over the hill", "the mat", "birds sing in the old tree today", "yes"]
+REFERENCES = ["the cat sat on a mat", "a dog ran up the hill", "a mat", "birds sing in the tall tree", "yes"]
+
+
+@pytest.mark.parametrize("metric", ["bleu", "rouge_1", "rouge_2", "rouge_l", "exact", "loss"])
+def test_texts_that_are_written(metric):
+    config = SequenceToSequenceConfig(train="t.tsv")
+    lines = [
+        {"label": right, "prediction": text, "loss": 1.5 * number, "tokens": len(right.split())}
+        for number, (right, text) in enumerate(zip(REFERENCES, WRITTEN, strict=True))
+    ]
+
+    def scored(some):
+        if metric == "loss":
+            return sum(line["loss"] for line in some) / sum(line["tokens"] for line in some)
+        return text_scores([line["label"] for line in some], [line["prediction"] for line in some])[metric]
+
+    assert config.contributions(lines, metric) == pytest.approx(pseudo_values(lines, scored), abs=1e-5)
+    assert config.contributions(lines, "chrf") is None

@@ -6,7 +6,21 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli import check, comparison, corpus, demo, inference, inspection, models, speed, tasks, tune, vectors
+from bakeoff.cli import (
+    check,
+    comparison,
+    corpus,
+    demo,
+    evaluate,
+    finetune,
+    inference,
+    inspection,
+    models,
+    predict,
+    speed,
+    tune,
+    vectors,
+)
 from bakeoff.display.terminal import show
 
 app = typer.Typer(
@@ -49,9 +63,9 @@ app.command()(corpus.prepare)
 app.command()(inspection.peek)
 app.command()(models.pretrain)
 app.command()(tune.tune)
-app.command()(tasks.finetune)
-app.command()(tasks.evaluate)
-app.command()(tasks.predict)
+app.command()(finetune.finetune)
+app.command()(evaluate.evaluate)
+app.command()(predict.predict)
 app.command()(inference.generate)
 app.command()(vectors.embed)
 app.command()(vectors.similarity)

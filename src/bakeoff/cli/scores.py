@@ -83,3 +83,10 @@ def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
 def set_text(changed: dict[str, Any]) -> dict[str, str]:
     """A row that names the keys that were changed, where there are any."""
     return {"set": "  ".join(f"{key}={json.dumps(value)}" for key, value in changed.items())} if changed else {}
+
+
+def simplest_text(kind: str, scores: dict[str, float]) -> dict[str, str]:
+    """What answers without a model, and its scores."""
+    from bakeoff.tasks.registry import TASKS
+
+    return {TASKS[kind].simplest: "  ".join(f"{name} {value:.4f}" for name, value in scores.items())}

@@ -13,6 +13,8 @@ from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_parts
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
+from bakeoff.reading.rows import on_hub
+from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
 from bakeoff.tasks.task import TaskConfig
@@ -186,14 +188,16 @@ class Plan(Config):
             UserError: one line with the file and the key, for anything that is wrong or missing.
         """
         path = Path(path)
-        return cls.parse(read_yaml(path), str(path))._resolved(path)
+        return cls.parse(_with_data_sets(read_yaml(path), path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
         """The same plan with absolute paths, all of which exist."""
 
         def find(key: str, value: Path, *, directory: bool = False) -> Path:
+            if on_hub(value):
+                return value
             found = (path.parent / value.expanduser()).resolve()
-            if not (found.is_dir() if directory else found.is_file()):
+            if not (found.is_dir() if directory else found.exists()):
                 hint = "; make it with `bakeoff prepare`" if directory else ""
                 raise UserError(f"{path}: {key}: there is no {'directory' if directory else 'file'} {found}{hint}")
             return found
@@ -215,3 +219,31 @@ class Plan(Config):
                 raise UserError(f"{path}: corpus: of several give each with its weight, wiki:0.7,novels:0.3")
             corpus = find("corpus", self.corpus, directory=True)
         return self.model_copy(update={"corpus": corpus, "recipes": recipes, "tasks": tasks})
+
+
+def _with_data_sets(plan: Any, path: Path) -> Any:
+    """The values of a plan whose tasks that name a published data set say what is known of it.
+
+    Raises:
+        UserError: there is no such data set, or its files are not in the folder.
+    """
+    if not isinstance(plan, Mapping) or not isinstance(plan.get("tasks"), list):
+        return plan
+    return {**plan, "tasks": [_with_data_set(task, f"{path}: tasks.{i}", path) for i, task in enumerate(plan["tasks"])]}
+
+
+def _with_data_set(task: Any, where: str, path: Path) -> Any:
+    if not isinstance(task, Mapping) or "dataset" not in task:
+        return task
+    own = {key: value for key, value in task.items() if key not in ("dataset", "data", "finetune")}
+    for key in ("dataset", "data"):
+        if not isinstance(task.get(key, ""), str):
+            raise UserError(f"{where}.{key}: a name is wanted, not {task[key]!r}")
+    data = task.get("data")
+    if data is not None and not on_hub(data):
+        data = (path.parent / Path(data).expanduser()).resolve()
+    try:
+        known = named_task(task["dataset"], data, own)
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from None
+    return {**known, **({"finetune": task["finetune"]} if "finetune" in task else {})}

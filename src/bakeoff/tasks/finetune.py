@@ -29,8 +29,7 @@ from bakeoff.tasks.answering import answers_of
 from bakeoff.tasks.batches import shuffled_batches
 from bakeoff.tasks.checkpoint import remove_checkpoints
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.depths import require_layers
-from bakeoff.tasks.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
+from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import (
     FinetunedRun,
     FinetuneResult,
@@ -41,9 +40,9 @@ from bakeoff.tasks.finetuned_run import (
     write_results,
 )
 from bakeoff.tasks.fitting import Part, Setting, optimize_items, plan_steps
-from bakeoff.tasks.heads import natural_pooling, writing_objective
-from bakeoff.tasks.inputs import InputFormat, check_length
+from bakeoff.tasks.inputs import InputFormat
 from bakeoff.tasks.model_card import model_card
+from bakeoff.tasks.settling import settle
 from bakeoff.tasks.task import TaskConfig
 from bakeoff.tasks.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -89,9 +88,8 @@ def finetune(
     require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
+    config = settle(config, begun.recipe, task)
     data = load_task(task)
-    config = settle(config, begun.recipe)
-    _require_settings_of(task, config)
     on = resolve_device(device)
     precision = resolve_precision(begun.precision, on)
     recipe = begun.recipe.changed({"training.precision": precision})
@@ -175,60 +173,6 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
         return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned)
     run = Run.open_finished(path)
     return StartingPoint(run.recipe, run.tokenizer, run)
-
-
-def settle(config: FinetuneConfig, recipe: Recipe) -> FinetuneConfig:
-    """The config with everything decided that depends on the model: pooling, length, learning rates.
-
-    Raises:
-        UserError: a setting that is not for this model.
-    """
-    require_layers(recipe.model, config)
-    if config.language_model:
-        writing_objective(recipe)
-    length = config.length or recipe.input.length
-    check_length(recipe.model, length)
-    if config.pooling == "last" and not recipe.model.causal:
-        raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
-    if config.pooling == "cls" and recipe.model.causal and not recipe.reads_both_sides:
-        raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
-    if config.pooling == "cls" and recipe.model.directions == 2:
-        raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
-    rates, epochs = (SEARCHED_RATES, list(SEARCHED_EPOCHS)) if config.search else ((1.0,), [10])
-    default = default_learning_rate(recipe)
-    return config.model_copy(
-        update={
-            "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
-            "length": length,
-            "learning_rate": config.learning_rate or [default * factor for factor in rates],
-            "epochs": config.epochs or epochs,
-            "search": False,
-        }
-    )
-
-
-def _require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
-    """Refuse what a kind of task has no use for.
-
-    Raises:
-        UserError: such a setting is given.
-    """
-    if config.truncate == "windows" and not task.reads_windows:
-        raise UserError(
-            f"truncate: texts of a task of the kind {task.kind} are not averaged over windows; leave it out"
-        )
-    if task.head == "writing":
-        unused = {"layers": 1, "language_model": 0.0, "truncate": "head"}
-        for name, value in unused.items():
-            if getattr(config, name) != value:
-                raise UserError(f"{name}: a model that writes has no use for it; leave it out")
-        if config.freeze == "model":
-            raise UserError("freeze: a model that writes has no head but its own; give a number of layers")
-
-
-def default_learning_rate(recipe: Recipe) -> float:
-    """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
-    return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
 
 
 def _of_items(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:

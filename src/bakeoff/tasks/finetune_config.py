@@ -22,8 +22,8 @@ class FinetuneConfig(Config):
     search: bool = False
     """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. What is given
     of the two is tried in their place."""
-    epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[])
-    """The most passes over train; of several each is tried with each learning rate, and dev decides. Absent: 10."""
+    epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
+    """The most passes over train; of several each is tried with each learning rate, and dev decides."""
     least_steps: int = Field(default=300, ge=0)
     """With few rows there are more epochs, so that there are at least this many steps; 0 for never."""
     warmup: float = Field(default=0.1, ge=0, lt=1)

@@ -23,16 +23,8 @@ class LayerReading(nn.Module):
     def __init__(self, config: ModelConfig, layers: int | Literal["weighted"]) -> None:
         super().__init__()
         self.layers = layers
+        require_readable(config, layers)
         depth = config.stack.layers
-        widths = {config.stack.width}
-        width = config.stack.width
-        for layer, block in enumerate(config.stack.layer_blocks()):
-            width = block.output_width(width, layer)
-            widths.add(width)
-        if layers != "weighted" and layers > depth:
-            raise UserError(f"layers: the last {layers} are to be read, and the model has {depth}")
-        if len(widths) > 1:
-            raise UserError("layers: this model's layers differ in width; leave the setting at 1, the last layer")
         self.weights = nn.Parameter(torch.zeros(depth + 1)) if layers == "weighted" else None
         self.gamma = nn.Parameter(torch.ones(())) if layers == "weighted" else None
 
@@ -49,6 +41,23 @@ class LayerReading(nn.Module):
         shares = self.weights.softmax(0)
         total: Tensor = sum((share * state for share, state in zip(shares, states, strict=True)), torch.zeros(()))
         return self.gamma * total
+
+
+def require_readable(config: ModelConfig, layers: int | Literal["weighted"]) -> None:
+    """Refuse to read layers that a model does not have, or cannot give together.
+
+    Raises:
+        UserError: it has fewer, or they differ in width.
+    """
+    if layers == 1:
+        return
+    stack = config.stack
+    if layers != "weighted" and layers > stack.layers:
+        raise UserError(f"layers: the last {layers} are to be read, and the model has {stack.layers}")
+    width = stack.width
+    for layer, block in enumerate(stack.layer_blocks()):
+        if (width := block.output_width(width, layer)) != stack.width:
+            raise UserError("layers: this model's layers differ in width; leave the setting at 1, the last layer")
 
 
 def layer_states(model: Model, inputs: Inputs) -> list[Tensor]:

@@ -2,10 +2,11 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 BleuTokens = Literal["13a", "intl", "zh", "char", "none"]
 """How sacrebleu cuts texts into words: as the WMT's script does, by Unicode's classes, Chinese into its characters, any
@@ -39,6 +40,29 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
         "exact": float(np.mean([text == right for text, right in zip(texts, references, strict=True)])),
     }
     return {name: round(float(value), 7) for name, value in found.items()}
+
+
+def bleu_sums(
+    references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a"
+) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+    """(N, 10) what each text adds to the sums that BLEU is made of, and BLEU as a fraction of (..., 10) sums.
+
+    The sums are the words of the texts and of the references, and of n-grams to 4 those that are right, and all.
+    """
+    from sacrebleu.metrics.bleu import BLEU
+
+    scorer = BLEU(tokenize=tokens, effective_order=True)  # which leaves the counts as they are
+    found = [scorer.sentence_score(text, [right]) for text, right in zip(texts, references, strict=True)]
+    own = np.array([[each.sys_len, each.ref_len, *each.counts, *each.totals] for each in found], np.float64)
+
+    def value(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        scores = []
+        for each in sums.reshape(-1, 10).astype(int).tolist():
+            score = BLEU.compute_bleu(each[2:6], each[6:], each[0], each[1], smooth_method="exp")
+            scores.append(score.score / 100)
+        return np.array(scores).reshape(sums.shape[:-1])
+
+    return own.reshape(-1, 10), value
 
 
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:

@@ -36,9 +36,10 @@ class Engine:
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
-        from bakeoff.tasks.finetune import settle
+        from bakeoff.tasks.settling import settle
 
-        settle(task.finetune, recipe)
+        task.data.require_model(recipe)
+        settle(task.finetune, recipe, task.data)
 
     def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
         """What the corpus is; refused where one of the recipes cannot be trained on it."""

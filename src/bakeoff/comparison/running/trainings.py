@@ -128,7 +128,7 @@ class Trainings:
         if isinstance(job, Pretraining):
             pace = self.budget.pace(job.recipe.name) if job.seed == self.plan.seeds[0] else None
             return Order(seed=job.seed, budget=job.settings["budget"], pace=pace, **common)
-        # Fine-tuning is short and keeps no checkpoints: what an interruption left is made anew.
+        # Fine-tuning is short: what an interruption left is made anew.
         remove(job.directory, self.out)
         source = job.begins_from.directory if job.initialisation == "pretrained" else None
         return Order(seed=job.random_seed, task=job.task, source=source, **common)

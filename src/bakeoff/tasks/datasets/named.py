@@ -20,7 +20,7 @@ DATASETS: Mapping[str, DataSet] = {**GLUE, **SUPERGLUE, **TEXTS, **TAGGING, **RE
 _COMPRESSIONS = ("", ".gz", ".zst")
 
 
-def dataset_task(name: str, data: str | Path | None, **given: Any) -> TaskConfig:
+def dataset_task(name: str, data: str | Path | None, /, **given: Any) -> TaskConfig:
     """The task of a published data set; arguments and errors as of `named_task`."""
     return parse_task(named_task(name, data, given), name)
 

@@ -1,7 +1,7 @@
 """Sequence to sequence: a text is written for a text, as a translation, a summary, or the name of a class (T5)."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -23,11 +23,12 @@ from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads import Head
 from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.parallel_files import is_plain, read_pairs
 from bakeoff.tasks.table_config import TableConfig
 from bakeoff.tasks.tables import read_table
-from bakeoff.tasks.task import Answers, Example, Items, LeftOut, Task
-from bakeoff.tasks.text_scores import BleuTokens, text_scores
+from bakeoff.tasks.task import Answers, Example, Items, LeftOut, Metric, Task
+from bakeoff.tasks.text_scores import BleuTokens, bleu_sums, rouge, text_scores
 from bakeoff.tasks.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.writing_head import WritingHead, require_writing
 
@@ -50,6 +51,10 @@ class TextPrediction(Record):
     """The row's target."""
     prediction: str
     """What was written."""
+    loss: float
+    """The negative log-probability of the target, its end included, in nats."""
+    tokens: int
+    """The tokens of that."""
 
 
 class WrittenText(NamedTuple):
@@ -96,6 +101,15 @@ class SequenceToSequenceConfig(TableConfig):
 
     head: ClassVar[Literal["row", "tokens", "writing"]] = "writing"
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"loss"})
+    metrics: ClassVar[Mapping[str, Metric]] = {
+        "loss": Metric("loss of a token", ""),
+        "bleu": Metric("BLEU", "× 100"),
+        "chrf": Metric("chrF", "× 100"),
+        "rouge_1": Metric("ROUGE-1", "× 100"),
+        "rouge_2": Metric("ROUGE-2", "× 100"),
+        "rouge_l": Metric("ROUGE-L", "× 100"),
+        "exact": Metric("exact match"),
+    }
     simplest: ClassVar[str] = "copied source or most frequent target"
     record: ClassVar[type[Record]] = TextPrediction
 
@@ -110,6 +124,18 @@ class SequenceToSequenceConfig(TableConfig):
     @override
     def text_columns(self) -> list[str]:
         return [self.text_column]
+
+    @override
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
+        """None of chrF, whose counts sacrebleu does not give away."""
+        if metric == "loss":
+            return of_ratios([line["loss"] for line in lines], [line["tokens"] for line in lines])
+        if metric == "chrf":
+            return None
+        labels, texts = ([line[side] for line in lines] for side in ("label", "prediction"))
+        if metric == "bleu":
+            return of_sums(*bleu_sums(labels, texts, self.bleu_tokens))
+        return np.array([_of_one(*pair, metric) for pair in zip(labels, texts, strict=True)], np.float64)
 
     @override
     def require_model(self, recipe: Recipe) -> None:
@@ -279,7 +305,13 @@ class SequenceToSequence(Task):
 
     @override
     def line(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
-        return {"source": example.texts[0], "label": example.target, "prediction": answer.text}
+        return {
+            "source": example.texts[0],
+            "label": example.target,
+            "prediction": answer.text,
+            "loss": round(answer.target_loss or 0.0, 6),
+            "tokens": answer.target_tokens,
+        }
 
     @override
     def answered(self, example: SourceText, answer: WrittenText) -> dict[str, Any]:
@@ -294,3 +326,8 @@ class SequenceToSequence(Task):
 def _mean_loss(answers: Sequence[WrittenText]) -> float:
     """The loss of a token of the targets, all of them together."""
     return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))
+
+
+def _of_one(label: str, text: str, metric: str) -> float:
+    """Whether a text is the label, or its ROUGE."""
+    return float(label == text) if metric == "exact" else rouge([label], [text])[metric]

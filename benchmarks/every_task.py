@@ -1,0 +1,131 @@
+"""What a run is worth on tasks of every kind, against the same architecture from scratch and against no network at all.
+
+    python benchmarks/every_task.py RUN DATA OUT [--tasks SST-2 TREC ...] [--rates 1e-3 3e-3] [--seed 0] [--threads 1]
+
+DATA is a folder with the files as their authors give them, one folder a data set. Dev chooses the learning rate and the
+epoch; test is scored once. OUT/table.md has the table, and each task's runs stand beside it; what is there is not made
+again.
+"""
+
+import argparse
+import gzip
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bakeoff.comparison.running.floors import floors
+from bakeoff.runs.run import Run
+from bakeoff.tasks.data import load_task
+from bakeoff.tasks.datasets.named import dataset_task
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.task import TaskConfig
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A task of the table."""
+
+    dataset: str
+    """Its published name."""
+    folder: str
+    """Within DATA."""
+    files: dict[str, str] = field(default_factory=dict)
+    """Those that have other names than the published ones."""
+    task: dict[str, Any] = field(default_factory=dict)
+    """Settings of the task."""
+    training: dict[str, Any] = field(default_factory=dict)
+    """Settings of the training."""
+
+
+TASKS = {
+    "SST-2": Tried(
+        "sst2",
+        "sst2",
+        {"train": "train.tsv", "dev": "dev.tsv", "test": "test-labeled.tsv"},
+        {"train_rows": 2000},
+        {"epochs": 5, "length": 64},
+    ),
+    "TREC": Tried("trec", "trec", training={"epochs": 5, "length": 64}),
+    "CoLA": Tried("cola", "cola", training={"epochs": 3, "length": 64}),
+    "RTE": Tried("rte", "rte", {"train": "train_full_2490.tsv", "test": "dev.tsv"}, training={"epochs": 4}),
+    "MRPC": Tried("mrpc", "mrpc", {"train": "msr_train_4076.tsv", "test": "test.tsv"}, training={"epochs": 4}),
+    "STS-B": Tried("stsb", "stsb", training={"epochs": 4}),
+    "IMDb": Tried("imdb", "imdb", task={"train_rows": 2000}, training={"epochs": 5, "truncate": "head+tail"}),
+    "EWT, parts of speech": Tried("universal_dependencies", "ewt", training={"epochs": 2, "length": 64}),
+    "SQuAD 1.1, by article": Tried("squad", "squad", training={"epochs": 3, "batch": 16}),
+    "ChnSentiCorp": Tried("chnsenticorp", "chnsenticorp", training={"epochs": 3}),
+    "People's Daily": Tried(
+        "peopledaily", "peopledaily", task={"train_rows": 10000}, training={"epochs": 2, "length": 128}
+    ),
+}
+ENGLISH = [name for name in TASKS if name not in ("ChnSentiCorp", "People's Daily")]
+
+
+def task_of(name: str, data: Path, out: Path) -> TaskConfig:
+    """A task; what is held out of SQuAD's dev are whole articles."""
+    tried = TASKS[name]
+    if tried.dataset == "squad":
+        return dataset_task("squad", None, name=name, **_articles(data / "squad_dev" / "dev-1.1.json.gz", out))
+    files = {part: data / tried.folder / file for part, file in tried.files.items()}
+    return dataset_task(tried.dataset, data / tried.folder, name=name, **files, **tried.task)
+
+
+def _articles(path: Path, out: Path) -> dict[str, Path]:
+    """SQuAD's dev, whose every fifth article is dev and every next one test."""
+    whole = json.loads(gzip.decompress(path.read_bytes()))
+    parts = {"dev": whole["data"][::5], "test": whole["data"][1::5]}
+    parts["train"] = [each for place, each in enumerate(whole["data"]) if place % 5 > 1]
+    found = {}
+    for part, articles in parts.items():
+        found[part] = out / f"squad-{part}.json"
+        found[part].write_text(json.dumps({"version": "1.1", "data": articles}), encoding="utf-8")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--tasks", nargs="*", default=ENGLISH, choices=list(TASKS))
+    parser.add_argument("--rates", nargs="*", type=float, default=[1e-3, 3e-3])
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=1)
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    run = Run.open_finished(options.run)
+    lines = [
+        "| | metric | pre-trained | from scratch | without a neural network | without a model |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name in options.tasks:
+        task = task_of(name, options.data, options.out)
+        loaded = load_task(task)
+        config = FinetuneConfig(
+            learning_rate=options.rates, evaluations=10, patience=4, least_steps=0, **TASKS[name].training
+        )
+        scores = []
+        for start, source in (("pretrained", run), ("scratch", run.recipe)):
+            folder = options.out / task.title.replace(" ", "-").replace(",", "") / start
+            if not FinetunedRun.at(folder):
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                tokenizer = None if source is run else run.path
+                settings: dict[str, Any] = {"seed": options.seed, "tokenizer": tokenizer, "threads": options.threads}
+                finetune(source, task, folder, config=config, resume=True, **settings)
+            scores.append(FinetunedRun.open(folder).results.scores["test"])
+        metric = loaded.task.metric
+        found = floors(name, loaded)
+        learned = [f"{floor.test[metric]:.3f}" for floor in found if floor.kind == "learned"]
+        simplest = next(floor for floor in found if floor.kind == "simplest")
+        cells = [f"{own[metric]:.3f}" for own in scores]
+        cells += [learned[0] if learned else "", f"{simplest.test[metric]:.3f} ({simplest.name})"]
+        lines.append(f"| {name} | {type(task).described(metric).title} | " + " | ".join(cells) + " |")
+        print(lines[-1], flush=True)
+        (options.out / "table.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

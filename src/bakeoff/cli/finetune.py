@@ -1,0 +1,180 @@
+"""`bakeoff finetune`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bakeoff.cli.output import (
+    Device,
+    Errors,
+    Json,
+    Seed,
+    Set,
+    Threads,
+    print_json,
+    print_table,
+    threads_of,
+)
+from bakeoff.cli.scores import simplest_text
+from bakeoff.cli.task_values import Data, Dataset, Files, choices_value, task_of
+from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.tasks.finetuned_run import FinetuneResult
+
+
+def finetune(
+    source: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.")],
+    out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
+    train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
+    dataset: Dataset = None,
+    data: Data = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="What is learnt: classification (default), multilabel, regression, tagging, choice, "
+            "question-answering or sequence-to-sequence (docs/tasks.md).",
+        ),
+    ] = None,
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
+    label_column: Annotated[
+        list[str],
+        typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
+    ] = [],  # noqa: B006
+    dev: Annotated[
+        Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    spans_column: Annotated[
+        str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+    ] = None,
+    start_column: Annotated[
+        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
+    ] = None,
+    choices: Annotated[
+        list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
+    ] = [],  # noqa: B006
+    metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
+    unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
+    freeze: Annotated[
+        str | None,
+        typer.Option(help="Keep weights: model, or the embedding and so many of the lowest layers (0: that alone)."),
+    ] = None,
+    reinitialise_last: Annotated[
+        int | None, typer.Option(min=0, help="Begin so many of the topmost layers with fresh weights.")
+    ] = None,
+    truncate: Annotated[
+        str | None, typer.Option(help="Of texts that are too long, read their head, head+tail, or all in windows.")
+    ] = None,
+    search: Annotated[
+        bool, typer.Option("--search", help="Try four learning rates with two numbers of epochs; dev decides.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on, exactly, with what was stopped.")] = False,
+    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    options: Annotated[
+        list[str],
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="A setting of fine-tuning or of the task, e.g. epochs=5 (docs/tasks.md).",
+        ),
+    ] = [],  # noqa: B006
+    corpus: Annotated[Path | None, typer.Option(help="From scratch: the corpus whose tokenizer to use.")] = None,
+    tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
+    set: Set = [],  # noqa: B006
+    seed: Seed = 0,
+    errors: Errors = "strict",
+    device: Device = "auto",
+    threads: Threads = "auto",
+    json: Json = False,
+) -> None:
+    """Fine-tune a pre-trained run, or train a recipe from scratch, on labelled data.
+
+    Example: bakeoff finetune runs/bert --train train.tsv --dev dev.tsv --test test.tsv --text-column sentence
+    --label-column label --out runs/bert-sst2
+
+    Example: bakeoff finetune runs/bert --dataset sst2 --data glue/SST-2 --out runs/bert-sst2
+    """
+    from bakeoff.overrides import parse_override
+    from bakeoff.recipe_files import load_recipe, recipe_names
+    from bakeoff.tasks.finetune import finetune as finetune_model
+    from bakeoff.tasks.finetune_config import FinetuneConfig
+
+    given: dict[str, Any] = {
+        "kind": task and task.replace("-", "_"),
+        "train": train,
+        "dev": dev,
+        "test": test,
+        "train_rows": train_rows,
+        "errors": errors,
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": label_column[0] if len(label_column) == 1 else label_column or None,
+        "spans_column": spans_column,
+        "start_column": start_column,
+        "choices": choices_value(choices),
+        "metric": metric,
+    }
+    begun: Any = Path(source)
+    if not begun.exists() or begun.suffix in (".yaml", ".yml"):
+        if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
+            raise UserError(f"{source}: no such run (nor a recipe: `bakeoff recipes` lists them)")
+        begun = load_recipe(source, set)
+        if corpus is None and tokenizer is None:
+            raise UserError(
+                f"{source}: a recipe is trained from scratch and needs a tokenizer: give --corpus or --tokenizer"
+            )
+    elif set:
+        raise UserError(f"--set changes a recipe, but {source} is a run, whose model is fixed")
+    settings = dict(parse_override(text, "--option") for text in options)
+    flags = {
+        "unshare": unshare or None,
+        "freeze": int(freeze) if freeze is not None and freeze.isdecimal() else freeze,
+        "reinitialise_last": reinitialise_last,
+        "truncate": truncate,
+        "search": search or None,
+    }
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    asked = task_of(Files(dataset, data, given), settings, "finetune")
+    result = finetune_model(
+        begun,
+        asked,
+        out,
+        config=FinetuneConfig.parse(settings, "--option"),
+        seed=seed,
+        tokenizer=tokenizer or corpus,
+        device=device,
+        threads=threads_of(threads),
+        resume=resume,
+    )
+    if json:
+        print_json(result.model_dump(mode="json"))
+        return
+    scores = {
+        part: "  ".join(f"{name} {value:.4f}" for name, value in own.items()) for part, own in result.scores.items()
+    }
+    print_table(
+        {
+            "run": out,
+            "rows": "  ".join(f"{part} {count:,}" for part, count in result.rows.items()),
+            "pre-trained": f"{result.transferred_tensors} of {result.total_tensors} tensors",
+            **scores,
+            **simplest_text(result.kind, result.simplest),
+            **_search(result),
+            **{f"note {number + 1}": note for number, note in enumerate(result.notes)},
+        }
+    )
+
+
+def _search(result: "FinetuneResult") -> dict[str, str]:
+    """What dev chose among several settings, and what trying all of them cost."""
+    if not result.trials:
+        return {}
+    return {
+        "chosen": f"learning rate {result.learning_rate:g}, the best of {len(result.trials)} trainings, which took "
+        f"{result.seconds:.0f} s together"
+    }

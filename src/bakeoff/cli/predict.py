@@ -1,0 +1,81 @@
+"""`bakeoff predict`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.output import (
+    Device,
+    Errors,
+    Json,
+)
+from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.tasks.predict import Predicted
+    from bakeoff.tasks.task import Task
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A fine-tuned run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    pair: Annotated[list[str], typer.Option(help="The second text, once for each text, in the same order.")] = [],  # noqa: B006
+    texts: TextsFile = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Of --texts with columns. Default: as in fine-tuning, as for the next.")
+    ] = None,
+    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    errors: Errors = "strict",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice or the text.
+
+    Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
+    then the choices, or a file as in fine-tuning. For question answering the pair's second text is the context.
+
+    Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
+
+    Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
+    """
+    from bakeoff.tasks.finetuned_run import FinetunedRun
+    from bakeoff.tasks.predict import answer, answer_file, require_sides
+
+    opened = FinetunedRun.open(run)
+    config, blank = opened.task, Blank()
+    if pair_column is not None and config.input_sides != 2:
+        raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
+    arguments = [list(text or [])]
+    if texts is not None and config.reads_files(texts):
+        if arguments[0] or pair or text_column or pair_column:
+            raise UserError(f"{texts}: is read as in fine-tuning; leave texts and columns out")
+        found = answer_file(opened, texts, device=device)
+    elif config.input_sides is None:
+        if texts is not None or pair or not arguments[0]:
+            raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
+        found = answer(opened, [tuple(arguments[0])], device=device)
+    else:
+        given = dict(zip(("--text-column", "--pair-column"), (text_column, pair_column), strict=True))
+        options = list(given)[: config.input_sides]
+        columns = [given[option] or column for option, column in zip(options, config.text_columns, strict=True)]
+        if arguments[0] or pair:
+            require_sides(opened, arguments[0], pair or None)
+            arguments += [pair] if pair else []
+        is_named = text_column is not None or pair_column is not None
+        found = answer(opened, texts_of(arguments, texts, columns, is_named, errors, options), device=device)
+    task = opened.learned
+    parts = (blank.counted(part) for part in found)
+    if json:
+        print_json_answers([task.answered(each.example, each.answer) for each in part] for part in parts)
+    else:
+        print_answers([_predicted(task, each) for each in part] for part in parts)
+    blank.tell("what the run gives for a text without words")
+
+
+def _predicted(task: "Task", found: "Predicted") -> str:
+    texts = found.example.texts if task.shows_texts else ()
+    shown = "\t".join(on_one_line(text, tabs=len(texts) > 1) for text in texts)
+    cells = [on_one_line(cell, tabs=True) for cell in task.shown(found.example, found.answer)]
+    return "\t".join([*cells, *([shown] if texts else [])])

@@ -1,0 +1,69 @@
+"""What of a fine-tuning's config depends on the model and the task: what is decided, and what is refused."""
+
+from bakeoff.errors import UserError
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.depths import require_layers
+from bakeoff.tasks.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
+from bakeoff.tasks.heads import natural_pooling, writing_objective
+from bakeoff.tasks.inputs import check_length
+from bakeoff.tasks.layer_reading import require_readable
+from bakeoff.tasks.task import TaskConfig
+
+UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head"}
+"""Settings that a model which writes has no use for, and what they are then."""
+
+
+def settle(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> FinetuneConfig:
+    """The config with everything decided that depends on the model: pooling, length, learning rates.
+
+    Raises:
+        UserError: a setting that is not for this model, or not for this kind of task.
+    """
+    _require_settings_of(task, config)
+    require_layers(recipe.model, config)
+    require_readable(recipe.model, config.layers)
+    if config.language_model:
+        writing_objective(recipe)
+    length = config.length or recipe.input.length
+    check_length(recipe.model, length)
+    if config.pooling == "last" and not recipe.model.causal:
+        raise UserError("pooling: last is for causal models; this one sees both sides, use cls, mean or max")
+    if config.pooling == "cls" and recipe.model.causal and not recipe.reads_both_sides:
+        raise UserError("pooling: the first position of a causal model has seen nothing; use last, mean or max")
+    if config.pooling == "cls" and recipe.model.directions == 2:
+        raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
+    rates = SEARCHED_RATES if config.search else (1.0,)
+    is_given = config.epochs != FinetuneConfig().epochs
+    default = default_learning_rate(recipe)
+    return config.model_copy(
+        update={
+            "pooling": natural_pooling(recipe) if config.pooling == "auto" else config.pooling,
+            "length": length,
+            "learning_rate": config.learning_rate or [default * factor for factor in rates],
+            "epochs": list(SEARCHED_EPOCHS) if config.search and not is_given else config.epochs,
+            "search": False,
+        }
+    )
+
+
+def _require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
+    """Refuse what a kind of task has no use for.
+
+    Raises:
+        UserError: such a setting is given.
+    """
+    if config.truncate == "windows" and not task.reads_windows:
+        raise UserError(
+            f"truncate: texts of a task of the kind {task.kind} are not averaged over windows; leave it out"
+        )
+    if task.head == "writing":
+        for name, value in UNUSED_BY_WRITERS.items():
+            if getattr(config, name) != value:
+                raise UserError(f"{name}: a model that writes has no use for it; leave it out")
+        if config.freeze == "model":
+            raise UserError("freeze: a model that writes has no head but its own; give a number of layers")
+
+
+def default_learning_rate(recipe: Recipe) -> float:
+    """5e-5 for a width of 768, as for BERT base, and in inverse proportion for others."""
+    return float(f"{5e-5 * 768 / recipe.model.stack.output_width:.1e}")
