@@ -50,27 +50,41 @@ TASKS = {
     ),
     "TREC": Tried("trec", "trec", training={"epochs": 5, "length": 64}),
     "CoLA": Tried("cola", "cola", training={"epochs": 3, "length": 64}),
-    "RTE": Tried("rte", "rte", {"train": "train_full_2490.tsv", "test": "dev.tsv"}, training={"epochs": 4}),
-    "MRPC": Tried("mrpc", "mrpc", {"train": "msr_train_4076.tsv", "test": "test.tsv"}, training={"epochs": 4}),
-    "STS-B": Tried("stsb", "stsb", training={"epochs": 4}),
-    "IMDb": Tried("imdb", "imdb", task={"train_rows": 2000}, training={"epochs": 5, "truncate": "head+tail"}),
+    "RTE": Tried("rte", "rte", {"train": "train_full_2490.tsv", "test": "dev.tsv"}, training={"epochs": 3}),
+    "MRPC": Tried("mrpc", "mrpc", {"train": "msr_train_4076.tsv", "test": "test.tsv"}, training={"epochs": 3}),
+    "STS-B": Tried("stsb", "stsb", training={"epochs": 3}),
     "EWT, parts of speech": Tried("universal_dependencies", "ewt", training={"epochs": 2, "length": 64}),
-    "SQuAD 1.1, by article": Tried("squad", "squad", training={"epochs": 3, "batch": 16}),
-    "ChnSentiCorp": Tried("chnsenticorp", "chnsenticorp", training={"epochs": 3}),
+    "IMDb": Tried("imdb", "imdb", training={"epochs": 3, "truncate": "head+tail"}),
+    "SQuAD 1.1, by article": Tried(
+        "squad", "squad", task={"train_rows": 3000}, training={"epochs": 2, "batch": 16, "learning_rate": 1e-3}
+    ),
+    "ChnSentiCorp": Tried("chnsenticorp", "chnsenticorp", task={"train_rows": 2000}, training={"epochs": 2}),
     "People's Daily": Tried(
-        "peopledaily", "peopledaily", task={"train_rows": 10000}, training={"epochs": 2, "length": 128}
+        "peopledaily", "peopledaily", task={"train_rows": 5000}, training={"epochs": 2, "length": 128}
     ),
 }
 ENGLISH = [name for name in TASKS if name not in ("ChnSentiCorp", "People's Daily")]
 
 
 def task_of(name: str, data: Path, out: Path) -> TaskConfig:
-    """A task; what is held out of SQuAD's dev are whole articles."""
+    """A task; what is held out of SQuAD's dev are whole articles, and of IMDb there is a part, since it is sorted."""
     tried = TASKS[name]
+    if tried.dataset == "imdb":
+        some = {part: _every(data / f"imdb/{part}.jsonl.gz", step, out) for part, step in (("train", 25), ("test", 10))}
+        return dataset_task("imdb", None, name=name, **some)
     if tried.dataset == "squad":
-        return dataset_task("squad", None, name=name, **_articles(data / "squad_dev" / "dev-1.1.json.gz", out))
+        files = _articles(data / "squad_dev" / "dev-1.1.json.gz", out)
+        return dataset_task("squad", None, name=name, **files, **tried.task)
     files = {part: data / tried.folder / file for part, file in tried.files.items()}
-    return dataset_task(tried.dataset, data / tried.folder, name=name, **files, **tried.task)
+    task = dataset_task(tried.dataset, data / tried.folder, name=name, **files, **tried.task)
+    return task.model_copy(update={"dev": None}) if task.dev == task.test else task
+
+
+def _every(path: Path, step: int, out: Path) -> Path:
+    """A file with every so many lines of another one."""
+    found = out / f"imdb-{path.name.removesuffix('.gz')}"
+    found.write_bytes(b"".join(gzip.decompress(path.read_bytes()).splitlines(keepends=True)[::step]))
+    return found
 
 
 def _articles(path: Path, out: Path) -> dict[str, Path]:
@@ -104,9 +118,8 @@ def main() -> None:
     for name in options.tasks:
         task = task_of(name, options.data, options.out)
         loaded = load_task(task)
-        config = FinetuneConfig(
-            learning_rate=options.rates, evaluations=10, patience=4, least_steps=0, **TASKS[name].training
-        )
+        common = {"learning_rate": options.rates, "evaluations": 10, "patience": 4, "least_steps": 0}
+        config = FinetuneConfig(**common | TASKS[name].training)
         scores = []
         for start, source in (("pretrained", run), ("scratch", run.recipe)):
             folder = options.out / task.title.replace(" ", "-").replace(",", "") / start

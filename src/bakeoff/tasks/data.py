@@ -57,6 +57,8 @@ def load_task(config: TaskConfig) -> TaskData:
     parts = part(config, {name: read_examples(config, path) for name, path in given.items() if path is not None})
     task = config.learn(parts.train, parts.origin)
     notes = [*parts.notes, *task.notes]
+    if config.dev is not None and config.dev == config.test:
+        notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")
     for path, examples in parts.others.values():
         task.check(examples, path, parts.origin)
     known = {each.texts for each in parts.train}
