@@ -387,7 +387,7 @@ def test_a_changed_task_file_or_setting_is_refused(folder):
     (folder / "test.tsv").write_text("test")
     task = {"name": "mood", "text_column": "a", "label_column": "b", "finetune": {"epochs": 4}}
     task |= {name: folder / f"{name}.tsv" for name in ("train", "dev", "test")}
-    with pytest.raises(UserError, match="epochs 3, the plan now says 4"):
+    with pytest.raises(UserError, match=r"epochs \[3\], the plan now says \[4\]"):
         go(folder, FakeEngine(), seeds=1, tasks=[task])
 
 

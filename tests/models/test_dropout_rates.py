@@ -65,7 +65,7 @@ PLACES = {
     ("RelativeAttention", "_vectors"): "distances",
     ("CrossAttention", "forward"): "cross",
     ("FeedForward", "forward"): "inner",
-    ("Stack", "_output"): "output",
+    ("Stack", "output"): "output",
     ("LightConv", "weight"): "taps",
     ("DynamicConv", "weight"): "taps",
     ("LightConv", "convolved"): "what is convolved",

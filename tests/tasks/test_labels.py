@@ -179,7 +179,7 @@ def test_the_forms_that_labels_have_in_files(tmp_path):
     expected = [frozenset(own) for _, own in rows]
     for name, column in (("list.jsonl", "l"), ("joined.tsv", "l"), ("columns.tsv", ["fruit", "tool"])):
         config = MultilabelConfig(train=tmp_path / name, text_column="t", label_column=column)
-        assert [each.labels for each in config.read(config.train)] == expected, name
+        assert [each.names for each in config.read(config.train)] == expected, name
     (tmp_path / "odd.tsv").write_text("t\tfruit\ttool\nx\t1\tmaybe\n")
     config = MultilabelConfig(train=tmp_path / "odd.tsv", text_column="t", label_column=["fruit", "tool"])
     with pytest.raises(UserError, match=r"odd.tsv:2: 'maybe' says neither 1 nor 0 \(column 'tool'\)"):

@@ -70,7 +70,10 @@ class FinetuneConfig(Config):
     @field_validator("learning_rate", "epochs", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
-        return value if isinstance(value, list | tuple) else [] if value is None else [value]
+        values = list(value) if isinstance(value, list | tuple) else [] if value is None else [value]
+        if (odd := next((each for each in values if isinstance(each, bool)), None)) is not None:
+            raise ValueError(f"a number is wanted, not {str(odd).lower()}")
+        return values
 
     @field_validator("learning_rate")
     @classmethod
