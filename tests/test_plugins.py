@@ -146,6 +146,7 @@ def test_all_parts_are_put_into_recipes(folder):
     assert any(len(recipe.objective) > 1 for recipe in made.values())
 
 
+@pytest.mark.slow
 def test_the_contracts_run_on_plugins(folder):
     """Few of them here, and one that a fault breaks."""
     source = (folder / "min_gru.py").read_text(encoding="utf-8")

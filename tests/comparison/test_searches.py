@@ -418,6 +418,7 @@ def test_the_report_has_a_curve_of_each_recipe(folder):
     assert "carried to the trainings unchanged" in page
 
 
+@pytest.mark.slow
 def test_a_small_real_comparison(corpus, tmp_path):
     """Two recipes, two rates, 50 steps a trial: the trained recipe has the rate whose trial did best."""
     shape = {"model.decoder.width": 16, "model.decoder.layers": 1, "model.decoder.block.mixer.heads": 2}

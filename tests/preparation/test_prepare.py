@@ -96,7 +96,7 @@ def test_one_file_has_a_held_out_part_with_nothing_across_the_cut(tmp_path):
 
 
 @given(st.lists(st.text(alphabet="ab .房\n\u0301é🎉", max_size=30), min_size=1, max_size=12), st.integers(0, 3))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_small_text(tmp_path_factory, documents, seed):
     folder = tmp_path_factory.mktemp("small")
     file = _jsonl(folder / "a.jsonl", documents)

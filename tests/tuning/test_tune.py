@@ -85,6 +85,7 @@ def test_side_by_side_is_as_in_turn(whole, corpus, tmp_path):
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_an_error_in_a_process_comes_through_and_a_divergence_is_a_result(corpus, tmp_path):
     over = {RATE: [1e-3, 1e30]}
     results = tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=Budget(steps=8), device="cpu", jobs="auto")
