@@ -169,6 +169,11 @@ class Stack(nn.Module):
         """(B, T, D) states of a layer as those of the last leave the stack: through its norm and its dropout."""
         return dropout(self.norm(x), self.dropout, self.training)
 
+    def outputs(self, x: Tensor, context: Context) -> list[Tensor]:
+        """(B, T, D) what comes into the first layer, and what leaves each, before the norm behind the last."""
+        steps, _ = self.steps(x, context)
+        return [x, *(states[-1] for states in steps)]
+
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
         """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.
 

@@ -74,5 +74,4 @@ def layer_states(model: Model, inputs: Inputs) -> list[Tensor]:
 
 
 def _states(stack: Stack, x: Tensor, context: Context) -> list[Tensor]:
-    steps, _ = stack.steps(x, context)
-    return [stack.output(states) for states in [steps[0][0], *(layer[-1] for layer in steps)]]
+    return [stack.output(states) for states in stack.outputs(x, context)]

@@ -34,7 +34,7 @@ def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTok
     from sacrebleu.metrics.chrf import CHRF
 
     found = {
-        "bleu": BLEU(tokenize=tokens).corpus_score(texts, [references]).score / 100,
+        "bleu": BLEU(tokenize=tokens, force=True).corpus_score(texts, [references]).score / 100,
         "chrf": CHRF().corpus_score(texts, [references]).score / 100,
         **rouge(references, texts),
         "exact": float(np.mean([text == right for text, right in zip(texts, references, strict=True)])),

@@ -161,6 +161,6 @@ class Embedder:
         last = len(stack.layers)
         if self._layers == [last]:  # then the states in between need not be held
             return [stack(x, context)[0]]
-        outputs = [x, *(states[-1] for states in stack.steps(x, context)[0])]
+        outputs = stack.outputs(x, context)
         outputs[last] = stack.norm(outputs[last])
         return [outputs[layer] for layer in self._layers]
