@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
     from bakeoff.runs.run import Run
+    from bakeoff.tasks.checks.examine import check_task
     from bakeoff.tasks.datasets.named import dataset_task
     from bakeoff.tasks.evaluate import evaluate
-    from bakeoff.tasks.examine import check_task
     from bakeoff.tasks.finetune import finetune
-    from bakeoff.tasks.finetune_config import FinetuneConfig
+    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
     from bakeoff.tasks.kinds.choice import ChoiceConfig
     from bakeoff.tasks.kinds.classification import ClassificationConfig
     from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
@@ -40,7 +40,7 @@ _HOMES = {
     "Budget": "bakeoff.optimization.budget",
     "ChoiceConfig": "bakeoff.tasks.kinds.choice",
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
-    "FinetuneConfig": "bakeoff.tasks.finetune_config",
+    "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
@@ -49,7 +49,7 @@ _HOMES = {
     "Start": "bakeoff.training.initial_weights",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
-    "check_task": "bakeoff.tasks.examine",
+    "check_task": "bakeoff.tasks.checks.examine",
     "compare": "bakeoff.comparison.execution",
     "dataset_task": "bakeoff.tasks.datasets.named",
     "embed": "bakeoff.vectors.embed",

@@ -15,7 +15,7 @@ from bakeoff.comparison.results import (
     TaskFacts,
 )
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
-from bakeoff.tasks.jackknife import of_classes
+from bakeoff.tasks.scores.jackknife import of_classes
 
 OBJECTIVES = {
     "bert": [{"kind": "mlm", "rate": 0.15, "ngram": 1}, {"kind": "nsp"}],

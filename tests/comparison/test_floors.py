@@ -8,11 +8,11 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from bakeoff.comparison.running.floors import floors
 from bakeoff.tasks.data import TaskData
+from bakeoff.tasks.floors.tfidf import FEATURES, counted
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.regression import RatedText, Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.task import Learned
-from bakeoff.tasks.tfidf import FEATURES, counted
 
 CONFIG = ClassificationConfig(train="train.tsv", text_column="text", label_column="label")
 

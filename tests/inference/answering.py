@@ -17,8 +17,8 @@ def answer(verb, run, file):
     from bakeoff.inference.text_files import TextFile
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun
+    from bakeoff.tasks.language.score_texts import open_scores
     from bakeoff.tasks.predict import answer as answer_texts
-    from bakeoff.tasks.score_texts import open_scores
 
     texts = TextFile(Path(file), ["text"])
     if verb == "predict":

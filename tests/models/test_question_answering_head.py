@@ -6,11 +6,11 @@ import torch
 from tests.models.parity import SIZES, VOCABULARY, Links, assert_equal, randomise, sized
 from tests.models.test_against_transformers import THEIR_SIZES, link_bert_blocks, link_embedding
 
-from bakeoff.tasks.answer_windows import AnswerWindow, Span, window_loss
-from bakeoff.tasks.batches import InputBatch
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import build_head
-from bakeoff.tasks.questions import Question
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import build_head
+from bakeoff.tasks.reading.questions import Question
+from bakeoff.tasks.rows.answer_windows import AnswerWindow, Span, window_loss
+from bakeoff.tasks.rows.batches import InputBatch
 
 transformers = pytest.importorskip("transformers")
 

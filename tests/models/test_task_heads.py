@@ -14,15 +14,15 @@ from tests.models.test_against_transformers import (
     link_gpt_block,
 )
 
-from bakeoff.tasks.batches import InputBatch
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import RowHead, TokenHead
-from bakeoff.tasks.inputs import EncodedRows
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import RowHead, TokenHead
 from bakeoff.tasks.kinds.choice import Choice, ChoiceConfig
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig, TagTarget
+from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.tasks.rows.inputs import EncodedRows
 from bakeoff.tasks.task import Items
 
 transformers = pytest.importorskip("transformers")

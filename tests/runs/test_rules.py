@@ -11,7 +11,7 @@ from tests.conftest import PLAIN, shrink
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.runs.rules import RULES
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.training import loop

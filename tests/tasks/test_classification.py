@@ -10,13 +10,13 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.answering import answers_of
-from bakeoff.tasks.batches import InputBatch, collate
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import RowHead, natural_pooling, transfer
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.settling import settle
+from bakeoff.tasks.heads.heads import RowHead, natural_pooling, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
-from bakeoff.tasks.settling import settle
+from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.stages import make_batches
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from keyword_task import labelled, write_jsonl, write_tsv
 
 from bakeoff.cli import run as run_cli
-from bakeoff.tasks.examine import check_task
+from bakeoff.tasks.checks.examine import check_task
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig

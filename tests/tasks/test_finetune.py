@@ -12,11 +12,11 @@ from safetensors.torch import load_file
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.settling import default_learning_rate
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
-from bakeoff.tasks.settling import default_learning_rate
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.loop import Interrupted
 

@@ -8,11 +8,11 @@ import pytest
 from safetensors.torch import load_file
 
 from bakeoff.errors import Interrupted, UserError
-from bakeoff.tasks import trials
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting import Fitting
+from bakeoff.tasks.fitting import trials
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Fitting
 
 QUIET = {"device": "cpu", "progress": False}
 SEVERAL = FinetuneConfig(learning_rate=[1e-4, 3e-3], epochs=[1, 2], least_steps=0, evaluations=4, patience=None)

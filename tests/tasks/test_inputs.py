@@ -3,8 +3,8 @@ import pytest
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.batches import collate, shuffled_batches, sorted_batches
-from bakeoff.tasks.inputs import InputFormat, longest_first
+from bakeoff.tasks.rows.batches import collate, shuffled_batches, sorted_batches
+from bakeoff.tasks.rows.inputs import InputFormat, longest_first
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 

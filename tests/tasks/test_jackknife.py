@@ -5,17 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.tasks.jackknife import of_classes, of_pearson, of_spearman
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, multilabel_scores
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
-from bakeoff.tasks.metrics import positive_scores, score
 from bakeoff.tasks.registry import TASKS
+from bakeoff.tasks.scores.jackknife import of_classes, of_pearson, of_spearman
+from bakeoff.tasks.scores.metrics import positive_scores, score
+from bakeoff.tasks.scores.text_scores import text_scores
 from bakeoff.tasks.task import Metric, TaskConfig
-from bakeoff.tasks.text_scores import text_scores
 
 
 def pseudo_values(examples, metric):
@@ -80,7 +80,7 @@ def test_correlations_of_large_numbers_that_lie_close_together():
 def test_all_pairs_of_many_examples_are_looked_at_in_parts(monkeypatch):
     x, y = np.random.default_rng(1).integers(0, 9, (2, 100))
     at_once = of_spearman(x, y)
-    monkeypatch.setattr("bakeoff.tasks.jackknife.MOST_PAIRS", 700)
+    monkeypatch.setattr("bakeoff.tasks.scores.jackknife.MOST_PAIRS", 700)
     assert of_spearman(x, y) == pytest.approx(at_once, abs=1e-9)
 
 

@@ -14,14 +14,14 @@ from scipy import stats
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig, regression_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, Tagging, TaggingConfig
 from bakeoff.tasks.predict import answer_file, predict
-from bakeoff.tasks.spans import Span, may_follow, span_scores, spans_of
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.spans import Span, may_follow, span_scores, spans_of
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 WORDS = {"apple": "FRUIT", "plum": "FRUIT", "saw": "TOOL", "hammer": "TOOL", "town": "O", "coast": "O"}

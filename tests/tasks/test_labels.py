@@ -15,15 +15,15 @@ from sklearn.utils.class_weight import compute_class_weight
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.inputs import EncodedRows
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels, multilabel_scores
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
-from bakeoff.tasks.metrics import positive_scores
 from bakeoff.tasks.predict import predict
+from bakeoff.tasks.rows.inputs import EncodedRows
+from bakeoff.tasks.scores.metrics import positive_scores
 from bakeoff.tasks.task import Items
 
 QUIET = {"device": "cpu", "progress": False}
@@ -101,7 +101,7 @@ def test_losses_of_weights_and_of_smoothed_targets():
 
 
 def test_smoothed_targets_of_tags_and_choices(recipe, corpus):
-    from bakeoff.tasks.inputs import InputFormat
+    from bakeoff.tasks.rows.inputs import InputFormat
     from bakeoff.tokenizer.tokenizer import Tokenizer
 
     format = InputFormat(Tokenizer.load(corpus), recipe, 32)

@@ -11,15 +11,15 @@ from keyword_task import FILLERS, KEYWORDS
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.answers.found_answers import Candidate, FoundAnswer, best_spans, gathered
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.found_answers import Candidate, FoundAnswer, best_spans, gathered
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnswering, QuestionAnsweringConfig
 from bakeoff.tasks.predict import answer_file, predict
-from bakeoff.tasks.questions import GoldAnswer, Question, placed
+from bakeoff.tasks.reading.questions import GoldAnswer, Question, placed
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=10, least_steps=0, evaluations=2, length=24)

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.answer_scores import best_threshold, compare
 from bakeoff.tasks.data import hold_out
+from bakeoff.tasks.floors.overlap import overlapping_answer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
-from bakeoff.tasks.overlap import overlapping_answer
-from bakeoff.tasks.questions import GoldAnswer, placed
+from bakeoff.tasks.reading.questions import GoldAnswer, placed
+from bakeoff.tasks.scores.answer_scores import best_threshold, compare
 
 
 def squad(*paragraphs, title="T"):

@@ -4,7 +4,7 @@ import pytest
 import zstandard
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.tables import read_table
+from bakeoff.tasks.reading.tables import read_table
 
 
 def test_tsv_has_no_quoting(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bakeoff.tasks.text_scores import longest_common, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import longest_common, rouge, text_scores
 
 REFERENCES = [
     "The cat sat on the mat, didn't it?",

@@ -12,17 +12,17 @@ from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.batches import InputBatch, collate
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.depths import depths, fresh_tensors, with_rates
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting import Fitting, Part, Setting, Trial
-from bakeoff.tasks.heads import RowHead
-from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.layer_reading import layer_states
-from bakeoff.tasks.trials import StartingPoint, new_head
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Fitting, Part, Setting, Trial
+from bakeoff.tasks.fitting.trials import StartingPoint, new_head
+from bakeoff.tasks.heads.depths import depths, fresh_tensors, with_rates
+from bakeoff.tasks.heads.heads import RowHead
+from bakeoff.tasks.heads.layer_reading import layer_states
+from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.training.progress import TrainingProgress
 
 QUIET = {"device": "cpu", "progress": False}

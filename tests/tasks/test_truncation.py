@@ -14,10 +14,10 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 WORDS = [*FILLERS, *(word for group in KEYWORDS.values() for word in group)]

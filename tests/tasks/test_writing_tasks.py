@@ -19,17 +19,17 @@ from bakeoff.objectives.translation import Translation, TranslationConfig
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads import transfer
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import transfer
+from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequence, SequenceToSequenceConfig, SourceText
-from bakeoff.tasks.parallel_files import other_side
 from bakeoff.tasks.predict import predict
+from bakeoff.tasks.reading.parallel_files import other_side
 from bakeoff.tasks.registry import parse_task
-from bakeoff.tasks.text_scores import text_scores
-from bakeoff.tasks.writing import WritingFormat, collate_targets
-from bakeoff.tasks.writing_head import WritingHead
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.writing import WritingFormat, collate_targets
+from bakeoff.tasks.scores.text_scores import text_scores
 from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 

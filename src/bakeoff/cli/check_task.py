@@ -10,7 +10,7 @@ from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.tasks.findings import LengthFinding, PartFinding, TaskFindings
+    from bakeoff.tasks.checks.findings import LengthFinding, PartFinding, TaskFindings
 
 _LABELS = 20
 """Labels of a part that are shown; --json has all."""
@@ -33,7 +33,7 @@ def check_task(
         UserError: a mistake in the options, or a training would be refused; the report is printed before.
     """
     from bakeoff.overrides import parse_override
-    from bakeoff.tasks.examine import check_task as examine
+    from bakeoff.tasks.checks.examine import check_task as examine
 
     settings = dict(parse_override(text, "--option") for text in options)
     task = task_of(files, settings, "check")

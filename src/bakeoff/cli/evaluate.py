@@ -87,7 +87,7 @@ def evaluate(
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
     others = (corpus, data, minimal_pairs, reading)
     if texts is not None and all(each is None for each in others):  # else it is refused below
-        from bakeoff.tasks.score_texts import open_scores
+        from bakeoff.tasks.language.score_texts import open_scores
 
         changed = opened(run, set)
         remark_unfinished(changed)

@@ -102,7 +102,7 @@ def finetune(
     from bakeoff.overrides import parse_override
     from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.tasks.finetune import finetune as finetune_model
-    from bakeoff.tasks.finetune_config import FinetuneConfig
+    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 
     given: dict[str, Any] = {
         "kind": task and task.replace("-", "_"),

@@ -17,7 +17,7 @@ SHOWN = 60
 def print_scores(scores: "TextScores", changed: dict[str, Any], as_json: bool) -> None:
     """Print a table with a row a text, or one JSON object with the list `results`, an entry a line."""
     from bakeoff.inference.totals import Totals
-    from bakeoff.tasks.score_texts import figures_of, heading
+    from bakeoff.tasks.language.score_texts import figures_of, heading
 
     totals = Totals(scores.last_word)
     if as_json:

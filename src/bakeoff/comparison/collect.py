@@ -29,7 +29,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tasks.finetuned_run import read_predictions
-from bakeoff.tasks.jackknife import Vector
+from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task import TaskConfig
 from bakeoff.tuning.results import TuningResults
 

@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.reading.rows import on_hub
 from bakeoff.tasks.datasets.named import named_task
-from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
 from bakeoff.tasks.task import TaskConfig
 from bakeoff.yaml_files import read_yaml

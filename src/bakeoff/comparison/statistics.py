@@ -38,7 +38,7 @@ import numpy as np
 from scipy import stats  # type: ignore[import-untyped]
 
 from bakeoff.config import Config
-from bakeoff.tasks.jackknife import Vector
+from bakeoff.tasks.scores.jackknife import Vector
 
 LEVEL = 0.05
 """The chance of a false claim that is accepted, for all pairs of a task together."""

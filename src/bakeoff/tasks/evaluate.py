@@ -16,11 +16,11 @@ from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
-from bakeoff.tasks.answering import answers_of
+from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.judge_pairs import evaluate_pairs
-from bakeoff.tasks.score_texts import evaluate_texts, open_scores, require_pretrained
+from bakeoff.tasks.language.judge_pairs import evaluate_pairs
+from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 

@@ -25,11 +25,8 @@ from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
-from bakeoff.tasks.answering import answers_of
-from bakeoff.tasks.batches import shuffled_batches
-from bakeoff.tasks.checkpoint import remove_checkpoints
+from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import (
     FinetunedRun,
     FinetuneResult,
@@ -39,12 +36,15 @@ from bakeoff.tasks.finetuned_run import (
     write_labels,
     write_results,
 )
-from bakeoff.tasks.fitting import Part, Setting, optimize_items, plan_steps
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.checkpoint import remove_checkpoints
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Part, Setting, optimize_items, plan_steps
+from bakeoff.tasks.fitting.settling import settle
+from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
-from bakeoff.tasks.settling import settle
+from bakeoff.tasks.rows.batches import shuffled_batches
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import TaskConfig
-from bakeoff.tasks.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
 from bakeoff.yaml_files import dump_yaml

@@ -19,10 +19,10 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import Head
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer

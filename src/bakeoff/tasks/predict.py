@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
-from bakeoff.tasks.answering import answers_of
+from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
 TEXTS_AT_ONCE = 2048

@@ -21,11 +21,11 @@ from torch import Tensor
 from bakeoff.config import Config, Record
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
-from bakeoff.tasks.batches import InputBatch, collate
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import Head, build_head
-from bakeoff.tasks.inputs import EncodedRows, InputFormat
-from bakeoff.tasks.jackknife import Vector
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import Head, build_head
+from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
+from bakeoff.tasks.scores.jackknife import Vector
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class TaskConfig(Config):
 
         Returns:
             (N,) values whose mean is the metric where it is a mean over examples, and else the jackknife's
-            pseudo-values (`bakeoff.tasks.jackknife`); None where that is not known, and nothing can be claimed.
+            pseudo-values (`bakeoff.tasks.scores.jackknife`); None where that is not known, and nothing can be claimed.
         """
         return None
 

@@ -21,9 +21,9 @@ from bakeoff.models.stack import Stack
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
-from bakeoff.tasks.batches import InputBatch, collate
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.inputs import InputFormat
 
 PLACES = 8192
 """Tokens, padding included, that go through the model at once."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.tables import Table, read_table
+from bakeoff.tasks.reading.tables import Table, read_table
 from bakeoff.vectors.embed import vectors_of
 from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
 from bakeoff.vectors.floors import Comparer, floors

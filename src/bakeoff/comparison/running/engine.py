@@ -36,7 +36,7 @@ class Engine:
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
-        from bakeoff.tasks.settling import settle
+        from bakeoff.tasks.fitting.settling import settle
 
         task.data.require_model(recipe)
         settle(task.finetune, recipe, task.data)

@@ -19,7 +19,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import TASKS
 
 FAILURE = "failure.json"

@@ -17,10 +17,10 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
-from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.jackknife import Vector, of_classes
-from bakeoff.tasks.table_config import TableConfig
-from bakeoff.tasks.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.jackknife import Vector, of_classes
 from bakeoff.tasks.task import Example, Items, LeftOut, Task
 
 FEWEST_CHOICES = 2

@@ -16,13 +16,13 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
-from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.table_config import TableConfig
-from bakeoff.tasks.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
+from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.tables import LeftOutRow, require_table, table_rows
+from bakeoff.tasks.reading.texts import sides_of
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
-from bakeoff.tasks.texts import sides_of
-from bakeoff.tasks.tfidf import INVERSE_REGULARISATION, counted
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 """What a cell of a label's own column may say, in any case of its letters."""

@@ -13,13 +13,13 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.answer_scores import Right, best_threshold, compare
-from bakeoff.tasks.answer_windows import Span, answer_windows, mean_window_loss, window_loss
-from bakeoff.tasks.found_answers import FoundAnswer, gathered
-from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.jackknife import Vector
-from bakeoff.tasks.overlap import overlapping_answer
-from bakeoff.tasks.questions import Question, QuestionColumns, is_layout, read_questions
+from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
+from bakeoff.tasks.floors.overlap import overlapping_answer
+from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
+from bakeoff.tasks.rows.answer_windows import Span, answer_windows, mean_window_loss, window_loss
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.answer_scores import Right, best_threshold, compare
+from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.task import Items, Metric, Task, TaskConfig
 
 FLOOR_QUESTIONS = 2000

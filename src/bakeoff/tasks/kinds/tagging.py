@@ -17,11 +17,11 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.files import kind_of
-from bakeoff.tasks.inputs import InputFormat
-from bakeoff.tasks.jackknife import Vector, of_ratios
-from bakeoff.tasks.spans import OUTSIDE, may_follow, parted, span_counts, span_scores
+from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, read_tagged, split_words
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.jackknife import Vector, of_ratios
+from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted, span_counts, span_scores
 from bakeoff.tasks.task import Example, Items, Metric, Task, TaskConfig
-from bakeoff.tasks.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 
 
 @dataclass(frozen=True)

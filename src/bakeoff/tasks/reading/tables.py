@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of
 from bakeoff.reading.records import RecordStyle, Separator, text_value
 from bakeoff.reading.rows import on_hub, read_rows
-from bakeoff.tasks.layouts import LAYOUTS, Layout
+from bakeoff.tasks.reading.layouts import LAYOUTS, Layout
 
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.inputs import EncodedRows, InputFormat
+from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 
 BATCHES_SORTED = 16
 """Rows are sorted by length within this many shuffled batches: little padding, and still another batch each epoch."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.finetune import open_source
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.rows.inputs import InputFormat
 
 _ROWS_OF = "bert-tiny"
 """The recipe whose rows are counted where there is but a tokenizer: [CLS] A [SEP] B [SEP]."""

@@ -15,12 +15,12 @@ from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import ConstantConfig, CosineConfig, LinearConfig, WarmupConfig
 from bakeoff.resources.device import Placement, autocast
-from bakeoff.tasks.answering import answers_of
-from bakeoff.tasks.batches import shuffled_batches
-from bakeoff.tasks.depths import freeze, with_rates
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import Head
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.depths import freeze, with_rates
+from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.rows.batches import shuffled_batches
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Items, Task
 from bakeoff.training.loop import step_seed
 from bakeoff.training.progress import TrainingProgress

@@ -18,8 +18,8 @@ from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.heads import Head
-from bakeoff.tasks.writing import WritingBatch
+from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.rows.writing import WritingBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 

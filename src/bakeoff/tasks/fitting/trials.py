@@ -12,12 +12,12 @@ from bakeoff.errors import Diverged
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
-from bakeoff.tasks.checkpoint import Found, fill_fitting, newest_checkpoint, read_found, save_checkpoint
-from bakeoff.tasks.depths import fresh_tensors
-from bakeoff.tasks.finetune_config import FinetuneConfig
 from bakeoff.tasks.finetuned_run import TrialResult
-from bakeoff.tasks.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
-from bakeoff.tasks.heads import Head, transfer
+from bakeoff.tasks.fitting.checkpoint import Found, fill_fitting, newest_checkpoint, read_found, save_checkpoint
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
+from bakeoff.tasks.heads.depths import fresh_tensors
+from bakeoff.tasks.heads.heads import Head, transfer
 from bakeoff.tasks.task import Task
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress

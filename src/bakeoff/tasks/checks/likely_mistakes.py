@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bakeoff.tasks.findings import PartFinding, TaskFindings
+from bakeoff.tasks.checks.findings import PartFinding, TaskFindings
 
 FEW = 10
 """Examples of a label below which it is hardly learned, and its scores are chance."""

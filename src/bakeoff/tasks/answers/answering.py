@@ -5,9 +5,9 @@ import torch
 from numpy.typing import NDArray
 
 from bakeoff.resources.device import Placement, autocast
-from bakeoff.tasks.batches import sorted_batches
-from bakeoff.tasks.heads import Head
-from bakeoff.tasks.inputs import InputFormat
+from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.rows.batches import sorted_batches
+from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Answers, Items, Task
 
 EVALUATION_BATCH = 128

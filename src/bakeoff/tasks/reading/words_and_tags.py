@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader, kind_of
 from bakeoff.reading.records import foreign_line, read_records, text_value
-from bakeoff.tasks.spans import OUTSIDE
+from bakeoff.tasks.scores.spans import OUTSIDE
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.task import Example
-from bakeoff.tasks.texts import sides_of
 
 FEATURES: dict[str, dict[str, Any]] = {
     "word 1-2-grams": {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"},

@@ -8,8 +8,8 @@ from torch import nn
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.models.stack import Stack
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads import Head
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import Head
 
 
 def depths(head: Head) -> tuple[dict[str, int], int]:

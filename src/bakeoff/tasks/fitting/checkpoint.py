@@ -15,7 +15,7 @@ from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import TrialResult
-from bakeoff.tasks.fitting import Course, Evaluation, Fit, Fitting, Trial
+from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
 PREFIX = "checkpoint-"

@@ -5,8 +5,8 @@ from typing import Literal
 from pydantic import Field
 
 from bakeoff.reading.records import Separator
-from bakeoff.tasks.layouts import Layout
-from bakeoff.tasks.tables import TableForm
+from bakeoff.tasks.reading.layouts import Layout
+from bakeoff.tasks.reading.tables import TableForm
 from bakeoff.tasks.task import TaskConfig
 
 

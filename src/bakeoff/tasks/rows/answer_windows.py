@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from bakeoff.tasks.inputs import EncodedRows, InputFormat
-from bakeoff.tasks.questions import Question
+from bakeoff.tasks.reading.questions import Question
+from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tokenizer.offsets import PlacedTokens
 
 

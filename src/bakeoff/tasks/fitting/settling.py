@@ -2,11 +2,11 @@
 
 from bakeoff.errors import UserError
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.depths import require_layers
-from bakeoff.tasks.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
-from bakeoff.tasks.heads import natural_pooling, writing_objective
-from bakeoff.tasks.inputs import check_length
-from bakeoff.tasks.layer_reading import require_readable
+from bakeoff.tasks.fitting.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATES, FinetuneConfig
+from bakeoff.tasks.heads.depths import require_layers
+from bakeoff.tasks.heads.heads import natural_pooling, writing_objective
+from bakeoff.tasks.heads.layer_reading import require_readable
+from bakeoff.tasks.rows.inputs import check_length
 from bakeoff.tasks.task import TaskConfig
 
 UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head"}

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 from typing_extensions import override
 
-from bakeoff.tasks.table_config import TableConfig
-from bakeoff.tasks.tables import label_text, read_table
+from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.tables import label_text, read_table
 from bakeoff.tasks.task import Example, LeftOut
 
 

@@ -16,9 +16,9 @@ from bakeoff.objectives.heads import Head as ObjectiveHead
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.batches import InputBatch
-from bakeoff.tasks.finetune_config import FinetuneConfig
-from bakeoff.tasks.layer_reading import LayerReading
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.layer_reading import LayerReading
+from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors
 
 Pooling = Literal["cls", "mean", "max", "last"]

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
+from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, PartFinding, TaskFindings
+from bakeoff.tasks.checks.likely_mistakes import warnings_of
+from bakeoff.tasks.checks.measure import Measure, measure_of
 from bakeoff.tasks.data import Parts, part, read_examples
-from bakeoff.tasks.findings import LabelFinding, LengthFinding, PartFinding, TaskFindings
-from bakeoff.tasks.likely_mistakes import warnings_of
-from bakeoff.tasks.measure import Measure, measure_of
+from bakeoff.tasks.reading.words_and_tags import split_words
 from bakeoff.tasks.task import Example, Task, TaskConfig
-from bakeoff.tasks.words_and_tags import split_words
 
 _SHOWN = 60  # characters of an example
 _UNCUT = 1 << 30
