@@ -4,6 +4,9 @@ from keyword_task import write_jsonl, write_tsv
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
 
@@ -27,7 +30,23 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     rows = [{"words": "apple baran", "class": "fruit"}, {"words": "saw", "class": "tool"}]
     write_jsonl(tmp_path / "other.jsonl", rows)
     options = {"text_column": "words", "label_column": "class"}
-    assert evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")["scores"]["accuracy"] == 1
+    other = evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")
+    assert other["scores"]["accuracy"] == 1
+    assert (other["simplest"]["accuracy"], other["simplest_from"]) == (0.5, "train")
+
+
+def test_answers_without_a_model_are_those_of_train_as_long_as_it_is_there(recipe, corpus, tmp_path):
+    for name, tags in (("train", ["A", "B"]), ("test", ["B", "A"])):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"w": ["apple", f"saw{row}"], "t": tags} for row in range(30)])
+    paths = {name: tmp_path / f"{name}.jsonl" for name in ("train", "test")}
+    task = TaggingConfig(**paths, text_column="w", label_column="t")
+    config = FinetuneConfig(epochs=1, least_steps=0, evaluations=1)
+    run = finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False).path
+    found = evaluate(run, data=tmp_path / "test.jsonl", device="cpu")
+    assert (found["simplest"]["accuracy"], found["simplest_from"]) == (0.0, "train")
+    (tmp_path / "train.jsonl").unlink()
+    found = evaluate(run, data=tmp_path / "test.jsonl", device="cpu")
+    assert (found["simplest"]["accuracy"], found["simplest_from"]) == (1.0, "data")
 
 
 def test_predictions(fitted):

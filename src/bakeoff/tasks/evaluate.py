@@ -21,6 +21,7 @@ from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
+from bakeoff.tasks.task import TaskConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
@@ -72,9 +73,10 @@ def evaluate(
     Returns:
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
-        rows, loss, scores (all metrics) and simplest (those of answers without a model, such as the file's own most
-        frequent class), and notes, where something must be known of the rows. For a file of texts: results (a list,
-        one for each text), and the figures of all together. For minimal pairs: accuracy, that of each kind of pairs,
+        rows, loss, scores (all metrics) and simplest (those of answers without a model, such as always the most
+        frequent class), made of what simplest_from says: train, or the data itself where train's file is gone; and
+        notes, where something must be known of the rows. For a file of texts: results (a list, one for each text), and
+        the figures of all together. For minimal pairs: accuracy, that of each kind of pairs,
         and ties.
 
     Raises:
@@ -128,11 +130,13 @@ def evaluate(
             raise UserError(f"--{name.replace('_', '-')}: a task of the kind {finetuned.task.kind} has no such column")
     config = finetuned.task.model_copy(update={**changes, "errors": errors})
     path = Path(str(data))
-    rows, task = read_examples(config, path)[0], finetuned.learned
+    (rows, left_out), task = read_examples(config, path), finetuned.learned
     task.check(rows, path, "what the run has learnt")
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
     found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
+    notes = [*left_out, *items.notes]
+    learned_from = _train_of(finetuned.task)
     return {
         "run": str(run),
         "data": str(data),
@@ -142,9 +146,18 @@ def evaluate(
         "rows": len(rows),
         "loss": found.loss,
         "scores": task.score(rows, found.answers),
-        "simplest": task.simplest(rows, rows),
-        **({"notes": list(items.notes)} if items.notes else {}),
+        "simplest": task.simplest(rows if learned_from is None else learned_from, rows),
+        "simplest_from": "data" if learned_from is None else "train",
+        **({"notes": notes} if notes else {}),
     }
+
+
+def _train_of(task: TaskConfig) -> list[Any] | None:
+    """The rows of the file that a run has learned from; None where it is not there any more, or cannot be read."""
+    try:
+        return read_examples(task, task.train)[0][: task.train_rows]
+    except UserError:
+        return None
 
 
 def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
