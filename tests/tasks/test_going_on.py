@@ -8,6 +8,7 @@ import pytest
 from safetensors.torch import load_file
 
 from bakeoff.errors import Interrupted, UserError
+from bakeoff.tasks import finetune as finetuning
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting import trials
@@ -91,6 +92,28 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, task, tmp_path, monkeyp
     assert without_times(FinetunedRun.open(found.path).metrics()) == without_times(
         FinetunedRun.open(whole.path).metrics()
     )
+
+
+def test_ctrl_c_while_test_is_scored_loses_no_training(run, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
+    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(finetuning, "answers_of", interrupted)
+        with pytest.raises(Interrupted, match="stopped; the same command with --resume goes on"):
+            finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    assert not list(tmp_path.glob(".*"))
+    assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
+    with monkeypatch.context() as patch:  # nothing that could be gone on with is nothing to keep
+        patch.setattr(trials, "SAVED_EVERY", 1e9)
+        patch.setattr(finetuning, "answers_of", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            finetune(run, task, tmp_path / "other", config=SEVERAL, **QUIET)
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_what_was_begun_with_other_settings_is_not_gone_on_with(run, task, tmp_path, monkeypatch):

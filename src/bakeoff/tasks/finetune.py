@@ -36,7 +36,6 @@ from bakeoff.tasks.finetuned_run import (
     write_labels,
     write_results,
 )
-from bakeoff.tasks.fitting.checkpoint import remove_checkpoints
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Part, Setting, optimize_items, plan_steps
 from bakeoff.tasks.fitting.settling import settle
@@ -113,7 +112,6 @@ def finetune(
     with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, task, config, machine)
         head, best, transferred, trials = run_trials(begun, parts, setting, folder, progress)
-        remove_checkpoints(folder)
         notes += [
             f"learning rate {each.learning_rate:g} diverged and was left out" for each in trials if each.score is None
         ]

@@ -1,6 +1,7 @@
 """The directory of a fine-tuned run: everything to use, judge and reproduce one fine-tuning."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
@@ -245,6 +246,8 @@ def require_free(out: Path) -> None:
         raise UserError(f"{out}: holds {what} already; choose another --out")
 
 
+CHECKPOINT = "checkpoint-"
+"""How the folders of an unfinished run begin from which it can be resumed; a number follows."""
 ASKED = "asked.json"
 """What an unfinished fine-tuning was asked for, by which it is known again."""
 
@@ -280,6 +283,8 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         try:
             yield folder
             (folder / ASKED).unlink()
+            for checkpoint in folder.glob(f"{CHECKPOINT}*"):
+                remove(checkpoint)
             for file in folder.iterdir():
                 sync(file)
             checksums.record(folder, [file.name for file in folder.iterdir()])
@@ -289,6 +294,11 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             sync(out.absolute().parent)
         except Interrupted:
             stopped = True
+            raise
+        except KeyboardInterrupt:  # behind the trainings, where no loop looks for signals
+            stopped = any(folder.glob(f"{CHECKPOINT}*"))
+            if stopped:
+                raise Interrupted("stopped; the same command with --resume goes on", signal.SIGINT) from None
             raise
         finally:
             if not stopped:

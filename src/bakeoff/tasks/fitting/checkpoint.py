@@ -14,12 +14,9 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors
 from bakeoff.runs.run import Run
-from bakeoff.tasks.finetuned_run import TrialResult
+from bakeoff.tasks.finetuned_run import CHECKPOINT, TrialResult
 from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
 from bakeoff.tensors import fill, load_tensors, save_tensors
-
-PREFIX = "checkpoint-"
-"""Of the folders' names; a number follows."""
 
 
 class Look(Record):
@@ -72,7 +69,7 @@ class Found(NamedTuple):
 def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
     """Write a checkpoint whole or not at all, then remove the one before it."""
     before = _numbers(folder)
-    final = folder / f"{PREFIX}{max(before, default=0) + 1}"
+    final = folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
     partial = own_folder(folder / ".checkpoint.partial")
     remove(partial)
     partial.mkdir()
@@ -98,19 +95,13 @@ def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
     partial.rename(final)
     sync(folder)
     for number in before:
-        remove(folder / f"{PREFIX}{number}")
-
-
-def remove_checkpoints(folder: Path) -> None:
-    """Remove all checkpoints of a fine-tuning that has come to its end."""
-    for number in _numbers(folder):
-        remove(folder / f"{PREFIX}{number}")
+        remove(folder / f"{CHECKPOINT}{number}")
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
     """The newest whole checkpoint; None: there is none."""
     numbers = _numbers(folder)
-    return folder / f"{PREFIX}{max(numbers)}" if numbers else None
+    return folder / f"{CHECKPOINT}{max(numbers)}" if numbers else None
 
 
 def read_found(path: Path, run: Run, trials: Sequence[Trial]) -> Found:
@@ -142,7 +133,7 @@ def fill_fitting(path: Path, fitting: Fitting) -> None:
 
 
 def _numbers(folder: Path) -> list[int]:
-    found = [path.name.removeprefix(PREFIX) for path in folder.glob(f"{PREFIX}*")]
+    found = [path.name.removeprefix(CHECKPOINT) for path in folder.glob(f"{CHECKPOINT}*")]
     return sorted(int(number) for number in found if number.isdecimal())
 
 
