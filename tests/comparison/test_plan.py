@@ -109,6 +109,9 @@ def test_published_data_sets_by_name(folder):
     )
     assert (task.data.train, task.data.test) == (glue / "train.tsv", glue / "dev.tsv")
     assert task.finetune.epochs == [2]
+    (folder / "mine.tsv").write_text("sentence\tlabel\nfine\t1\n")
+    own = "{dataset: sst2, data: glue, name: films, train: mine.tsv}"  # beside the plan, wherever one stands
+    assert read(folder, f"{PLAN}  - {own}\n").tasks[1].data.train == folder / "mine.tsv"
     for wrong, message in (
         ("{dataset: sst3, data: glue}", r"plan.yaml: tasks.1: dataset: there is no 'sst3'; did you mean 'sst"),
         ("{dataset: sst2, data: none}", r"plan.yaml: tasks.1: .*none: no such folder"),

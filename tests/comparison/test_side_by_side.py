@@ -68,6 +68,7 @@ def quietly(plan, out, **options):
     return compare(plan, out, report=lambda results, path: None, **options)
 
 
+@pytest.mark.slow
 def test_side_by_side_every_file_is_as_one_at_a_time_whatever_threads_this_process_has(write, tmp_path):
     """With a search: its trials run in the same processes."""
     plan = write(budget="steps=60", search={"trials": 2, "budget": "100 %", "over": {"model.dropout": [0.0]}})

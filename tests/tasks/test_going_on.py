@@ -85,6 +85,7 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, task, tmp_path, monkeyp
         with pytest.raises(Killed):
             finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
     os.rename(tmp_path / "kept", tmp_path / ".out.unfinished")
+    (tmp_path / ".out.unfinished" / ".checkpoint.partial").mkdir()  # one that the kill has cut
     with open(tmp_path / ".out.unfinished" / "metrics.jsonl", "a") as file:
         file.write('{"kind": "dev", "step"')  # a line that the kill has cut
     found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
@@ -174,5 +175,8 @@ def test_a_fine_tuned_run_is_fine_tuned_again(fitted, task, files, tmp_path):
     assert found.transferred_tensors == found.total_tensors - 2  # the map to other labels is a fresh one
     assert found.source == str(fitted.path)
     assert load_file(found.path / "model.safetensors")["pooler.weight"].allclose(before["pooler.weight"], atol=1e-6)
+    several = brief.model_copy(update={"layers": 2, "pooling": "mean"})
+    wider = finetune(fitted.path, task, tmp_path / "wider", config=several, **QUIET)
+    assert wider.transferred_tensors == wider.total_tensors - 1  # a map of two layers' states begins anew, not its bias
     with pytest.raises(UserError, match="a run has its own tokenizer"):
         finetune(fitted.path, task, tmp_path / "out", config=brief, tokenizer=fitted.path, **QUIET)

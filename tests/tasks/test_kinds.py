@@ -285,3 +285,15 @@ def test_scores_of_spans_are_those_of_seqeval(names, seed):
     assert tuple(scores[name] for name in ("f1", "precision", "recall")) == pytest.approx(
         OF_SEQEVAL[names, seed], abs=1e-6
     )
+
+
+def test_a_row_that_is_left_out_gets_no_answer(recipe, corpus, tmp_path):
+    rows = [{"t": f"baran {n}", "c": ["apple", "saw"], "l": n % 2} for n in range(40)]
+    task = ChoiceConfig(
+        train=write(tmp_path / "train.jsonl", rows), text_column="t", choices="c", label_column="l", broken_rows="skip"
+    )
+    config = FinetuneConfig(epochs=1, least_steps=0, evaluations=1)
+    run = finetune(recipe, task, tmp_path / "run", config=config, tokenizer=corpus, device="cpu", progress=False).path
+    (tmp_path / "new.jsonl").write_text('{"t": "a", "c": ["apple", "saw"]}\n{"t": \n{"t": "b", "c": ["saw", "plum"]}\n')
+    found = [each for part in answer_file(FinetunedRun.open(run), tmp_path / "new.jsonl") for each in part]
+    assert [each.example.texts[0] for each in found] == ["a", "b"]

@@ -186,6 +186,24 @@ def test_the_forms_that_labels_have_in_files(tmp_path):
         list(config.read(config.train))
 
 
+def test_labels_of_columns_are_known_though_no_row_has_them():
+    config = MultilabelConfig(train="t.tsv", text_column="t", label_column=["x", "rare"])
+    task = config.learn([TextWithLabels(2, ("a",), frozenset({"x"}))], "t.tsv")
+    assert task.classes == ["rare", "x"]
+    assert task.notes == ["no row of train has rare, so that it cannot be learned"]
+
+
+def test_counting_words_for_a_single_label():
+    rows = [
+        TextWithLabels(n, (f"word{n} {'bad' if n % 3 == 0 else 'good'}",), frozenset({"toxic"} if n % 3 == 0 else ()))
+        for n in range(40)
+    ]
+    task = MultilabelConfig(train="t.tsv", text_column="t", label_column=["toxic"]).learn(rows, "t.tsv")
+    scores = [each.score(rows) for each in task.floors(rows)]
+    assert max(each["auc"] for each in scores) == 1
+    assert max(each["micro_f1"] for each in scores) == 1
+
+
 def test_what_several_labels_refuse():
     config = MultilabelConfig(train="t.tsv", text_column="t", label_column="l")
     with pytest.raises(UserError, match=r"t.tsv: no row has a label"):

@@ -239,6 +239,7 @@ def test_who_cannot_learn_the_next_token_is_refused(recipe, corpus, task, run, t
     [
         ({"freeze": 3}, "freeze: 3 layers, and the model has 2"),
         ({"reinitialise_last": 3}, "reinitialise_last: 3 layers, and the model has 2"),
+        ({"reinitialise_last": 1, "freeze": 2}, "some of these layers are frozen, and would stay random"),
         ({"layers": 3}, "layers: the last 3 are to be read, and the model has 2"),
     ],
 )

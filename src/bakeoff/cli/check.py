@@ -7,7 +7,7 @@ import typer
 
 from bakeoff.cli.check_task import check_task
 from bakeoff.cli.output import Errors, Json, print_json
-from bakeoff.cli.task_values import Data, Dataset, Files, choices_value
+from bakeoff.cli.task_values import Data, Dataset, Files, one_or_several
 from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
@@ -30,9 +30,12 @@ def check(
     dataset: Dataset = None,
     data: Data = None,
     text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Column with the label.")] = None,
+    label_column: Annotated[
+        list[str], typer.Option(help="Column with what is to be predicted; for multilabel, repeated, of each label.")
+    ] = [],  # noqa: B006
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
     spans_column: Annotated[str | None, typer.Option(help="For tagging: field with spans of a raw text.")] = None,
+    start_column: Annotated[str | None, typer.Option(help="For question answering: where answers begin.")] = None,
     choices: Annotated[list[str], typer.Option(help="For choice: column with the choices, or of each.")] = [],  # noqa: B006
     train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
     options: Annotated[
@@ -63,9 +66,10 @@ def check(
         "test": test,
         "text_column": text_column,
         "pair_column": pair_column,
-        "label_column": label_column,
+        "label_column": one_or_several(label_column),
         "spans_column": spans_column,
-        "choices": choices_value(choices),
+        "start_column": start_column,
+        "choices": one_or_several(choices),
         "train_rows": train_rows,
     }
     if any(each is not None for each in (*given.values(), dataset, data)):

@@ -17,7 +17,7 @@ from bakeoff.cli.output import (
     threads_of,
 )
 from bakeoff.cli.scores import simplest_text
-from bakeoff.cli.task_values import Data, Dataset, Files, choices_value, task_of
+from bakeoff.cli.task_values import Data, Dataset, Files, one_or_several, task_of
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -113,10 +113,10 @@ def finetune(
         "errors": errors,
         "text_column": text_column,
         "pair_column": pair_column,
-        "label_column": label_column[0] if len(label_column) == 1 else label_column or None,
+        "label_column": one_or_several(label_column),
         "spans_column": spans_column,
         "start_column": start_column,
-        "choices": choices_value(choices),
+        "choices": one_or_several(choices),
         "metric": metric,
     }
     begun: Any = Path(source)

@@ -31,9 +31,9 @@ class Files(NamedTuple):
     """What else was said, by the keys of a task's config; None where nothing was."""
 
 
-def choices_value(choices: Sequence[str]) -> Any:
-    """The column with the list of choices, or the column of each; None where none was named."""
-    return choices[0] if len(choices) == 1 else list(choices) or None
+def one_or_several(columns: Sequence[str]) -> Any:
+    """The column that was named, or all of them; None where none was."""
+    return columns[0] if len(columns) == 1 else list(columns) or None
 
 
 def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":

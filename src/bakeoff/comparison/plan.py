@@ -242,6 +242,9 @@ def _with_data_set(task: Any, where: str, path: Path) -> Any:
     data = task.get("data")
     if data is not None and not on_hub(data):
         data = (path.parent / Path(data).expanduser()).resolve()
+    for key in ("train", "dev", "test"):
+        if isinstance(own.get(key), str) and not on_hub(Path(own[key])):
+            own[key] = str((path.parent / Path(own[key]).expanduser()).resolve())
     try:
         known = named_task(task["dataset"], data, own)
     except UserError as error:

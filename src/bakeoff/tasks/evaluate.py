@@ -17,11 +17,11 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
-from bakeoff.tasks.data import read_examples
+from bakeoff.tasks.data import part, read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
@@ -136,7 +136,7 @@ def evaluate(
     items = task.encode(rows, format)
     found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)
     notes = [*left_out, *items.notes]
-    learned_from = _train_of(finetuned.task)
+    learned_from = _train_of(finetuned.task, task)
     return {
         "run": str(run),
         "data": str(data),
@@ -152,12 +152,16 @@ def evaluate(
     }
 
 
-def _train_of(task: TaskConfig) -> list[Any] | None:
-    """The rows of the file that a run has learned from; None where it is not there any more, or cannot be read."""
+def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
+    """The rows that a run has learned from; None where their files are not there any more, or are others by now."""
+    files = {"train": config.train, "dev": config.dev, "test": config.test}
     try:
-        return read_examples(task, task.train)[0][: task.train_rows]
+        read = {name: read_examples(config, path) for name, path in files.items() if path is not None}
+        train = part(config, read).train
+        task.check(train, config.train, "what the run has learnt")
     except UserError:
         return None
+    return train
 
 
 def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
@@ -209,9 +213,9 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
 
     def counted() -> Iterator[Batch]:
         nonlocal rows
-        for part in parts:
-            rows += len(part.ids)
-            yield part
+        for batch in parts:
+            rows += len(batch.ids)
+            yield batch
 
     precision = resolve_precision(run.recipe.training.precision, on)
     figures = validate(module, HeldOut(text, counted()), Placement(on, precision))

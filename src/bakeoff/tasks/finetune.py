@@ -17,6 +17,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.models.dropouts import with_dropout
 from bakeoff.models.layer_map import unshared
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
+from bakeoff.reading.rows import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
 from bakeoff.resources.thread_choice import Asked, quickest
@@ -246,7 +247,10 @@ def _write_settings(
 ) -> None:
     """Write what the fine-tuning was asked for, everything decided."""
     source.tokenizer.save(folder / "tokenizer.json")
-    settings = {"task": task.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
+    # Whoever evaluates may stand in another folder.
+    paths = {name: value for name in type(task).model_fields if isinstance(value := getattr(task, name), Path)}
+    whole = task.model_copy(update={name: path if on_hub(path) else path.absolute() for name, path in paths.items()})
+    settings = {"task": whole.model_dump(mode="json"), "finetune": config.model_dump(mode="json")}
     files = {
         "recipe.yaml": recipe.to_yaml(),
         "task.yaml": dump_yaml(settings),

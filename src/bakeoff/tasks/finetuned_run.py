@@ -248,6 +248,8 @@ def require_free(out: Path) -> None:
 
 CHECKPOINT = "checkpoint-"
 """How the folders of an unfinished run begin from which it can be resumed; a number follows."""
+PARTIAL = ".checkpoint.partial"
+"""Where one is written before it is whole."""
 ASKED = "asked.json"
 """What an unfinished fine-tuning was asked for, by which it is known again."""
 
@@ -273,6 +275,7 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         try:
             if resume and (folder / ASKED).is_file():
                 stack.enter_context(held(own_folder(folder), out))
+                remove(folder / PARTIAL)
                 _require_same(read_json(folder / ASKED), asked, out)
             else:
                 stack.enter_context(fresh(folder, out))
@@ -282,9 +285,9 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
         stopped = False
         try:
             yield folder
+            for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
+                remove(rest)
             (folder / ASKED).unlink()
-            for checkpoint in folder.glob(f"{CHECKPOINT}*"):
-                remove(checkpoint)
             for file in folder.iterdir():
                 sync(file)
             checksums.record(folder, [file.name for file in folder.iterdir()])

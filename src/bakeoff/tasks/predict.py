@@ -10,6 +10,7 @@ from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.task import LeftOut
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -81,7 +82,8 @@ def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Itera
     Raises:
         UserError: there is a mistake in the file.
     """
-    examples = run.task.read(path, labelled=False)
+    # A row that is left out has no answer, as one that is blank has no line.
+    examples = (each for each in run.task.read(path, labelled=False) if not isinstance(each, LeftOut))
     yield from _answered(run, iter(lambda: list(islice(examples, TEXTS_AT_ONCE)), []), device)
 
 

@@ -14,7 +14,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors
 from bakeoff.runs.run import Run
-from bakeoff.tasks.finetuned_run import CHECKPOINT, TrialResult
+from bakeoff.tasks.finetuned_run import CHECKPOINT, PARTIAL, TrialResult
 from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
@@ -70,7 +70,7 @@ def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
     """Write a checkpoint whole or not at all, then remove the one before it."""
     before = _numbers(folder)
     final = folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
-    partial = own_folder(folder / ".checkpoint.partial")
+    partial = own_folder(folder / PARTIAL)
     remove(partial)
     partial.mkdir()
     save_tensors(fitting.head.state_dict(), partial / "model.safetensors")

@@ -20,8 +20,8 @@ class FinetuneConfig(Config):
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
     search: bool = False
-    """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. What is given
-    of the two is tried in their place."""
+    """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. Rates that
+    are given are tried in place of these, and numbers of epochs other than 10 alone."""
     epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
     """The most passes over train; of several each is tried with each learning rate, and dev decides."""
     least_steps: int = Field(default=300, ge=0)

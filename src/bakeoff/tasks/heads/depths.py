@@ -57,6 +57,9 @@ def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
         value = getattr(config, name)
         if isinstance(value, int) and value > layers:
             raise UserError(f"{name}: {value} layers, and the model has {layers}")
+    frozen = layers if config.freeze == "model" else config.freeze
+    if config.reinitialise_last and frozen is not None and frozen > layers - config.reinitialise_last:
+        raise UserError("reinitialise_last: some of these layers are frozen, and would stay random; freeze fewer")
 
 
 def freeze(head: Head, config: FinetuneConfig) -> None:
@@ -103,4 +106,4 @@ def fresh_tensors(head: Head, layers: int) -> set[str]:
                 "give --unshare, too"
             )
     # A head with which a model has learnt to write is no part of its layers.
-    return {name for name, depth in found.items() if depth >= lowest and not name.startswith("writer.")}
+    return {name for name, depth in found.items() if depth >= lowest and not name.startswith(("writer.", "heads."))}

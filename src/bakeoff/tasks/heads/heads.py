@@ -221,6 +221,8 @@ def transfer(head: Head, weights: Path, recipe: Recipe, keep: Collection[str] = 
     found |= {name: file[source] for name, source in head.pretrained(file, recipe).items()}
     if output:
         found |= {name: file[name] for name in own if name in file and not name.startswith("model.")}
+    # A head that reads other layers than the run's did has maps of another size, which begin anew.
+    found = {n: t for n, t in found.items() if n.startswith("model.") or n not in own or t.shape == own[n].shape}
     for name in own:
         missing = name.startswith("model.") and name not in found
         if missing or (name in found and found[name].shape != own[name].shape):

@@ -165,10 +165,14 @@ class MultilabelConfig(TableConfig):
 
     @override
     def learn(self, train: Sequence[TextWithLabels], origin: str) -> "Multilabel":
-        labels = sorted({name for each in train for name in each.names or ()})
-        if not labels:
+        found = {name for each in train for name in each.names or ()}
+        if not found:
             raise UserError(f"{origin}: no row has a label")
-        return Multilabel(self, labels)
+        named = set(self.label_column) if isinstance(self.label_column, list) else found
+        task = Multilabel(self, sorted(named))
+        if lacking := sorted(named - found):
+            task.notes = [f"no row of train has {', '.join(lacking)}, so that it cannot be learned"]
+        return task
 
     @override
     def restore(self, labels: Any, where: str) -> "Multilabel":
@@ -262,7 +266,8 @@ class Multilabel(Task):
                 model = OneVsRestClassifier(LogisticRegression(max_iter=300, C=c)).fit(rows, table)
 
                 def scored(examples: Sequence[TextWithLabels], model: Any = model, features: Any = features) -> Any:
-                    found = model.predict_proba(features(examples)).reshape(len(examples), -1)
+                    # Of a single label there are the probabilities that it is not there, and that it is.
+                    found = model.predict_proba(features(examples))[:, -self.outputs :]
                     return self.scored(examples, found.astype(np.float32))
 
                 yield Learned("TF-IDF with logistic regression", {"features": name, "C": c}, scored)
@@ -304,6 +309,7 @@ def multilabel_scores(
     """
     from sklearn.metrics import roc_auc_score
 
+    assert true.shape == probabilities.shape
     predicted = probabilities >= threshold
     right = (true & predicted).sum(0)
     counted = true.sum(0) + predicted.sum(0)

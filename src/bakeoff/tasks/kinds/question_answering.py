@@ -96,7 +96,7 @@ class QuestionAnsweringConfig(TaskConfig):
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question]:
         columns = QuestionColumns(self.text_column, self.pair_column, self.label_column, self.start_column)
-        return read_questions(path, columns, labelled, self.errors)
+        return read_questions(path, columns, labelled, self.errors, self.encoding)
 
     @override
     def example(self, texts: Sequence[str]) -> Question:

@@ -144,7 +144,9 @@ class SequenceToSequenceConfig(TableConfig):
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[SourceText | LeftOut]:
         found = False
-        if path.is_file() and is_plain(path):
+        if path.is_file() and is_plain(path) and self.separator == "auto" and self.layout == "table":
+            if self.encoding != "utf-8":
+                raise UserError(f"{path}: plain files of sources and targets are read as UTF-8; convert them")
             for line, source, target in read_pairs(path, self.label_column, labelled, self.errors):
                 found = True
                 yield SourceText(line, (source,), target)

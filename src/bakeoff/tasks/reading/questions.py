@@ -79,25 +79,30 @@ class QuestionColumns(NamedTuple):
     """The character of the context at which the answer begins; None: where it stands first."""
 
 
-def read_questions(path: Path, columns: QuestionColumns, labelled: bool, errors: Errors) -> Iterator[Question]:
+def read_questions(
+    path: Path, columns: QuestionColumns, labelled: bool, errors: Errors, encoding: str = "utf-8"
+) -> Iterator[Question]:
     """The questions of a file.
 
     Args:
         path: .json in the layout of SQuAD; .csv, .tsv or .jsonl; each plain, .gz or .zst.
         columns: of a file that has some.
         labelled: the answers are wanted.
-        errors: invalid UTF-8 is an error, or is replaced.
+        errors: invalid text is an error, or is replaced.
+        encoding: the file's.
 
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line, or the question's name.
     """
     if not path.is_file():
         raise UserError(f"{path}: no such file")
-    found = _layout(path, errors)
+    found = _layout(path, LineReader(path, errors, encoding=encoding))
+    if found is None:
+        rows = _of_table(path, LineReader(path, errors, encoding=encoding), columns, labelled, errors)
+    else:
+        rows = _of_articles(path, found, labelled, errors)
     empty = True
-    for each in (
-        _of_table(path, columns, labelled, errors) if found is None else _of_articles(path, found, labelled, errors)
-    ):
+    for each in rows:
         empty = False
         yield each
     if empty:
@@ -109,12 +114,12 @@ def is_layout(path: Path) -> bool:
     return _JSON.search(path.name) is not None
 
 
-def _layout(path: Path, errors: Errors) -> list[Any] | None:
+def _layout(path: Path, lines: LineReader) -> list[Any] | None:
     """The articles of a file in SQuAD's layout; None of one with columns."""
     if not is_layout(path):
         return None
     try:
-        text = "".join(line.text for line in LineReader(path, errors).whole())
+        text = "".join(line.text for line in lines.whole())
         if not text.strip():
             raise UserError(f"{path}: the file is empty")
         values = json.loads(text)
@@ -182,7 +187,9 @@ def _spelt(kind: Any) -> str:
     return {str: "text", list: "a list", int: "a number", bool: "true or false"}.get(kind, "text")
 
 
-def _of_table(path: Path, columns: QuestionColumns, labelled: bool, errors: Errors) -> Iterator[Question]:
+def _of_table(
+    path: Path, lines: LineReader, columns: QuestionColumns, labelled: bool, errors: Errors
+) -> Iterator[Question]:
     if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
         raise UserError(
             f"{path}: questions are read from .json as SQuAD has it, .csv, .tsv or .jsonl, each plain, .gz or .zst"
@@ -192,7 +199,7 @@ def _of_table(path: Path, columns: QuestionColumns, labelled: bool, errors: Erro
     if len(set(names)) < len(names):
         raise UserError(f"{path}: each needs a column of its own, not {', '.join(names)}")
     advice = "; name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
-    for line, cells in read_records(path, LineReader(path, errors), names, advice):
+    for line, cells in read_records(path, lines, names, advice):
         where = f"{path}:{line}"
         question = text_value(cells[0], where, columns.question, errors)
         context = text_value(cells[1], where, columns.context, errors)
