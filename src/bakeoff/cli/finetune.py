@@ -105,7 +105,7 @@ def finetune(
     from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 
     given: dict[str, Any] = {
-        "kind": task and task.replace("-", "_"),
+        "kind": task,
         "train": train,
         "dev": dev,
         "test": test,

@@ -46,6 +46,8 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
     from bakeoff.tasks.registry import parse_task
 
     given = {key: value for key, value in files.given.items() if value is not None}
+    if "kind" in given:
+        given["kind"] = given["kind"].replace("-", "_")
     if files.dataset is None:
         if files.data is not None:
             raise UserError("--data belongs to --dataset NAME; labelled files are named by --train, --dev and --test")
