@@ -43,7 +43,7 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
         UserError: no file to learn from, no such data set or kind of task, or a mistake in the values.
     """
     from bakeoff.tasks.datasets.named import named_task
-    from bakeoff.tasks.registry import parse_task
+    from bakeoff.tasks.registry import DEFAULT_KIND, parse_task
 
     given = {key: value for key, value in files.given.items() if value is not None}
     if "kind" in given:
@@ -53,7 +53,7 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
             raise UserError("--data belongs to --dataset NAME; labelled files are named by --train, --dev and --test")
         if "train" not in given:
             raise UserError("give --train FILE, or --dataset NAME --data FOLDER")
-        values = {"kind": "classification", "name": Path(given["train"]).name.partition(".")[0], **given}
+        values = {"kind": DEFAULT_KIND, "name": Path(given["train"]).name.partition(".")[0], **given}
         values |= _settings_of(values["kind"], settings)
         return parse_task(values, where)
     kind = given.get("kind") or named_kind(files.dataset)
@@ -65,8 +65,9 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
 def named_kind(dataset: str) -> str:
     """The kind of task of a data set; that of texts where there is none of that name, which is told later."""
     from bakeoff.tasks.datasets.named import DATASETS
+    from bakeoff.tasks.registry import DEFAULT_KIND
 
-    return DATASETS[dataset].kind if dataset in DATASETS else "classification"
+    return DATASETS[dataset].kind if dataset in DATASETS else DEFAULT_KIND
 
 
 def _settings_of(kind: str, settings: dict[str, Any]) -> dict[str, Any]:

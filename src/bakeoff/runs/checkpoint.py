@@ -1,7 +1,8 @@
 """Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -74,23 +75,30 @@ def save_checkpoint(
     if final.exists():
         return final
     partial = own_folder(folder) / f".{final.name}.partial"
+    with written_whole(partial, final, {**state, "step": step}):
+        save_tensors(module.state_dict(), partial / "model.safetensors")
+        save_tensors(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
+        if trained is not None:
+            save_tensors(dict(trained), partial / "trained.safetensors")
+        if memory is not None:
+            save_tensors(memory.tensors(), partial / "memory.safetensors")
+    for old in list_checkpoints(folder)[:-KEPT]:
+        remove(old)
+    return final
+
+
+@contextmanager
+def written_whole(partial: Path, final: Path, state: dict[str, Any]) -> Iterator[None]:
+    """Make a folder for a checkpoint's tensors, which takes its place with state.json and checksums, or not at all."""
     remove(partial)
     partial.mkdir(parents=True)
-    save_tensors(module.state_dict(), partial / "model.safetensors")
-    save_tensors(optimizer_tensors(optimizer), partial / "optimizer.safetensors")
-    if trained is not None:
-        save_tensors(dict(trained), partial / "trained.safetensors")
-    if memory is not None:
-        save_tensors(memory.tensors(), partial / "memory.safetensors")
-    (partial / "state.json").write_text(json.dumps({**state, "step": step}), encoding="utf-8")
+    yield
+    (partial / "state.json").write_text(json.dumps(state), encoding="utf-8")
     sync(partial / "state.json")
     checksums.record(partial, [file.name for file in partial.iterdir()])
     sync(partial)
     partial.rename(final)
-    sync(folder)
-    for old in list_checkpoints(folder)[:-KEPT]:
-        remove(old)
-    return final
+    sync(final.parent)
 
 
 def list_checkpoints(folder: Path) -> list[Path]:

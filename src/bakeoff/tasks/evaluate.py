@@ -153,11 +153,11 @@ def evaluate(
 
 
 def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
-    """The rows that a run has learned from; None where their files are not there any more, or are others by now."""
-    files = {"train": config.train, "dev": config.dev, "test": config.test}
+    """The rows that a run has learned from; None where their file is not there any more, or is another by now."""
+    # Parts that have a file of their own take nothing from train.
+    others: dict[str, tuple[list[Any], list[str]]] = {"dev": ([], []), "test": ([], [])}
     try:
-        read = {name: read_examples(config, path) for name, path in files.items() if path is not None}
-        train = part(config, read).train
+        train = part(config, {"train": read_examples(config, config.train), **others}).train
         task.check(train, config.train, "what the run has learnt")
     except UserError:
         return None

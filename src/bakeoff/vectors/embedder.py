@@ -5,7 +5,6 @@ Shapes: N texts, B batch, T length, D width, L layers.
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import torch
@@ -18,10 +17,10 @@ from bakeoff.models.context import Context
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.model import Model
 from bakeoff.models.stack import Stack
-from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.heads import Pooling, pooled
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
 
@@ -32,7 +31,7 @@ PLACES = 8192
 class EmbeddingConfig(Config):
     """How a text becomes one vector."""
 
-    pooling: Literal["mean", "cls", "last", "max"] = "mean"
+    pooling: Pooling = "mean"
     """The mean or the maximum over all tokens of the row, the special ones among them, as Sentence-BERT has it (Reimers
     and Gurevych 2019, arXiv:1908.10084, section 3); or the states at [CLS], or at the row's last token."""
     layers: tuple[int, ...] = (-1,)
@@ -110,7 +109,7 @@ class Embedder:
         Raises:
             UserError: a vector is not made of finite numbers.
         """
-        ids = [ids for ids, _ in self.format.tokenizer.encode([clean(text) for text in texts])]
+        ids = self.format.ids(texts)
         cut = np.array([len(each) > self.format.room for each in ids], bool)
         encoded = self.format.framed(ids)
         found = np.empty((len(texts), self.width), np.float32)
@@ -133,13 +132,7 @@ class Embedder:
             batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
         real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
         states = torch.stack(self._states(batch, real)).mean(0).float()  # (B, T, D)
-        if self.config.pooling == "cls" and not self.format.start_last:
-            return states[:, 0]
-        if self.config.pooling in ("cls", "last"):
-            return states[torch.arange(len(states), device=states.device), real.sum(1) - 1]
-        if self.config.pooling == "max":
-            return states.masked_fill(~real[..., None], float("-inf")).amax(1)
-        return states.masked_fill(~real[..., None], 0.0).sum(1) / real.sum(1, keepdim=True)
+        return pooled(states, real, self.config.pooling, self.format.start_last)
 
     def _states(self, batch: InputBatch, real: Tensor) -> list[Tensor]:
         """For each layer that is wanted its (B, T, D) output."""

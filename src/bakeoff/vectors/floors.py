@@ -9,12 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.tasks.floors.tfidf import CHARACTERS, MOST_FEATURES, WORDS
 from bakeoff.vectors.retrieval import rows_at_once
-
-WORDS: dict[str, Any] = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
-CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}
-MOST_FEATURES = 200_000
-"""The most frequent ones are kept."""
 
 
 class Comparer(Protocol):

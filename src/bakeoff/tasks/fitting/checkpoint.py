@@ -1,18 +1,16 @@
 """What a fine-tuning that was stopped goes on from: the training that ran, and the best of those before it."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.durable import own_folder, remove, sync
+from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
-from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors
+from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors, written_whole
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import CHECKPOINT, PARTIAL, TrialResult
 from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
@@ -68,32 +66,23 @@ class Found(NamedTuple):
 
 def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
     """Write a checkpoint whole or not at all, then remove the one before it."""
-    before = _numbers(folder)
-    final = folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
-    partial = own_folder(folder / PARTIAL)
-    remove(partial)
-    partial.mkdir()
-    save_tensors(fitting.head.state_dict(), partial / "model.safetensors")
-    save_tensors(optimizer_tensors(fitting.optimizer), partial / "optimizer.safetensors")
-    for name, fit in (("best", fitting.best), ("chosen", found.best)):
-        if fit is not None:
-            save_tensors(fit.weights, partial / f"{name}.safetensors")
-    course, run = fitting.course, Run(folder)
+    before, run = _numbers(folder), Run(folder)
+    partial, final = folder / PARTIAL, folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
     run.sync_metrics()
     planned = [Trial(each.learning_rate, each.epochs) for each in found.trials]
     state = {
-        **vars(course),
+        **vars(fitting.course),
         "best": _look(fitting.best, len(planned)),
         "chosen": None if found.best is None else _look(found.best, planned.index(found.best.trial)),
         "trials": [each.model_dump(mode="json") for each in found.trials],
         "metrics": run.mark_metrics(),
     }
-    (partial / "state.json").write_text(json.dumps(state), encoding="utf-8")
-    sync(partial / "state.json")
-    checksums.record(partial, [file.name for file in partial.iterdir()])
-    sync(partial)
-    partial.rename(final)
-    sync(folder)
+    with written_whole(partial, final, state):
+        save_tensors(fitting.head.state_dict(), partial / "model.safetensors")
+        save_tensors(optimizer_tensors(fitting.optimizer), partial / "optimizer.safetensors")
+        for name, fit in (("best", fitting.best), ("chosen", found.best)):
+            if fit is not None:
+                save_tensors(fit.weights, partial / f"{name}.safetensors")
     for number in before:
         remove(folder / f"{CHECKPOINT}{number}")
 

@@ -6,10 +6,12 @@ from typing import Any
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.task import Example
 
+WORDS: dict[str, Any] = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
+CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}
 FEATURES: dict[str, dict[str, Any]] = {
-    "word 1-2-grams": {"analyzer": "word", "ngram_range": (1, 2), "token_pattern": r"(?u)\b\w+\b"},
+    "word 1-2-grams": {**WORDS, "ngram_range": (1, 2)},
     # Text without spaces (Chinese, Japanese, Thai) has no words to count; in other languages dev rarely prefers these.
-    "character 1-3-grams": {"analyzer": "char", "ngram_range": (1, 3)},
+    "character 1-3-grams": CHARACTERS,
 }
 """Ways to count that are tried."""
 

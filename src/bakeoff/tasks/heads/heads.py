@@ -36,6 +36,27 @@ def natural_pooling(recipe: Recipe) -> Pooling:
     return "cls" if any(part.relates_segments for part in recipe.objective) else "mean"
 
 
+def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bool) -> Tensor:
+    """(B, T, D) hidden states to (B, D), whatever stands at padding.
+
+    Args:
+        hidden: the states.
+        real: (B, T) True for tokens; None where there is no padding.
+        pooling: the state at [CLS], the mean or the maximum of all, or the state at the last token.
+        start_last: [CLS] is the last token.
+    """
+    if real is None:
+        real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
+    if pooling == "cls" and not start_last:
+        return hidden[:, 0]
+    if pooling in ("cls", "last"):
+        return hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
+    outside = ~real[..., None]  # (B, T, 1)
+    if pooling == "max":
+        return hidden.masked_fill(outside, float("-inf")).amax(1)
+    return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
+
+
 class Head(nn.Module):
     """A model and a head, whose weights are fresh, from torch's global generator.
 
@@ -150,17 +171,8 @@ class RowHead(LinearHead):
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, D) hidden states to (B, D), whatever stands at padding."""
-        if real is None:
-            real = torch.ones(hidden.shape[:2], dtype=torch.bool, device=hidden.device)
-        last = hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
-        if self.pooler is not None:
-            return cast(Tensor, self.pooler(last if self.start_last else hidden[:, 0]).tanh())
-        if self.pooling == "last":
-            return last
-        outside = ~real[..., None]  # (B, T, 1)
-        if self.pooling == "max":
-            return hidden.masked_fill(outside, float("-inf")).amax(1)
-        return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
+        vectors = pooled(hidden, real, self.pooling, self.start_last)
+        return vectors if self.pooler is None else cast(Tensor, self.pooler(vectors).tanh())
 
 
 class TokenHead(LinearHead):

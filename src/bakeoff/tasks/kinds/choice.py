@@ -18,7 +18,6 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
 from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.tables import LeftOutRow, require_table, table_rows
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
 from bakeoff.tasks.task import Example, Items, LeftOut, Task
@@ -103,16 +102,14 @@ class ChoiceConfig(TableConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[Question | LeftOut]:
-        require_table(path, self.form)
         named = [self.choices] if isinstance(self.choices, str) else self.choices
         question = [self.pair_column] if self.pair_column else []
         columns = [self.text_column, *question, *named, *([self.label_column] if labelled else [])]
-        if len(set(columns)) < len(columns):
-            raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
-        empty = True
-        left_out: list[LeftOutRow] = []
-        for line, cells in table_rows(path, columns, self.form, left_out):
-            empty = False
+        for record in self.records(path, columns):
+            if isinstance(record, LeftOut):
+                yield record
+                continue
+            line, cells = record
             where = f"{path}:{line}"
             values = dict(zip(columns, cells, strict=True))
             texts = [text_value(values[self.text_column], where, self.text_column, self.errors)]
@@ -127,10 +124,6 @@ class ChoiceConfig(TableConfig):
             texts += [text_value(choice, where, "choices", self.errors) for choice in given]
             answer = self._place(values[self.label_column], texts[2:], where) if labelled else None
             yield Question(line, tuple(texts), answer)
-        if empty:
-            raise UserError(f"{path}: the file holds no rows")
-        for row in left_out:
-            yield LeftOut(row.line, (), row.reason)
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
         """The place of the right choice, which may be given by its number, its letter or its text."""

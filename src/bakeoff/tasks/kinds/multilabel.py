@@ -18,7 +18,6 @@ from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.tables import LeftOutRow, require_table, table_rows
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
@@ -127,23 +126,18 @@ class MultilabelConfig(TableConfig):
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels | LeftOut]:
-        require_table(path, self.form)
         named = [self.label_column] if isinstance(self.label_column, str) else self.label_column
         columns = [*self.text_columns, *(named if labelled else [])]
-        if len(set(columns)) < len(columns):
-            raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
-        empty = True
-        left_out: list[LeftOutRow] = []
-        for line, cells in table_rows(path, columns, self.form, left_out):
-            empty = False
+        for record in self.records(path, columns):
+            if isinstance(record, LeftOut):
+                yield record
+                continue
+            line, cells = record
             where = f"{path}:{line}"
             texts = tuple(
                 text_value(cell, where, name, self.errors) for name, cell in zip(self.text_columns, cells, strict=False)
             )
             yield TextWithLabels(line, texts, self._labels(cells[len(texts) :], where) if labelled else None)
-        if empty:
-            raise UserError(f"{path}: the file holds no rows")
-        yield from (LeftOut(each.line, (), each.reason) for each in left_out)
 
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
         if isinstance(self.label_column, str):

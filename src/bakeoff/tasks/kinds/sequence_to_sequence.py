@@ -24,7 +24,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
-from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.table_config import TableConfig, left_out
 from bakeoff.tasks.reading.tables import read_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
@@ -156,7 +156,7 @@ class SequenceToSequenceConfig(TableConfig):
         table = read_table(
             path, self.text_column, None, self.label_column if labelled else None, self.errors, self.form
         )
-        yield from (LeftOut(row.line, (), row.reason) for row in table.left_out)
+        yield from left_out(table.left_out)
         targets: Sequence[str | None] = table.labels or [None] * len(table.lines)
         for line, source, target in zip(table.lines, table.texts, targets, strict=True):
             yield SourceText(line, (source,), None if target is None else clean(target))

@@ -1,13 +1,16 @@
 """What tasks whose rows stand in tables have in common: how these are read."""
 
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
 
 from pydantic import Field
 
+from bakeoff.errors import UserError
 from bakeoff.reading.records import Separator
 from bakeoff.tasks.reading.layouts import Layout
-from bakeoff.tasks.reading.tables import TableForm
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.reading.tables import LeftOutRow, TableForm, require_table, table_rows
+from bakeoff.tasks.task import LeftOut, TaskConfig
 
 
 class TableConfig(TaskConfig):
@@ -39,3 +42,26 @@ class TableConfig(TaskConfig):
             self.broken_rows,
             self.layout,
         )
+
+    def records(self, path: Path, columns: Sequence[str]) -> Iterator[LeftOut | tuple[int, list[Any]]]:
+        """The line of each row and its values of some columns; then the rows that are left out.
+
+        Raises:
+            UserError: two columns are the same, there are no rows, or as of `table_rows`.
+        """
+        require_table(path, self.form)
+        if len(set(columns)) < len(columns):
+            raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
+        empty = True
+        rows: list[LeftOutRow] = []
+        for record in table_rows(path, columns, self.form, rows):
+            empty = False
+            yield record
+        if empty:
+            raise UserError(f"{path}: the file holds no rows")
+        yield from left_out(rows)
+
+
+def left_out(rows: Iterable[LeftOutRow]) -> Iterator[LeftOut]:
+    """Rows that could not be read, as those who read examples pass them over."""
+    return (LeftOut(row.line, (), row.reason) for row in rows)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 from typing_extensions import override
 
-from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.table_config import TableConfig, left_out
 from bakeoff.tasks.reading.tables import label_text, read_table
 from bakeoff.tasks.task import Example, LeftOut
 
@@ -59,8 +59,7 @@ class TextsConfig(TableConfig):
         """
         label_column = self.label_column if labelled else None
         table = read_table(path, self.text_column, self.pair_column, label_column, self.errors, self.form)
-        for row in table.left_out:
-            yield LeftOut(row.line, (), row.reason)
+        yield from left_out(table.left_out)
         sides = [table.texts] if table.pairs is None else [table.texts, table.pairs]
         labels: Sequence[str | None] = [None] * len(table.lines) if table.labels is None else table.labels
         for line, texts, label in zip(table.lines, zip(*sides, strict=True), labels, strict=True):

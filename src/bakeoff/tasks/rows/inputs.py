@@ -1,6 +1,5 @@
 """Texts and pairs of texts as token ids, in the format that pre-training used."""
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
+from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -135,8 +135,8 @@ class InputFormat:
             pairs: (N,) second texts, or None.
         """
         nothing = np.zeros(0, np.int64)
-        firsts = self._ids(texts)
-        seconds = [nothing] * len(firsts) if pairs is None else self._ids(pairs)
+        firsts = self.ids(texts)
+        seconds = [nothing] * len(firsts) if pairs is None else self.ids(pairs)
         before, between, behind = (np.array(part, np.int64) for part in self._around)
         if pairs is None:
             between = nothing
@@ -212,10 +212,9 @@ class InputFormat:
         whole = encoded.lengths - 1 if last else np.zeros(len(rows), np.int64)
         return PairWindows(encoded, owners, begun, counts, whole, cut)
 
-    def _ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Texts normalised as a corpus is: NFC, and runs of whitespace are one space."""
-        cleaned = [" ".join(unicodedata.normalize("NFC", text).split()) for text in texts]
-        return [ids for ids, _ in self.tokenizer.encode(cleaned)]
+    def ids(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """The tokens of texts, which are normalised as a corpus is."""
+        return [ids for ids, _ in self.tokenizer.encode([clean(text) for text in texts])]
 
 
 def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
