@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from bakeoff.inference.generation import GenerationConfig
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
+    from bakeoff.interop.export import export
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -54,6 +55,7 @@ _HOMES = {
     "dataset_task": "bakeoff.tasks.datasets.named",
     "embed": "bakeoff.vectors.embed",
     "evaluate": "bakeoff.tasks.evaluate",
+    "export": "bakeoff.interop.export",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
@@ -90,6 +92,7 @@ __all__ = [
     "dataset_task",
     "embed",
     "evaluate",
+    "export",
     "finetune",
     "generate",
     "inspect",

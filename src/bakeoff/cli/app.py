@@ -15,6 +15,7 @@ from bakeoff.cli import (
     finetune,
     inference,
     inspection,
+    interop,
     models,
     predict,
     speed,
@@ -73,3 +74,4 @@ app.command()(inspection.inspect)
 app.command()(comparison.compare)
 app.command()(speed.speed)
 app.command()(check.check)
+app.command()(interop.export)

@@ -1,0 +1,1 @@
+"""What other tools have and take: weights, configurations and tokenizers, with the same numbers on both sides."""

@@ -1,0 +1,20 @@
+"""What an export has made."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Exported(NamedTuple):
+    """A run in the form of another tool, reloaded and compared before it was given its name."""
+
+    path: Path
+    """The folder."""
+    form: str
+    """hf, onnx, sentence-transformers or gguf."""
+    loads_with: str
+    """What to type to load it, one line of Python or of a shell."""
+    largest_difference: float | None
+    """The largest difference of two numbers that both sides have computed of the same texts; None: nothing to compare
+    with on this machine."""
+    remarks: list[str]
+    """What does not go along, in words."""
