@@ -1,5 +1,7 @@
 """Text, corpora and recipes that many tests use; all of it is made here, nothing is downloaded."""
 
+import gc
+
 import pytest
 
 from bakeoff.conformance.conftest import corpus, parallel_corpus, text_folder
@@ -9,6 +11,12 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import load_recipe
 
 __all__ = ["SMALL", "corpus", "digit_pairs", "parallel_corpus", "sentences", "text_folder", "without_dropout"]
+
+
+def pytest_collection_finish():
+    """What was imported and collected stays; else each collection of garbage would look at millions of objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Fine-tunings that go on: after a stop, through several trainings, and from runs that are fine-tuned already."""
 
+import errno
 import json
 import os
 import signal
@@ -113,6 +114,39 @@ def test_ctrl_c_while_test_is_scored_loses_no_training(run, task, tmp_path, monk
         patch.setattr(trials, "SAVED_EVERY", 1e9)
         patch.setattr(finetuning, "answers_of", interrupted)
         with pytest.raises(KeyboardInterrupt):
+            finetune(run, task, tmp_path / "other", config=SEVERAL, **QUIET)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run, task, tmp_path, monkeypatch):
+    monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
+    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
+
+    def failing(error):
+        def fail(*arguments):
+            raise error
+
+        return fail
+
+    errors = [
+        (MemoryError("no memory"), MemoryError, "no memory"),
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            UserError,
+            "a checkpoint is kept: with more space, the same",
+        ),
+    ]
+    for error, kind, told in errors:
+        with monkeypatch.context() as patch:
+            patch.setattr(finetuning, "answers_of", failing(error))
+            with pytest.raises(kind, match=told):
+                finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
+    found = finetune(run, task, tmp_path / "out", config=SEVERAL, resume=True, **QUIET)
+    assert (found.path / "model.safetensors").read_bytes() == (whole.path / "model.safetensors").read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(trials, "SAVED_EVERY", 1e9)
+        patch.setattr(finetuning, "answers_of", failing(errors[1][0]))
+        with pytest.raises(UserError, match="nothing of this fine-tuning was kept"):
             finetune(run, task, tmp_path / "other", config=SEVERAL, **QUIET)
     assert not list(tmp_path.glob(".*"))
 

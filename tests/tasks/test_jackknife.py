@@ -144,7 +144,31 @@ def test_rows_of_several_labels(rows):
     for metric in ("micro_f1", "macro_f1", "exact"):
         expected = pseudo_values(rows, lambda some, metric=metric: scored(some, metric))
         assert config.contributions(lines, metric) == pytest.approx(expected, abs=1e-5)
-    assert config.contributions(lines, "auc") is None
+
+
+PLACES = st.lists(st.tuples(st.booleans(), st.integers(0, 4)), min_size=2, max_size=2)
+
+
+@given(st.lists(PLACES, min_size=3, max_size=8))
+@settings(max_examples=50, deadline=None)
+def test_areas_under_the_curve_with_ties_and_labels_that_all_or_none_have(rows):
+    config = MultilabelConfig(train="t", text_column="t", label_column="l")
+
+    def scored(some):
+        true = np.array([[has for has, _ in row] for row in some])
+        return multilabel_scores(true, np.array([[score / 4 for _, score in row] for row in some], np.float32), 0.5)[
+            "auc"
+        ]
+
+    lines = [
+        {
+            "label": [name for name, (has, _) in zip("ab", row, strict=True) if has],
+            "prediction": [],
+            "probabilities": {name: score / 4 for name, (_, score) in zip("ab", row, strict=True)},
+        }
+        for row in rows
+    ]
+    assert config.contributions(lines, "auc") == pytest.approx(pseudo_values(rows, scored), abs=1e-5)
 
 
 @given(st.lists(st.tuples(st.sampled_from("xyz"), st.sampled_from("xyz")), min_size=2, max_size=12))

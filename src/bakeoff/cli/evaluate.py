@@ -15,7 +15,7 @@ from bakeoff.cli.output import (
     print_table,
     remark_unfinished,
 )
-from bakeoff.cli.scores import pairs_text, print_scores, set_text, simplest_text
+from bakeoff.cli.scores import labels_text, pairs_text, print_scores, set_text, simplest_text
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -145,6 +145,7 @@ def evaluate(
                 "rows": f"{figures['rows']:,}",
                 **{name: f"{value:.4f}" for name, value in figures["scores"].items()},
                 **simplest_text(figures["kind"], figures["simplest"]),
+                **labels_text(figures["labels"]),
                 **{f"note {number}": note for number, note in enumerate(figures.get("notes", ()), 1)},
             }
         )

@@ -80,6 +80,15 @@ def pairs_text(figures: dict[str, Any]) -> dict[str, str]:
     return rows
 
 
+def labels_text(labels: dict[str, dict[str, float]]) -> dict[str, str]:
+    """A row for each label: how well it is found, and how often it is there."""
+    return {
+        f"label {name}": f"F1 {own['f1']:.4f}  precision {own['precision']:.4f}  recall {own['recall']:.4f}  "
+        f"count {own['count']:,}"
+        for name, own in labels.items()
+    }
+
+
 def set_text(changed: dict[str, Any]) -> dict[str, str]:
     """A row that names the keys that were changed, where there are any."""
     return {"set": "  ".join(f"{key}={json.dumps(value)}" for key, value in changed.items())} if changed else {}

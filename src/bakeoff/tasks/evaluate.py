@@ -73,7 +73,8 @@ def evaluate(
     Returns:
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
         perplexity and bits_per_byte of each objective; of clm in all rows words and perplexity_per_word. For labels:
-        rows, loss, scores (all metrics) and simplest (those of answers without a model, such as always the most
+        rows, loss, scores (all metrics), labels (precision, recall, f1 and count of each class, label or type of
+        spans) and simplest (those of answers without a model, such as always the most
         frequent class), made of what simplest_from says: train, or the data itself where train's file is gone; and
         notes, where something must be known of the rows. For a file of texts: results (a list, one for each text), and
         the figures of all together. For minimal pairs: accuracy, that of each kind of pairs,
@@ -146,6 +147,7 @@ def evaluate(
         "rows": len(rows),
         "loss": found.loss,
         "scores": task.score(rows, found.answers),
+        "labels": {name: own.model_dump() for name, own in task.score_labels(rows, found.answers).items()},
         "simplest": task.simplest(rows if learned_from is None else learned_from, rows),
         "simplest_from": "data" if learned_from is None else "train",
         **({"notes": notes} if notes else {}),

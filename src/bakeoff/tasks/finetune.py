@@ -34,6 +34,7 @@ from bakeoff.tasks.finetuned_run import (
     require_free,
     unfinished,
     unfinished_folder,
+    what_is_kept,
     write_labels,
     write_results,
 )
@@ -110,7 +111,7 @@ def finetune(
         torch.set_num_threads(found or torch.get_num_threads())
     notes = [*data.notes, *_of_items(parts, config)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
-    with full_disk(out, lambda: "nothing of this fine-tuning was kept"), unfinished(out, asked, resume) as folder:
+    with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, task, config, machine)
         head, best, transferred, trials = run_trials(begun, parts, setting, folder, progress)
         notes += [
@@ -134,6 +135,7 @@ def finetune(
             source=machine["source"],
             seed=seed,
             scores={name: learned.score(parts[name].examples, found) for name, found in answers.items()},
+            labels=learned.score_labels(data.test, answers["test"]),
             simplest=learned.simplest(data.train, data.test),
             transferred_tensors=transferred,
             total_tensors=len(head.state_dict()),

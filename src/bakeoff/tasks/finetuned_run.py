@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from bakeoff import checksums
 from bakeoff.config import Config, Record
 from bakeoff.durable import fresh, held, own_folder, remove, sync, write_atomically
-from bakeoff.errors import Interrupted, UserError
+from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
@@ -24,6 +24,7 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.scores.label_scores import LabelScore
 from bakeoff.tasks.task import Task, TaskConfig
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -62,6 +63,8 @@ class FinetuneResult(Config):
     """Seed of the random weights, the order and the dropout."""
     scores: dict[str, dict[str, float]]
     """For dev and test all metrics, shares as fractions."""
+    labels: dict[str, LabelScore] = Field(default={})
+    """For each class, label or type of spans its precision, recall and F1 on test; none where there are no such."""
     simplest: dict[str, float]
     """The metrics on test of answers without a model, such as the most frequent class of train."""
     transferred_tensors: int
@@ -258,7 +261,8 @@ ASKED = "asked.json"
 def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterator[Path]:
     """A folder beside `out` that takes its place at the end.
 
-    Whatever goes wrong inside, it is removed, but for a stop by a signal or a kill, behind which it can be resumed.
+    Behind a stop by a signal and behind a kill it can be resumed, and behind an error too if it has a checkpoint; else
+    it is removed.
 
     Args:
         out: where the run is to be.
@@ -282,7 +286,7 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
                 write_atomically(folder / ASKED, json.dumps(asked))
         except OSError as error:
             raise UserError(f"{out}: cannot be made: {error.strerror}") from None
-        stopped = False
+        kept = False
         try:
             yield folder
             for rest in [*folder.glob(f"{CHECKPOINT}*"), folder / PARTIAL]:
@@ -296,16 +300,26 @@ def unfinished(out: Path, asked: dict[str, Any], resume: bool = False) -> Iterat
             folder.rename(out)
             sync(out.absolute().parent)
         except Interrupted:
-            stopped = True
+            kept = True
             raise
-        except KeyboardInterrupt:  # behind the trainings, where no loop looks for signals
-            stopped = any(folder.glob(f"{CHECKPOINT}*"))
-            if stopped:
+        except Diverged:  # and would again
+            raise
+        except BaseException as error:
+            # Memory that was short, a disk that was full, or Ctrl-C behind the trainings, where no loop looks for it.
+            kept = any(folder.glob(f"{CHECKPOINT}*"))
+            if kept and isinstance(error, KeyboardInterrupt):
                 raise Interrupted("stopped; the same command with --resume goes on", signal.SIGINT) from None
             raise
         finally:
-            if not stopped:
+            if not kept:
                 remove(folder)
+
+
+def what_is_kept(out: Path) -> str:
+    """What an error has left of the fine-tuning that was to become `out`, and what to type."""
+    if any(unfinished_folder(out).glob(f"{CHECKPOINT}*")):
+        return "a checkpoint is kept: with more space, the same command with --resume goes on"
+    return "nothing of this fine-tuning was kept"
 
 
 def unfinished_folder(out: Path) -> Path:

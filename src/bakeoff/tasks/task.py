@@ -26,6 +26,7 @@ from bakeoff.tasks.heads.heads import Head, build_head
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tasks.scores.jackknife import Vector
+from bakeoff.tasks.scores.label_scores import LabelScore
 
 
 @dataclass(frozen=True)
@@ -372,6 +373,10 @@ class Task(ABC):
     @abstractmethod
     def score(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         """All metrics of the answers to labelled examples."""
+
+    def score_labels(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, LabelScore]:
+        """For each label, class or type of spans how well it is found; none where there are no such."""
+        return {}
 
     @abstractmethod
     def simplest(self, train: Sequence[Any], test: Sequence[Any]) -> dict[str, float]:

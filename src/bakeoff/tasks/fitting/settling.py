@@ -33,7 +33,7 @@ def settle(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> Finetune
     if config.pooling == "cls" and recipe.model.directions == 2:
         raise UserError("pooling: at the first position one of the two directions has seen nothing; use mean or max")
     rates = SEARCHED_RATES if config.search else (1.0,)
-    is_given = config.epochs != FinetuneConfig().epochs
+    is_given = "epochs" in config.model_fields_set
     default = default_learning_rate(recipe)
     return config.model_copy(
         update={

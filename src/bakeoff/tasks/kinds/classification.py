@@ -23,6 +23,7 @@ from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
+from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.metrics import positive_scores, score
 from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
 
@@ -219,6 +220,11 @@ class Classification(Task):
     @override
     def score(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, float]:
         return self._score(self.places_of(examples), [each.place for each in answers])
+
+    @override
+    def score_labels(self, examples: Sequence[LabelledText], answers: Sequence[ClassAnswer]) -> dict[str, LabelScore]:
+        found = [self.classes[each.place] for each in answers]
+        return label_scores(counts_of([_label_of(each) for each in examples], found, self.classes))
 
     def _score(self, labels: list[int], predictions: list[int]) -> dict[str, float]:
         positive = self.config.positive

@@ -20,7 +20,8 @@ from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
+from bakeoff.tasks.scores.jackknife import Vector, of_areas, of_ratios, of_sums
+from bakeoff.tasks.scores.label_scores import LabelCounts, LabelScore, label_scores
 from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
@@ -111,13 +112,13 @@ class MultilabelConfig(TableConfig):
 
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
-        """None of the area under the curve, whose noise is not known."""
         true, found = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
         if metric == "exact":
             return np.array([one == other for one, other in zip(true, found, strict=True)], np.float64)
         names = sorted(lines[0]["probabilities"]) if lines else []
         if metric == "auc":
-            return None
+            scores = np.array([[row["probabilities"][name] for name in names] for row in lines], np.float64)
+            return of_areas(np.array([[name in row for name in names] for row in true]), scores)
         own, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, found))
         right, counted = 2.0 * (own & guessed), own.astype(np.float64) + guessed
         if metric == "micro_f1":
@@ -239,6 +240,15 @@ class Multilabel(Task):
     def scored(self, examples: Sequence[TextWithLabels], probabilities: NDArray[np.float32]) -> dict[str, float]:
         """All metrics of (N, C) probabilities."""
         return multilabel_scores(self.table(examples), probabilities, self.config.threshold)
+
+    @override
+    def score_labels(
+        self, examples: Sequence[TextWithLabels], answers: Sequence[NDArray[np.float32]]
+    ) -> dict[str, LabelScore]:
+        true, given = self.table(examples), np.stack(answers) >= self.config.threshold
+        sums = ((true & given).sum(0), true.sum(0), given.sum(0))
+        counts = zip(self.labels, *(each.tolist() for each in sums), strict=True)
+        return label_scores({name: LabelCounts(*own) for name, *own in counts})
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -20,7 +21,8 @@ from bakeoff.reading.files import kind_of
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
-from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted, span_counts, span_scores
+from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
+from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted, span_counts, span_scores, type_counts
 from bakeoff.tasks.task import Example, Items, Metric, Task, TaskConfig
 
 
@@ -290,6 +292,16 @@ class Tagging(Task):
         accuracy = sum(one == other for one, other in pairs) / len(pairs)
         found = {**(span_scores(true, answers) if self.spans else {}), "accuracy": accuracy}
         return {name: round(value, 7) for name, value in found.items()}
+
+    @override
+    def score_labels(
+        self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]
+    ) -> dict[str, LabelScore]:
+        """Of the types of spans, or else of the tags."""
+        true = [each.tags or () for each in examples]
+        if self.spans:
+            return label_scores(type_counts(true, answers))
+        return label_scores(counts_of(list(chain(*true)), list(chain(*answers)), self.tags))
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:

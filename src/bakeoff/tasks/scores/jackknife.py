@@ -70,6 +70,40 @@ def of_spearman(first: Sequence[float], second: Sequence[float]) -> Vector:
     return np.asarray(count * whole - (count - 1) * np.concatenate(without), dtype=np.float64)
 
 
+def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
+    """Pseudo-values of the mean of the areas under the ROC curves of C labels, 0.5 where no label has one: (n,).
+
+    An area is the share of pairs of an example with the label and one without in which the former has the higher
+    score, half of those with equal scores (Hanley and McNeil 1982); without an example its own pairs are missing.
+
+    Args:
+        true: (n, C) which example has which label; one that all have, or none has, has no area.
+        scores: (n, C) of the labels.
+    """
+    from scipy.stats import rankdata
+
+    count, yes = len(true), true.sum(0)
+    no = count - yes
+    # The pairs that each example wins: its rank among all, without its rank among its own kind.
+    won = np.zeros(scores.shape)
+    for label in range(true.shape[1]):
+        has = true[:, label]
+        ranks = rankdata(scores[:, label])
+        for kind in (has, ~has):
+            won[kind, label] = ranks[kind] - rankdata(scores[kind, label])
+    # Of an example without the label the pairs that it loses count for the area.
+    own = np.where(true, won, yes - won)
+    total = np.where(true, won, 0.0).sum(0)
+    left_yes, left_no = yes - true, no - ~true
+    has_area = (left_yes > 0) & (left_no > 0)
+    areas = np.where(has_area, (total - own) / np.maximum(left_yes * left_no, 1), 0.0)
+    judged = has_area.sum(1)
+    without = np.where(judged > 0, areas.sum(1) / np.maximum(judged, 1), 0.5)
+    all_judged = (yes > 0) & (no > 0)
+    whole = (total / np.maximum(yes * no, 1))[all_judged].mean() if all_judged.any() else 0.5
+    return np.asarray(count * whole - (count - 1) * without, dtype=np.float64)
+
+
 def _ranks_without(gone: NDArray[np.intp], values: Vector, ranks: Vector) -> Vector:
     """(len(gone), n) the ranks without each of some examples, around their mean, and 0 for the one that is gone."""
     own = values[gone][:, None]

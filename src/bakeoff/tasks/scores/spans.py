@@ -5,11 +5,14 @@ a span of X before it begins one, too.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from bakeoff.tasks.scores.label_scores import LabelCounts
 
 OUTSIDE = "O"
 _TAG = re.compile(r"(?P<prefix>[BIESLU])-(?P<type>.+)")
@@ -64,6 +67,14 @@ def span_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -
     wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
     return SpanCounts(*(np.array([len(each) for each in side], np.int64) for side in (both, wanted, given)))
+
+
+def type_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, LabelCounts]:
+    """The numbers of spans of each type over all sequences, by the type's name."""
+    wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
+    both = [one & other for one, other in zip(wanted, given, strict=True)]
+    right, needed, given_ones = (Counter(span.type for row in side for span in row) for side in (both, wanted, given))
+    return {name: LabelCounts(right[name], needed[name], given_ones[name]) for name in sorted({*needed, *given_ones})}
 
 
 def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:

@@ -1,0 +1,51 @@
+"""Precision, recall and F1 of each label by itself."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pydantic import Field
+
+from bakeoff.config import Config
+
+
+class LabelScore(Config):
+    """How well one label is found; fractions, 0 where a ratio has nothing below."""
+
+    precision: float
+    """Of the times that it was given, the share that was right."""
+    recall: float
+    """Of the times that it was to be given, the share in which it was."""
+    f1: float
+    """2 P R / (P + R) of the two (van Rijsbergen 1979)."""
+    count: int = Field(ge=0)
+    """How often it was to be given."""
+
+
+class LabelCounts(NamedTuple):
+    """How often a label was given."""
+
+    right: int
+    """Rightly."""
+    wanted: int
+    """How often it was to be given."""
+    given: int
+    """Rightly and wrongly."""
+
+
+def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
+    """The scores of each label, in the order of the counts."""
+    return {
+        name: LabelScore(
+            precision=round(each.right / max(1, each.given), 7),
+            recall=round(each.right / max(1, each.wanted), 7),
+            f1=round(2 * each.right / max(1, each.given + each.wanted), 7),
+            count=each.wanted,
+        )
+        for name, each in counts.items()
+    }
+
+
+def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> dict[str, LabelCounts]:
+    """The counts of each of some names, of which every example has one and is given one."""
+    right = [label for label, found in zip(labels, predictions, strict=True) if label == found]
+    return {name: LabelCounts(right.count(name), labels.count(name), predictions.count(name)) for name in names}
