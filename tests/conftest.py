@@ -1,6 +1,7 @@
 """Text, corpora and recipes that many tests use; all of it is made here, nothing is downloaded."""
 
 import gc
+from itertools import count
 
 import pytest
 
@@ -13,8 +14,20 @@ from bakeoff.recipe_files import load_recipe
 __all__ = ["SMALL", "corpus", "digit_pairs", "parallel_corpus", "sentences", "text_folder", "without_dropout"]
 
 
+TESTS_DONE = count(1)
+
+
 def pytest_collection_finish():
-    """What was imported and collected stays; else each collection of garbage would look at millions of objects."""
+    keep_what_stays()
+
+
+def pytest_runtest_logfinish():
+    if next(TESTS_DONE) % 25 == 1:  # what the first ones have imported
+        keep_what_stays()
+
+
+def keep_what_stays():
+    """Garbage is looked for among new objects alone, else every training would look at millions that are imported."""
     gc.collect()
     gc.freeze()
 

@@ -161,7 +161,8 @@ def test_what_diverges_in_a_process_is_left_out_and_what_is_wrong_is_told(write,
         quietly(write(["laptop-conv-tiny.yaml", wild]), tmp_path / "out", jobs=2)
 
 
-@pytest.mark.parametrize("what", ["interrupt", pytest.param("kill", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["interrupt", "kill"])
 def test_a_stopped_comparison_keeps_checkpoints_and_goes_on_bit_for_bit(write, tmp_path, what):
     plan = write(budget="steps=250", seeds=1)
     command = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"

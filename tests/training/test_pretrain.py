@@ -321,7 +321,9 @@ def test_a_half_written_checkpoint_is_never_read(corpus, tmp_path, monkeypatch):
     assert train(recipe, corpus, tmp_path / "run", resume=True).finished
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_a_signal_saves_and_leaves(number, corpus, tmp_path):
     command = [sys.executable, "-m", "bakeoff", "pretrain", "bert-tiny", "--corpus", str(corpus.path), "--out"]
     command += [str(tmp_path / "run"), "--budget", "steps=100000", "--set", "training.compile=false"]

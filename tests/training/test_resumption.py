@@ -247,7 +247,7 @@ def labelled(tmp_path):
     return ClassificationConfig.parse(given, "test")
 
 
-@pytest.mark.parametrize("answer", ["y", "n", None])
+@pytest.mark.parametrize("answer", ["y", pytest.param("n", marks=pytest.mark.slow), None])
 def test_ctrl_c_on_a_terminal_asks_whether_the_run_shall_end(answer, corpus, tmp_path):
     """None: a second Ctrl-C for an answer."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -98,9 +98,8 @@ def test_an_error_in_a_process_comes_through_and_a_divergence_is_a_result(corpus
 
 
 @pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs groups of processes")
-@pytest.mark.parametrize(
-    ("number", "to_all"), [(signal.SIGTERM, False), pytest.param(signal.SIGINT, True, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("number", "to_all"), [(signal.SIGTERM, False), (signal.SIGINT, True)])
 def test_a_signal_stops_all_trials_side_by_side_with_their_checkpoints(corpus, tmp_path, number, to_all):
     (tmp_path / "recipe.yaml").write_text(RECIPE.to_yaml())
     options = ["--budget", "steps=5000", "--trials", "2", "--jobs", "2", "--device", "cpu"]

@@ -15,6 +15,7 @@ from bakeoff.errors import Diverged, Interrupted
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.learner.running_average import RunningAverage
+from bakeoff.randomness.seeding import seed_torch
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, work_clock
 from bakeoff.runs.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
@@ -99,7 +100,7 @@ def optimize(
     weights = recipe.weights_at(step)
     states = None if memory is None else memory.before(parts)
     for index, part in enumerate(parts):
-        torch.manual_seed(step_seed(seed, step, index))
+        seed_torch(step_seed(seed, step, index), placement.device)
         with placement.autocast():
             if memory is None or states is None:
                 results = module(part.to(placement.device))

@@ -14,6 +14,7 @@ from torch import Tensor
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.optimization.schedules import ConstantConfig, CosineConfig, LinearConfig, WarmupConfig
+from bakeoff.randomness.seeding import seed_torch
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -230,7 +231,7 @@ def optimize_items(
     config = setting.config
     if config.freeze == "model":
         head.model.eval()  # features are those of the model as it is used, without dropout
-    torch.manual_seed(step_seed(setting.seed, step, 0))
+    seed_torch(step_seed(setting.seed, step, 0), setting.placement.device)
     device, precision = setting.placement
     batch = setting.task.collate(items, chosen, setting.format).to(device)
     with autocast(device, precision):
