@@ -4,19 +4,16 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import scoring_objective
-from bakeoff.models.model import Model
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.using.filling import filling_objective
 
-Capability = Literal[
-    "embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"
-]
+Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"]
 """A method of `LoadedRun`."""
 
 
-def capabilities_of(run: Run | FinetunedRun, model: Model) -> frozenset[Capability]:
+def capabilities_of(run: Run | FinetunedRun) -> frozenset[Capability]:
     """The methods that the run has an answer for."""
     found: set[Capability] = {"embed", "hidden"}
     if isinstance(run, FinetunedRun):

@@ -92,8 +92,13 @@ class Filler:
         self._length = run.recipe.input.length
 
     @torch.inference_mode()
-    def fill(self, texts: Sequence[str], k: int) -> list[Filled]:
+    def fill(self, texts: Sequence[str], k: int, done: int = 0) -> list[Filled]:
         """The k most probable tokens for each mask of each text; a text's do not depend on the others.
+
+        Args:
+            texts: the texts.
+            k: how many tokens.
+            done: how many texts were filled before, for errors to count on.
 
         Raises:
             UserError: a text has no mask, masks further apart than a row is long, or one where the model cannot fill
@@ -101,7 +106,7 @@ class Filler:
         """
         if k < 1:
             raise UserError(f"k: {k} tokens for a mask; give 1 or more")
-        rows = [self._row(number, text) for number, text in enumerate(texts, 1)]
+        rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
         found: list[Filled] = [[] for _ in rows]
         for chosen in batches([len(row.ids) for row in rows]):
             states = self._states([rows[place] for place in chosen])
@@ -135,7 +140,7 @@ class Filler:
     def _row(self, number: int, text: str) -> _Row:
         parts = masked_parts(text, self._tokenizer)
         if len(parts) < 2:
-            raise UserError(f"text {number} ('{text[:30]}'): has no {MASK}; put it where a token is missing")
+            raise UserError(f"text {number:,} ('{text[:30]}'): has no {MASK}; put it where a token is missing")
         if self._both is None:
             if len(parts) > 2 or parts[1].strip():
                 raise UserError(
@@ -149,7 +154,9 @@ class Filler:
         ids = np.concatenate([part for own in encoded for part in (own, [self._tokenizer.mask])][:-1]).astype(np.int64)
         room = self._both.room
         if places[-1] - places[0] >= room:
-            raise UserError(f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}")
+            raise UserError(
+                f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}"
+            )
         begin = min(max(0, (places[0] + places[-1]) // 2 - room // 2), max(0, len(ids) - room))
         shift = len(self._both.before) - begin
         return _Row(self._both.row(ids[begin : begin + room]), [place + shift for place in places])

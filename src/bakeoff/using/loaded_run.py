@@ -21,7 +21,6 @@ from bakeoff.inference.scoring import TextScore, TextScores
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
-from bakeoff.models.model import Model
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
@@ -79,7 +78,8 @@ class LoadedRun:
 
     def __repr__(self) -> str:
         """The run, and what it can do."""
-        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {', '.join(sorted(self.capabilities))}"
+        able = ", ".join(sorted(self.capabilities))
+        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {able}"
 
     @cached_property
     def capabilities(self) -> frozenset[Capability]:
@@ -89,7 +89,7 @@ class LoadedRun:
         pre-trained runs whose objectives have taught it, `predict` in those of fine-tuned runs, `weights_of_tokens` in
         those of classifiers.
         """
-        return capabilities_of(self._run, self._model)
+        return capabilities_of(self._run)
 
     def logits(self, ids: Ids, segments: Ids | None = None, *, source: Ids | None = None) -> Tensor:
         """What the run's head gives each token of the vocabulary at each position, before the softmax.
@@ -324,7 +324,9 @@ class LoadedRun:
 
     def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
         if self._pretrained is None:
-            raise UserError(f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from")
+            raise UserError(
+                f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from"
+            )
         return self._pretrained
 
     def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, Head]:
@@ -347,7 +349,9 @@ class LoadedRun:
         return rows
 
     @torch.inference_mode()
-    def _read(self, ids: Ids, segments: Ids | None, read: Any, sources: list[NDArray[np.int64]] | None = None) -> Tensor:
+    def _read(
+        self, ids: Ids, segments: Ids | None, read: Any, sources: list[NDArray[np.int64]] | None = None
+    ) -> Tensor:
         """(N, T, K) what is read of rows, in batches."""
         rows = self._checked(ids, "ids")
         pad, model = self.tokenizer.pad, self.recipe.model
