@@ -47,7 +47,9 @@ def score(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Give texts their log-probability, of models that see both sides the pseudo-log-likelihood, and the figures of all.
+    """Give texts their log-probability, of models that see both sides the pseudo-log-likelihood.
+
+    What is printed of each text stands before the figures of all of them.
 
     Example: bakeoff score runs/gpt "The city is large." "City the large is."
 
