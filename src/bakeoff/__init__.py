@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
+    from bakeoff.models.context import BuildContext, Context
+    from bakeoff.models.mixers.mixer import MixerBaseConfig
+    from bakeoff.models.part import Part, State
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -40,16 +43,21 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
+    "BuildContext": "bakeoff.models.context",
     "ChoiceConfig": "bakeoff.tasks.kinds.choice",
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
+    "Context": "bakeoff.models.context",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
     "LoadedRun": "bakeoff.using.loaded_run",
+    "MixerBaseConfig": "bakeoff.models.mixers.mixer",
+    "Part": "bakeoff.models.part",
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
     "SequenceToSequenceConfig": "bakeoff.tasks.kinds.sequence_to_sequence",
     "Start": "bakeoff.training.initial_weights",
+    "State": "bakeoff.models.part",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
     "check_task": "bakeoff.tasks.checks.examine",
@@ -79,16 +87,21 @@ _HOMES = {
 
 __all__ = [
     "Budget",
+    "BuildContext",
     "ChoiceConfig",
     "ClassificationConfig",
+    "Context",
     "FinetuneConfig",
     "GenerationConfig",
     "LoadedRun",
+    "MixerBaseConfig",
+    "Part",
     "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
     "SequenceToSequenceConfig",
     "Start",
+    "State",
     "TaggingConfig",
     "check",
     "check_task",

@@ -20,8 +20,11 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.rows.batches import InputBatch, collate
 
-POINTS = 32
-"""Points on the way at which the gradient is taken, those of Gauss and Legendre."""
+POINTS = (32, 64, 128, 256)
+"""Points on the way at which the gradient is taken, those of Gauss and Legendre: so many more as it takes."""
+
+TOLERANCE = 1e-3
+"""How far from what they should add up to the weights may be, in nats, or as a share where that is more than one."""
 
 
 class TokenWeight(NamedTuple):
@@ -64,7 +67,11 @@ def weights_of_tokens(run: FinetunedRun, head: Head, text: str, pair: str | None
     probabilities, found = scored.recorded(batch.ids)
     without_text, baseline = scored.recorded(torch.where(of_text, format.pad, batch.ids))
     label = int(probabilities.argmax())
-    weights = scored.integrated(found, baseline, label)  # (W, T)
+    gap = math.log(probabilities[label]) - math.log(without_text[label])
+    for points in POINTS:
+        weights = scored.integrated(found, baseline, label, points)  # (W, T)
+        if abs(float(weights.sum()) - gap) <= TOLERANCE * max(1.0, abs(gap)):
+            break
     of_sides = [np.zeros(len(side.ids)) for side in rows.sides]
     for window, places in enumerate(rows.places):
         for place, number, token in places:
@@ -117,15 +124,16 @@ class _Scored:
         self._replaced = None
         return self._log_probabilities(ids).exp(), list(self._seen)
 
-    def integrated(self, found: list[Tensor], baseline: list[Tensor], label: int) -> Tensor:
+    def integrated(self, found: list[Tensor], baseline: list[Tensor], label: int, count: int) -> Tensor:
         """(W, T) the weight of each place for a class.
 
         Args:
             found: what the embeddings make of the row.
             baseline: what they make of the row without its text.
             label: the class.
+            count: points on the way.
         """
-        points, shares = np.polynomial.legendre.leggauss(POINTS)
+        points, shares = np.polynomial.legendre.leggauss(count)
         total = torch.zeros(self._batch.ids.shape, dtype=torch.float64, device=self._batch.ids.device)
         for point, share in zip((points + 1) / 2, shares / 2, strict=True):
             pairs = list(zip(found, baseline, strict=True))
