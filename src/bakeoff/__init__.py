@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
+    from bakeoff.models.context import BuildContext, Context
+    from bakeoff.models.mixers.mixer import MixerBaseConfig
+    from bakeoff.models.part import Part, State
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -34,20 +37,27 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.tuning.search import tune
+    from bakeoff.using.loaded_run import LoadedRun, load
     from bakeoff.vectors.embed import embed
     from bakeoff.vectors.similarity import similarity
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
+    "BuildContext": "bakeoff.models.context",
     "ChoiceConfig": "bakeoff.tasks.kinds.choice",
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
+    "Context": "bakeoff.models.context",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
+    "LoadedRun": "bakeoff.using.loaded_run",
+    "MixerBaseConfig": "bakeoff.models.mixers.mixer",
+    "Part": "bakeoff.models.part",
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
     "SequenceToSequenceConfig": "bakeoff.tasks.kinds.sequence_to_sequence",
     "Start": "bakeoff.training.initial_weights",
+    "State": "bakeoff.models.part",
     "TaggingConfig": "bakeoff.tasks.kinds.tagging",
     "check": "bakeoff.checking",
     "check_task": "bakeoff.tasks.checks.examine",
@@ -59,6 +69,7 @@ _HOMES = {
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
+    "load": "bakeoff.using.loaded_run",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.preparation.prepare",
@@ -76,15 +87,21 @@ _HOMES = {
 
 __all__ = [
     "Budget",
+    "BuildContext",
     "ChoiceConfig",
     "ClassificationConfig",
+    "Context",
     "FinetuneConfig",
     "GenerationConfig",
+    "LoadedRun",
+    "MixerBaseConfig",
+    "Part",
     "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
     "SequenceToSequenceConfig",
     "Start",
+    "State",
     "TaggingConfig",
     "check",
     "check_task",
@@ -96,6 +113,7 @@ __all__ = [
     "finetune",
     "generate",
     "inspect",
+    "load",
     "load_plugin",
     "load_recipe",
     "merge_parts",

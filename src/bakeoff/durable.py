@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from bakeoff.errors import UserError
 
@@ -79,6 +80,27 @@ def write_atomically(path: Path, content: str) -> None:
     partial.write_text(content, encoding="utf-8")
     sync(partial)
     partial.replace(path)
+
+
+@contextmanager
+def appearing(out: Path) -> Iterator[BinaryIO]:
+    """A file beside `out` that takes its place at the end; whatever goes wrong inside, it is removed.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    try:
+        partial = beside(out)
+        partial.touch()
+    except OSError as error:
+        raise UserError(f"{out}: cannot be made: {error.strerror}") from None
+    try:
+        with open(partial, "wb") as file:
+            yield file
+        sync(partial)
+        partial.replace(out)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -19,7 +19,9 @@ _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 TextsFile = Annotated[
     Path | None,
-    typer.Option(help="A file of texts: .jsonl, .csv, .tsv, or one a line; - is standard input, the default."),
+    typer.Option(
+        help="A file of texts: .jsonl, .csv, .tsv, .parquet, or one a line; - is standard input, the default."
+    ),
 ]
 
 

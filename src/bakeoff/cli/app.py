@@ -12,12 +12,14 @@ from bakeoff.cli import (
     corpus,
     demo,
     evaluate,
+    filling,
     finetune,
     inference,
     inspection,
     interop,
     models,
     predict,
+    score,
     speed,
     tune,
     vectors,
@@ -67,6 +69,8 @@ app.command()(tune.tune)
 app.command()(finetune.finetune)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)
+app.command()(filling.fill)
+app.command()(score.score)
 app.command()(inference.generate)
 app.command()(vectors.embed)
 app.command()(vectors.similarity)

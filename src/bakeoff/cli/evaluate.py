@@ -15,7 +15,8 @@ from bakeoff.cli.output import (
     print_table,
     remark_unfinished,
 )
-from bakeoff.cli.scores import labels_text, pairs_text, print_scores, set_text, simplest_text
+from bakeoff.cli.score import score_texts
+from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def evaluate(
     label_column: Annotated[str | None, typer.Option(help="Of --data: column with the class.")] = None,
     texts: Annotated[
         Path | None,
-        typer.Option(help="For a pre-trained run: texts, each to get its log-probability; - is standard input."),
+        typer.Option(help="For a pre-trained run: the same as `bakeoff score RUN --texts`."),
     ] = None,
     source_column: Annotated[
         str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
@@ -75,7 +76,6 @@ def evaluate(
 
     Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
-    from bakeoff.runs.changed_run import parsed
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
     from bakeoff.tasks.evaluate import opened
 
@@ -87,22 +87,20 @@ def evaluate(
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
     others = (corpus, data, minimal_pairs, reading)
     if texts is not None and all(each is None for each in others):  # else it is refused below
-        from bakeoff.tasks.language.score_texts import open_scores
-
-        changed = opened(run, set)
-        remark_unfinished(changed)
-        scores = open_scores(
-            changed,
+        score_texts(
+            run,
             texts,
             text_column=text_column,
             source_column=source_column,
             target_column=target_column,
-            errors=errors,
             last_word=last_word,
             stride=stride,
+            out=None,
+            overrides=set,
+            errors=errors,
             device=device,
+            json=json,
         )
-        print_scores(scores, parsed(set), json)
         return
     figures = evaluate_run(
         run,

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import Device, Errors, Json, Seed, remark_unfinished
+from bakeoff.display.terminal import tell
 
 
 def generate(
@@ -23,6 +25,7 @@ def generate(
     ] = None,
     length_penalty: Annotated[float, typer.Option(min=0.0, help="Of the search: above 0 favours longer texts.")] = 0.6,
     seed: Seed = 0,
+    out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
@@ -51,13 +54,17 @@ def generate(
         },
         "generate",
     )
+    require_out(out)
     opened = Run.open_trained(run)
     remark_unfinished(opened)
     arguments = list(prompt or [])
     prompts = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
     blank = Blank()
     parts = (blank.counted(part) for part in write(opened, prompts, config, device=device))
-    if json:
+    if out is not None:
+        count = save_answers(out, ([each._asdict() for each in part] for part in parts))
+        tell(f"{out}: {count:,} texts")
+    elif json:
         print_json_answers([each._asdict() for each in part] for part in parts)
     else:
         # Of several texts each has its line.

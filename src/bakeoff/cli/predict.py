@@ -1,16 +1,19 @@
 """`bakeoff predict`."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bakeoff.cli.answer_files import Out, require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, on_one_line, print_answers, print_json_answers, texts_of
 from bakeoff.cli.output import (
     Device,
     Errors,
     Json,
 )
+from bakeoff.display.terminal import tell
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,6 +30,7 @@ def predict(
         str | None, typer.Option(help="Of --texts with columns. Default: as in fine-tuning, as for the next.")
     ] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
     json: Json = False,
@@ -43,6 +47,7 @@ def predict(
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
 
+    require_out(out)
     opened = FinetunedRun.open(run)
     config, blank = opened.task, Blank()
     if pair_column is not None and config.input_sides != 2:
@@ -67,11 +72,21 @@ def predict(
         found = answer(opened, texts_of(arguments, texts, columns, is_named, errors, options), device=device)
     task = opened.learned
     parts = (blank.counted(part) for part in found)
-    if json:
+    if out is not None:
+        count = save_answers(out, ([_record(task, each) for each in part] for part in parts))
+        tell(f"{out}: {count:,} answers")
+    elif json:
         print_json_answers([task.answered(each.example, each.answer) for each in part] for part in parts)
     else:
         print_answers([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
+
+
+def _record(task: "Task", found: "Predicted") -> dict[str, Any]:
+    """An answer with the text, and the pair where there is one; of an example of several sorts, its texts."""
+    texts: Sequence[str] = found.texts
+    named = dict(zip(("text", "pair"), texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
+    return {**named, **task.answered(found.example, found.answer)}
 
 
 def _predicted(task: "Task", found: "Predicted") -> str:

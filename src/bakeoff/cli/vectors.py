@@ -1,15 +1,20 @@
 """`bakeoff embed` and `similarity`."""
 
 import json as json_format
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bakeoff.cli.answer_files import require_out, save_answers
 from bakeoff.cli.answers import Blank, TextsFile, texts_of
 from bakeoff.cli.output import Device, Errors, Json, print_table
 from bakeoff.display.terminal import tell, write_json
 from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.vectors.embed import Part
 
 Pooling = Annotated[
     Literal["mean", "cls", "last", "max"],
@@ -32,7 +37,10 @@ def embed(
     texts: TextsFile = None,
     text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A .npy for the vectors. Default: print them, a JSON array a line.")
+        Path | None,
+        typer.Option(
+            help="A .npy for the vectors, or a .jsonl or .parquet with the texts. Default: print them, an array a line."
+        ),
     ] = None,
     pooling: Pooling = "mean",
     layers: Layers = "-1",
@@ -46,11 +54,10 @@ def embed(
 
     Example: bakeoff embed runs/bert "A text." "Another one." --layers 1,-1 > vectors.jsonl
     """
-    from bakeoff.vectors.embed import embed_file, embedded, require_npy
+    from bakeoff.vectors.embed import embed_file, embedded
     from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
 
-    if out is not None:
-        require_npy(out)
+    require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
     given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
     config = EmbeddingConfig.parse(
@@ -58,16 +65,34 @@ def embed(
     )
     embedder = Embedder(run, config, device)
     blank, truncated = Blank(), 0
-    if out is not None:
+    if out is not None and out.suffix == ".npy":
         found = embed_file(embedder, given, out)
         blank.texts, blank.blank, truncated = found.texts, found.blank, found.truncated
         tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
     else:
-        for part in embedded(embedder, given):
-            blank.texts += len(part.texts)
-            blank.blank += sum(not each.strip() for each in part.texts)
-            truncated += part.truncated
-            # The fewest digits that give the same float32 again.
+
+        def counted() -> Iterator["Part"]:
+            nonlocal truncated
+            for part in embedded(embedder, given):
+                blank.texts += len(part.texts)
+                blank.blank += sum(not each.strip() for each in part.texts)
+                truncated += part.truncated
+                yield part
+
+        if out is not None:
+            # The fewest digits that give the same float32 again, here as below.
+            save_answers(
+                out,
+                (
+                    [
+                        {"text": text, "vector": [float(str(number)) for number in vector]}
+                        for text, vector in zip(part.texts, part.vectors, strict=True)
+                    ]
+                    for part in counted()
+                ),
+            )
+            tell(f"{out}: {blank.texts:,} vectors of {embedder.width} numbers")
+        for part in counted() if out is None else ():
             write_json("\n".join(f"[{', '.join(map(str, vector))}]" for vector in part.vectors))
     blank.tell("the vector of a row without words")
     if truncated:

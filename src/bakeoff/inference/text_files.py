@@ -6,6 +6,7 @@ from typing import Literal
 
 from bakeoff.errors import UserError
 from bakeoff.inference.streams import ByteStream
+from bakeoff.reading.columns import ColumnReader
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import read_records, text_value
 
@@ -20,7 +21,8 @@ class TextFile:
 
     Args:
         path: a .jsonl, .csv or .tsv, of which columns are read, or any other file, which has one text a line and pairs
-            with a tab between the two; each plain, .gz or .zst. A pipe and `-`, standard input, have lines.
+            with a tab between the two; each plain, .gz or .zst. A .parquet or .arrow, of which columns are read. A pipe
+            and `-`, standard input, have lines.
         columns: the columns of the text, or of both texts of a pair.
         given: whether the user has named them, which only a file with columns allows.
         errors: invalid UTF-8 is an error, or is replaced by U+FFFD.
@@ -49,11 +51,11 @@ class TextFile:
                 raise UserError(f"{path}: a folder; give a file of texts")
             if not path.is_file():
                 raise UserError(f"{path}: no such file")
-            if kind_of(path) in COLUMNAR:
-                raise UserError(f"{path}: texts are read from .txt, .jsonl, .csv or .tsv, each plain, .gz or .zst")
         self.has_columns = not self.once and kind_of(path) not in (None, ".txt")
         if given and not self.has_columns:
-            raise UserError(f"{self.name}: its lines are the texts; columns are those of .jsonl, .csv and .tsv files")
+            raise UserError(
+                f"{self.name}: its lines are the texts; columns are those of .jsonl, .csv, .tsv, .parquet and .arrow"
+            )
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: the two texts of a pair must be different columns, not both {columns[0]}")
         self.path, self.columns, self.errors, self._options = path, columns, errors, options
@@ -65,11 +67,12 @@ class TextFile:
         Raises:
             UserError: a missing column, a broken record, a line without a tab where pairs are wanted, or invalid UTF-8.
         """
+        if not self.once and kind_of(self.path) in COLUMNAR:
+            yield from self._columns()
+            return
         lines = LineReader(Path(self.name), self.errors, None if self._stream is None else self._stream.lines)
         if self.has_columns:
-            which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
-            advice = f"; name {which} by {' and '.join(self._options)}" if self._options else ""
-            for number, cells in read_records(self.path, lines, self.columns, advice):
+            for number, cells in read_records(self.path, lines, self.columns, self._advice):
                 values = zip(self.columns, cells, strict=True)
                 yield tuple(text_value(cell, f"{self.path}:{number}", name, self.errors) for name, cell in values)
             return
@@ -83,6 +86,19 @@ class TextFile:
                     f"{self.name}:{line.number}: {len(texts) - 1} tabs; a line is a text, a tab and the other text"
                 )
             yield tuple(texts)
+
+    def _columns(self) -> Iterator[tuple[str, ...]]:
+        """The texts of a file that is stored by columns, each read by itself."""
+        readers = [ColumnReader(self.path, self.errors).values(name, self._advice) for name in self.columns]
+        for cells in zip(*readers, strict=True):
+            values = zip(self.columns, cells, strict=True)
+            yield tuple(text_value(cell, f"{self.path}, row {row}", name, self.errors) for name, (row, cell) in values)
+
+    @property
+    def _advice(self) -> str:
+        """What to do where a column is missing."""
+        which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
+        return f"; name {which} by {' and '.join(self._options)}" if self._options else ""
 
     def pauses(self) -> bool:
         """Whether the next text would have to be waited for."""

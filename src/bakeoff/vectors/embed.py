@@ -1,14 +1,13 @@
 """Vectors of texts in memory, and of a file, written to another one; D width of the vectors, N texts."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.durable import beside, sync
+from bakeoff.arrays import write_array
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
@@ -115,17 +114,16 @@ def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:
         UserError: `out` is there, is no .npy or cannot be written, or there is a mistake in the file of texts.
     """
     require_npy(out)
-    count = blank = truncated = 0
-    with _appearing(out) as file:
-        begin = _write_header(file, 0, embedder.width)
+    blank = truncated = 0
+
+    def vectors() -> Iterator[NDArray[np.float32]]:
+        nonlocal blank, truncated
         for part in embedded(embedder, texts):
-            file.write(np.ascontiguousarray(part.vectors, "<f4").data)
-            count += len(part.texts)
             blank += sum(is_blank([text]) for text in part.texts)
             truncated += part.truncated
-        file.seek(0)
-        # The header has room for its first number to grow.
-        assert _write_header(file, count, embedder.width) == begin
+            yield part.vectors
+
+    count = write_array(out, vectors(), (embedder.width,), "<f4")
     return EmbeddedTexts(out, count, embedder.width, blank, truncated)
 
 
@@ -143,26 +141,3 @@ def require_npy(out: Path) -> None:
         raise UserError(f"{out}: is there already; choose another --out")
     if not out.absolute().parent.is_dir():
         raise UserError(f"{out.parent}: no such folder")
-
-
-def _write_header(file: BinaryIO, count: int, width: int) -> int:
-    """Write the header of a .npy of (count, width) float32; how many bytes it has."""
-    np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (count, width)})
-    return file.tell()
-
-
-@contextmanager
-def _appearing(out: Path) -> Iterator[BinaryIO]:
-    """A file beside `out` that takes its place at the end; whatever goes wrong inside, it is removed."""
-    try:
-        partial = beside(out)
-        partial.touch()
-    except OSError as error:
-        raise UserError(f"{out}: cannot be made: {error.strerror}") from None
-    try:
-        with open(partial, "wb") as file:
-            yield file
-        sync(partial)
-        partial.replace(out)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""`evaluate --texts`: which columns of a file are scored by which runs."""
+"""`score`: which columns of a file are scored by which runs."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TextScores, scoring_objective
-from bakeoff.inference.text_files import TextFile
+from bakeoff.inference.text_files import TextFile, in_memory
 from bakeoff.inference.totals import Totals
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -14,7 +14,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 
 def open_scores(
     run: Run,
-    texts: str | Path,
+    texts: str | Path | Sequence[tuple[str, ...]],
     *,
     text_column: str | None = None,
     source_column: str | None = None,
@@ -29,7 +29,7 @@ def open_scores(
     Args:
         run: a finished pre-trained run.
         texts: .jsonl, .csv, .tsv, or any other file with one text a line (for pairs: source, tab, target); `-` is
-            standard input.
+            standard input. Or tuples of texts, of sources with their targets.
         text_column: the column with the text; absent: `text`.
         source_column: for a sequence-to-sequence model, the column with the source; absent: `source`.
         target_column: and the one with the target; absent: `target`.
@@ -51,6 +51,12 @@ def open_scores(
         )
     if not pairs and wrong:
         raise UserError(f"{run.path}: this run scores single texts; name their column by --text-column, not {wrong[0]}")
+    if not isinstance(texts, str | Path):
+        wanted = 2 if pairs else 1
+        if any(len(each) != wanted for each in texts):
+            needs = "targets of sources; give --target for each" if pairs else "single texts; leave --target out"
+            raise UserError(f"{run.path}: this run scores {needs}")
+        return TextScores(run, in_memory(*zip(*texts, strict=True)), last_word, device, stride)
     columns = [source_column or "source", target_column or "target"] if pairs else [text_column or "text"]
     options = tuple(named) if pairs else ("--text-column",)
     file = TextFile(Path(texts), columns, bool(wrong) or text_column is not None, errors, options)
@@ -68,7 +74,7 @@ def evaluate_texts(scores: TextScores) -> dict[str, Any]:
 
 def heading(scores: TextScores) -> dict[str, Any]:
     """What was scored, and what the numbers are."""
-    return {"run": str(scores.run.path), "texts_file": scores.file.name, "measure": scores.measure}
+    return {"run": str(scores.run.path), "texts_file": scores.where, "measure": scores.measure}
 
 
 def figures_of(score: Any, last_word: bool) -> dict[str, Any]:

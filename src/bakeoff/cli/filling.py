@@ -1,0 +1,76 @@
+"""`bakeoff fill`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bakeoff.cli.answer_files import Out, require_out, save_answers
+from bakeoff.cli.answers import TextsFile, on_one_line, print_answers, print_json_answers, texts_of
+from bakeoff.cli.output import Device, Errors, Json, remark_unfinished
+from bakeoff.display.terminal import tell
+
+if TYPE_CHECKING:
+    from bakeoff.using.filling import Filled
+
+TEXTS_AT_ONCE = 2048
+"""The most that are read ahead, so that texts of similar length go through the model together."""
+
+
+def fill(
+    run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts with [MASK]; absent: those of --texts.")] = None,
+    texts: TextsFile = None,
+    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
+    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The most probable tokens that are told.")] = 5,
+    out: Out = None,
+    errors: Errors = "strict",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Say which tokens belong at each [MASK] of a text, and how probable each is.
+
+    A line has a mask's tokens with their probabilities, and at its end the text. A run that reads forwards fills a
+    [MASK] at the end of a text.
+
+    Example: bakeoff fill runs/bert "The capital of [MASK] is a large city."
+
+    Example: bakeoff fill runs/bert --texts questions.txt -k 1 --out answers.jsonl
+    """
+    from bakeoff.inference.text_files import read_ahead
+    from bakeoff.resources.device import resolve_device
+    from bakeoff.runs.run import Run
+    from bakeoff.using.filling import Filler
+
+    require_out(out)
+    opened = Run.open_trained(run)
+    remark_unfinished(opened)
+    arguments = list(text or [])
+    given = texts_of([arguments], texts, [text_column or "text"], text_column is not None, errors, ["--text-column"])
+    filler = Filler(opened, opened.load(resolve_device(device)))
+
+    def answered() -> Iterator[list[tuple[str, "Filled"]]]:
+        done = 0
+        for part in read_ahead(given, TEXTS_AT_ONCE):
+            own = [each for (each,) in part]
+            asked = iter(filler.fill([each for each in own if each.strip()], k, done))
+            yield [(each, next(asked) if each.strip() else []) for each in own]  # a blank one asks nothing
+            done += len(own)
+
+    if out is not None:
+        count = save_answers(out, ([_record(*each) for each in part] for part in answered()))
+        tell(f"{out}: {count:,} texts")
+    elif json:
+        print_json_answers([_record(*each) for each in part] for part in answered())
+    else:
+        print_answers([line for each in part for line in _lines(*each)] for part in answered())
+
+
+def _record(text: str, filled: "Filled") -> dict[str, Any]:
+    return {"text": text, "masks": [[each._asdict() for each in mask] for mask in filled]}
+
+
+def _lines(text: str, filled: "Filled") -> list[str]:
+    shown = on_one_line(text, tabs=True)
+    return ["\t".join([*(f"{each.token} {each.probability:.4f}" for each in mask), shown]) for mask in filled]

@@ -1,0 +1,150 @@
+"""`bakeoff score`, which `evaluate --texts` is, too."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from bakeoff.cli.answer_files import TABLES, require_out, save_answers
+from bakeoff.cli.answers import TextsFile
+from bakeoff.cli.output import Device, Errors, Json, Set, remark_unfinished
+from bakeoff.cli.scores import print_scores, set_text, totals_text
+from bakeoff.display.terminal import tell
+from bakeoff.errors import UserError
+
+if TYPE_CHECKING:
+    from bakeoff.inference.scoring import TextScores
+    from bakeoff.inference.totals import Totals
+
+SCORES_AT_ONCE = 4096
+"""Scores that are written at once."""
+
+
+def score(
+    run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    target: Annotated[
+        list[str], typer.Option(help="For sequence-to-sequence runs: what is scored, once for each text, its source.")
+    ] = [],  # noqa: B006
+    texts: TextsFile = None,
+    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
+    source_column: Annotated[
+        str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
+    ] = None,
+    target_column: Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")] = None,
+    last_word: Annotated[
+        bool, typer.Option("--last-word", help="Score each text's last word alone (LAMBADA).")
+    ] = False,
+    stride: Annotated[
+        int | None, typer.Option(help="Of texts longer than a row: tokens that each further row adds. Default: half.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A .jsonl, .tsv or .parquet for the scores, or a .npy. Default: print them.")
+    ] = None,
+    set: Set = [],  # noqa: B006
+    errors: Errors = "strict",
+    device: Device = "auto",
+    json: Json = False,
+) -> None:
+    """Give texts their log-probability, of models that see both sides the pseudo-log-likelihood.
+
+    What is printed of each text stands before the figures of all of them.
+
+    Example: bakeoff score runs/gpt "The city is large." "City the large is."
+
+    Example: bakeoff score runs/bert --texts candidates.jsonl --out scores.npy
+    """
+    arguments = list(text or [])
+    named = [text_column, source_column, target_column]
+    if arguments and (texts is not None or any(each is not None for each in named)):
+        raise UserError("texts are given as arguments; --texts and columns are for texts of a file")
+    if target and len(target) != len(arguments):
+        raise UserError(f"{len(arguments)} texts and {len(target)} of --target: one for each is needed")
+    pairs = list(zip(arguments, target, strict=True)) if target else [(each,) for each in arguments]
+    score_texts(
+        run,
+        pairs or texts or Path("-"),
+        text_column=text_column,
+        source_column=source_column,
+        target_column=target_column,
+        last_word=last_word,
+        stride=stride,
+        out=out,
+        overrides=set,
+        errors=errors,
+        device=device,
+        json=json,
+    )
+
+
+def score_texts(
+    run: Path,
+    texts: Path | Sequence[tuple[str, ...]],
+    *,
+    text_column: str | None,
+    source_column: str | None,
+    target_column: str | None,
+    last_word: bool,
+    stride: int | None,
+    out: Path | None,
+    overrides: Sequence[str],
+    errors: Literal["strict", "replace"],
+    device: str,
+    json: bool,
+) -> None:
+    """Score texts and print the scores, or write them; arguments as of the verb.
+
+    Raises:
+        UserError: the run cannot score these texts, or there is a mistake in the file.
+    """
+    from bakeoff.inference.totals import Totals
+    from bakeoff.runs.changed_run import parsed
+    from bakeoff.tasks.evaluate import opened
+    from bakeoff.tasks.language.score_texts import open_scores
+
+    require_out(out, (*TABLES, ".npy"))
+    changed = opened(run, overrides)
+    remark_unfinished(changed)
+    scores = open_scores(
+        changed,
+        texts,
+        text_column=text_column,
+        source_column=source_column,
+        target_column=target_column,
+        errors=errors,
+        last_word=last_word,
+        stride=stride,
+        device=device,
+    )
+    if out is None:
+        print_scores(scores, parsed(overrides), json)
+        return
+    totals = Totals(scores.last_word)
+    if out.suffix == ".npy":
+        import numpy as np
+
+        from bakeoff.arrays import write_array
+
+        numbers = (np.array([each["log_probability"] for each in part]) for part in _records(scores, totals))
+        write_array(out, numbers, (), "<f8")
+    else:
+        save_answers(out, _records(scores, totals))
+    rows = {**totals_text(totals.figures(), scores.measure), **set_text(parsed(overrides))}
+    tell(f"{out}: {totals.texts:,} scores")
+    for name, value in rows.items():
+        tell(f"{name:<{max(map(len, rows))}}  {value}")
+
+
+def _records(scores: "TextScores", totals: "Totals") -> Iterator[list[dict[str, Any]]]:
+    """Scores with their texts, some at once, added to the sums."""
+    from bakeoff.tasks.language.score_texts import figures_of
+
+    part: list[dict[str, Any]] = []
+    for each in scores:
+        totals.add(each)
+        part.append({"text": each.text, **figures_of(each, scores.last_word)})
+        if len(part) >= SCORES_AT_ONCE:
+            yield part
+            part = []
+    yield part

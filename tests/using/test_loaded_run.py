@@ -1,0 +1,276 @@
+"""A run as an object, against the heads and models themselves and against the functions that load a run each time."""
+
+import math
+import threading
+
+import numpy as np
+import pytest
+import torch
+from tests.inference.untrained_runs import untrained
+
+import bakeoff
+from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs, Queries, Source
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.classification import ClassificationConfig
+
+NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]
+ABLE = {
+    "bert-tiny": {"fill", "score", "logits"},
+    "gpt2-tiny": {"fill", "score", "logits", "generate", "stream"},
+    "xlnet-tiny": {"fill", "score", "logits"},
+    "elmo-tiny": {"fill", "score", "logits"},
+    "gpt-bert-tiny": {"fill", "score", "logits", "generate", "stream"},
+    "bart-tiny": {"score", "logits", "generate", "stream"},
+    "conv-light-encoder-tiny": {"fill", "score", "logits"},
+}
+
+
+@pytest.fixture(scope="module")
+def loaded(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    runs = [untrained(name, corpus, folder / name, **{"input.length": 32}) for name in NAMES]
+    return {name: bakeoff.load(run.path, device="cpu") for name, run in zip(NAMES, runs, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def classifier(loaded, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifier")
+    rows = ["river stone\twater", "old stone\tland", "the river finds\twater", "the stone finds\tland"] * 6
+    file = folder / "rows.tsv"
+    file.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    task = ClassificationConfig(train=file, dev=file, test=file, text_column="text", label_column="label")
+    quick = FinetuneConfig(learning_rate=[1e-3], epochs=[1], least_steps=0)
+    bakeoff.finetune(loaded["bert-tiny"].path, task, folder / "run", config=quick, device="cpu", progress=False)
+    return bakeoff.load(folder / "run", device="cpu")
+
+
+def ids_of(run, text):
+    return run.tokenizer.encode([text])[0][0].tolist()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_says_what_it_can_do_and_refuses_the_rest_in_a_line(name, loaded):
+    run = loaded[name]
+    assert run.capabilities == ABLE[name] | {"embed", "hidden"}
+    calls = {
+        "fill": lambda: run.fill("The [MASK]"),
+        "generate": lambda: run.generate("The river", tokens=2),
+        "stream": lambda: list(run.stream("The river", tokens=2)),
+        "predict": lambda: run.predict(["The river"]),
+        "weights_of_tokens": lambda: run.weights_of_tokens("The river"),
+        "score": lambda: run.score(["The river"], ["a"] if name == "bart-tiny" else None),
+    }
+    for verb, call in calls.items():
+        if verb in run.capabilities:
+            call()
+        else:
+            with pytest.raises(UserError, match=r"^[^\n]+$"):
+                call()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "bart-tiny"])
+def test_logits_and_hidden_states_of_lists_and_arrays_are_those_of_each_row_alone(name, loaded):
+    run = loaded[name]
+    rows = [ids_of(run, text) for text in ("The river finds the old stone.", "river", "The old stone and a river")]
+    module = bakeoff.Run.open(run.path).load()
+    objective = module.objectives[0]
+    found, states = run.logits(rows), run.hidden(rows)
+    for row, ids in enumerate(rows):
+        hidden = module.hidden(objective.name, Inputs(torch.tensor([ids])))[0]
+        torch.testing.assert_close(states[row, : len(ids)], hidden, atol=1e-4, rtol=1e-4)
+        own = hidden[:, : run.recipe.model.stack.output_width]
+        scores = objective.head.scores(own, module.model.embedding.table)
+        if name != "elmo-tiny":  # log-probabilities of an adaptive softmax are its scores
+            torch.testing.assert_close(found[row, : len(ids)], scores, atol=1e-3, rtol=1e-4)
+        assert not found[row, len(ids) :].any()
+        assert not states[row, len(ids) :].any()
+    width = max(map(len, rows))
+    array = np.array([ids + [run.tokenizer.pad] * (width - len(ids)) for ids in rows])
+    torch.testing.assert_close(run.logits(array), found)
+    torch.testing.assert_close(run.hidden(torch.from_numpy(array)), states)
+
+
+def test_a_target_is_read_behind_its_source(loaded):
+    run = loaded["bart-tiny"]
+    source, target = ids_of(run, "The river"), [run.tokenizer.start, *ids_of(run, "stone and")]
+    module = bakeoff.Run.open(run.path).load()
+    hidden = module.model(Inputs(torch.tensor([target]), source=Source(torch.tensor([source]))))[0]
+    expected = module.objectives[0].head.scores(hidden, module.model.embedding.table)
+    found = run.logits([target, target[:1]], source=[source, source * 3])
+    torch.testing.assert_close(found[0], expected, atol=1e-3, rtol=1e-4)
+    with pytest.raises(UserError, match="reads a source; give source"):
+        run.logits([target])
+
+
+@pytest.mark.parametrize(
+    ("ids", "wrong"),
+    [
+        ([[1, 2], []], "row 2: give at least one token"),
+        ([1, 2], "row 1: give at least one token id a row"),
+        ([[0.5]], "whole numbers"),
+        ([[10**6]], "there is no token 1000000"),
+        ([[-1]], "there is no token -1"),
+        ([[5] * 600], "600 tokens; the model has 512 positions"),
+        ([], "at least one row"),
+        (None, "give an array"),
+    ],
+)
+def test_ids_that_the_model_cannot_read_are_refused(ids, wrong, loaded):
+    with pytest.raises(UserError, match=wrong):
+        loaded["bert-tiny"].logits(ids)
+
+
+def test_segments_have_the_shape_of_ids(loaded):
+    run = loaded["bert-tiny"]
+    one, other = run.hidden([[5, 6]]), run.hidden([[5, 6]], segments=[[0, 1]])
+    assert not torch.allclose(one, other)
+    for segments, wrong in (([[0]], "1 segments for 2 tokens"), ([[0, 2]], "the model tells 2 apart"), ([], "0 rows")):
+        with pytest.raises(UserError, match=wrong):
+            run.hidden([[5, 6]], segments=segments)
+    with pytest.raises(UserError, match="layer 9"):
+        run.hidden([[5, 6]], layer=9)
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "conv-light-encoder-tiny", "xlnet-tiny", "gpt-bert-tiny"])
+def test_masks_are_filled_by_the_head_with_all_of_them_hidden(name, loaded):
+    run = loaded[name]
+    tokenizer, module = run.tokenizer, bakeoff.Run.open(run.path).load()
+    texts = ["The [MASK] finds the old [MASK].", "The river finds [MASK]", "[MASK]"]
+    found = run.fill(texts, k=4)
+    assert [len(each) for each in found] == [2, 1, 1]
+    for text, own in zip(texts, found, strict=True):
+        parts = [
+            ids_of(run, part.rstrip() if place < text.count("[MASK]") else part)
+            for place, part in enumerate(text.split("[MASK]"))
+        ]
+        ids = [i for part in parts for i in (*part, tokenizer.mask)][:-1]
+        places = [place for place, i in enumerate(ids) if i == tokenizer.mask]
+        table = module.model.embedding.table
+        if name == "xlnet-tiny":
+            row = torch.tensor([[*ids, tokenizer.separator, tokenizer.start]])
+            seen = torch.tensor([i != tokenizer.mask for i in ids] + [True, True])
+            count = len(places)
+            queries = Queries(torch.tensor([places]), seen.expand(1, row.shape[1] + count, -1))
+            segments = torch.tensor([[0] * (len(ids) + 1) + [2]])
+            rows = module.model(Inputs(row, segments, queries=queries))[0, row.shape[1] :]
+            head = module.objectives[0].head
+        elif name == "gpt-bert-tiny":
+            row = torch.tensor([[tokenizer.separator, *ids]])
+            hidden = module.model(Inputs(row, prefix=torch.tensor([row.shape[1]])))[0]
+            rows, head = hidden[places], next(each.head for each in module.objectives if each.name == "mntp")
+        else:
+            row = torch.tensor([[tokenizer.start, *ids, tokenizer.separator]])
+            rows, head = module.model(Inputs(row))[0, [place + 1 for place in places]], module.objectives[0].head
+        expected = head.log_probabilities(rows, table).exp()
+        expected[:, torch.from_numpy(tokenizer.special_ids)] = 0
+        for mask, candidates in enumerate(own):
+            best, tokens = expected[mask].topk(4)
+            assert [each.id for each in candidates] == tokens.tolist()
+            np.testing.assert_allclose([each.probability for each in candidates], best.tolist(), rtol=1e-3)
+            assert candidates[0].token == tokenizer.decode([candidates[0].id]).strip()
+    assert run.fill(texts[0], k=4)[0][0].id == found[0][0][0].id
+
+
+def test_a_model_that_reads_forwards_fills_the_end(loaded):
+    run = loaded["gpt2-tiny"]
+    ((best, *_),) = run.fill("The river finds [MASK]", k=3)
+    row = [run.tokenizer.separator, *ids_of(run, "The river finds")]
+    shares = run.logits([row])[0, -1].softmax(-1)
+    shares[torch.from_numpy(run.tokenizer.special_ids)] = 0
+    assert best.id == int(shares.argmax())
+    assert math.isclose(best.probability, float(shares.max()), rel_tol=1e-4)
+    with pytest.raises(UserError, match="reads forwards"):
+        run.fill("The [MASK] finds")
+
+
+def test_masks_that_cannot_be_filled_are_refused_and_long_texts_are_read_around_them(loaded):
+    run = loaded["bert-tiny"]
+    for texts, wrong in (
+        (["a [MASK]", "river"], "text 2 .* has no"),
+        (["[MASK] " + "river " * 90 + "[MASK]"], "apart"),
+    ):
+        with pytest.raises(UserError, match=wrong):
+            run.fill(texts)
+    with pytest.raises(UserError, match="give 1 or more"):
+        run.fill("[MASK]", k=0)
+    around = "the old stone " * 20
+    assert len(run.fill(f"{around}[MASK] {around}", k=10**6)[0]) == run.tokenizer.size - len(run.tokenizer.special_ids)
+
+
+@pytest.mark.parametrize("name", ["gpt2-tiny", "bart-tiny", "gpt-bert-tiny"])
+def test_what_is_streamed_is_what_is_generated(name, loaded):
+    run = loaded[name]
+    for settings in ({"temperature": 0}, {"seed": 3, "top_p": 0.9}):
+        pieces = list(run.stream("The river", tokens=12, **settings))
+        assert "".join(pieces) == run.generate("The river", tokens=12, **settings)
+        assert len(pieces) > 3
+        assert all(pieces)
+    assert run.generate(["The river", "The"], tokens=5) == bakeoff.generate(
+        run.path, ["The river", "The"], bakeoff.GenerationConfig(tokens=5), device="cpu"
+    )
+    with pytest.raises(UserError, match="generate: "):
+        run.generate("The", tokenz=3)
+    with pytest.raises(UserError, match="cannot be streamed"):
+        list(run.stream("The", beams=3))
+
+
+def test_scores_and_vectors_are_those_of_the_functions(loaded, classifier):
+    run = loaded["bert-tiny"]
+    texts = ["The river finds the old stone.", "", "river"]
+    np.testing.assert_array_equal(run.embed(texts), bakeoff.embed(run.path, texts, device="cpu"))
+    own = run.embed(texts, "cls", layers=(1, -1))[1:2]
+    np.testing.assert_allclose(own, bakeoff.embed(run.path, [""], pooling="cls", layers=(1, -1)), atol=1e-5)
+    first, blank, _ = run.score(texts)
+    assert blank.tokens == 0
+    assert first.log_probability < 0
+    assert classifier.predict(texts) == bakeoff.predict(classifier.path, texts, device="cpu")
+    assert classifier.capabilities == {"embed", "hidden", "predict", "weights_of_tokens"}
+    with pytest.raises(UserError, match="a list of texts is wanted"):
+        run.embed("river")
+    with pytest.raises(UserError, match="single texts"):
+        classifier.predict(texts, texts)
+    with pytest.raises(UserError, match="give the run that it came from"):
+        classifier.logits([[5]])
+
+
+def test_weights_of_tokens_add_up_and_name_their_places(classifier):
+    text = "The old  stone finds the river"
+    found = classifier.weights_of_tokens(text)
+    (answer,) = classifier.predict([text])
+    assert found.label == answer["label"]
+    assert math.isclose(found.probability, answer["probability"], abs_tol=1e-5)
+    total = sum(each.weight for each in found.weights)
+    assert math.isclose(total, math.log(found.probability / found.baseline), abs_tol=1e-3)
+    assert all(each.token == text[each.begin : each.end] for each in found.weights)
+    assert "".join(each.token for each in found.weights) == "".join(text.split())
+    # A long text is read in part; what is not read has no weight.
+    long = classifier.weights_of_tokens(f"{text} " * 20)
+    assert long.weights[-1].weight == 0
+    assert long.weights[0].weight != 0
+    assert classifier.weights_of_tokens("").weights == []
+
+
+@pytest.mark.parametrize("name", ["bert-tiny", "conv-light-encoder-tiny", "gpt2-tiny"])
+def test_many_threads_get_what_one_gets(name, loaded):
+    run = loaded[name]
+    texts = [f"The river finds {word} [MASK]" for word in ("the", "a", "old", "stone")]
+    expected = [run.fill(text, 3) for text in texts], [run.score([text])[0] for text in texts], run.embed(texts)
+    wrong = []
+
+    def ask():
+        found = [run.fill(text, 3) for text in texts], [run.score([text])[0] for text in texts], run.embed(texts)
+        if found[:2] != expected[:2] or not np.array_equal(found[2], expected[2]):
+            wrong.append(found)
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_there_has_to_be_a_run(tmp_path):
+    with pytest.raises(UserError, match="no such run"):
+        bakeoff.load(tmp_path / "none")
