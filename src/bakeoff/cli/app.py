@@ -18,6 +18,7 @@ from bakeoff.cli import (
     interop,
     models,
     predict,
+    serve,
     speed,
     tune,
     vectors,
@@ -75,3 +76,4 @@ app.command()(comparison.compare)
 app.command()(speed.speed)
 app.command()(check.check)
 app.command()(interop.export)
+app.command()(serve.serve)

@@ -14,6 +14,11 @@ from bakeoff.web.requests import Request
 
 R = TypeVar("R", bound=Request)
 
+_DISCARDED = 32 << 20
+"""Bytes of a body that is too long which are taken and thrown away, at most."""
+_PATIENCE = 2.0
+"""Seconds for that."""
+
 
 async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
     """What a request asks for.
@@ -44,13 +49,23 @@ async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
 
 
 async def _bytes(http: HttpRequest, most: int) -> bytes:
-    too_long = Problem(413, f"the body is longer than {most:,} bytes; send less at once")
-    if int(http.headers.get("content-length", "0")) > most:
-        raise too_long
+    """A body that is too long is read on for a while: who is still sending does not see an answer."""
     parts, length = [], 0
-    async for part in http.stream():
-        length += len(part)
-        if length > most:
-            raise too_long
-        parts.append(part)
+    try:
+        async with asyncio.timeout(None) as waiting:
+            async for part in http.stream():
+                length += len(part)
+                if length <= most:
+                    parts.append(part)
+                    continue
+                parts.clear()
+                if waiting.when() is None:
+                    waiting.reschedule(asyncio.get_running_loop().time() + _PATIENCE)
+                if length > most + _DISCARDED:
+                    break
+    except TimeoutError:
+        if length <= most:
+            raise
+    if length > most:
+        raise Problem(413, f"the body is longer than {most:,} bytes; send less at once")
     return b"".join(parts)

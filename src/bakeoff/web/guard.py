@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bakeoff.display.terminal import tell
@@ -66,8 +67,12 @@ class Guard:
         try:
             self._check(scope)
             async with asyncio.timeout(most):
-                await self._app(scope, receive, with_headers)
+                # The router raises what it does not know where it believes itself within an application.
+                await self._app({**scope, "app": self}, receive, with_headers)
             return
+        except HTTPException as error:
+            what = "there is nothing here; /docs says what there is" if error.status_code == 404 else "wrong method"
+            problem = Problem(error.status_code, f"{scope['method']} {scope['path'][:200]}: {what}", error.headers)
         except Problem as error:
             problem = error
         except TimeoutError:

@@ -71,15 +71,41 @@ class Fill(Request):
         return list(model.fill(list(items), k=self.k))
 
 
-class Score(Request):
+class Pairs(Request):
+    """Texts, or pairs of texts."""
+
+    pairs: list[str] | None = None
+    """Second texts, one for each, where the model takes pairs."""
+
+    @model_validator(mode="after")
+    def _one_each(self) -> "Pairs":
+        if self.pairs is not None and len(self.pairs) != len(self.texts):
+            raise ValueError(f"pairs: {len(self.pairs)} second texts for {len(self.texts)} texts; give one for each")
+        return self
+
+    @property
+    def key(self) -> Hashable:  # noqa: D102
+        return (super().key, self.pairs is None)
+
+    @property
+    def items(self) -> Sequence[Any]:  # noqa: D102
+        return list(zip(self.texts, self.pairs or [None] * len(self.texts), strict=True))
+
+    def sides(self, items: Sequence[Any]) -> tuple[list[str], list[str] | None]:
+        """First and second texts of items."""
+        return [text for text, _ in items], None if self.pairs is None else [pair for _, pair in items]
+
+
+class Score(Pairs):
     """Texts whose probability is asked."""
 
     verb = "score"
     does = "How probable each text is"
-    gives = "its log-probability, and of how many tokens"
+    gives = "its log-probability in nats, of how many tokens, and how many of them are unknown"
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
-        return list(model.score(list(items)))
+        texts, pairs = self.sides(items)
+        return list(model.score(texts) if pairs is None else model.score(texts, pairs))
 
 
 class Embed(Request):
@@ -96,39 +122,23 @@ class Embed(Request):
         return list(model.embed(list(items), **({} if self.pooling is None else {"pooling": self.pooling})))
 
 
-class Predict(Request):
+class Predict(Pairs):
     """Texts, or pairs of texts, of which a fine-tuned model says something."""
 
     verb = "predict"
     does = "What a fine-tuned model says of each text"
     gives = "its task's answer: a label with its probability, a value, tags, or a part of the text"
 
-    pairs: list[str] | None = None
-    """Second texts, one for each, where the model was fine-tuned on pairs."""
     weights: bool = False
-    """Whether each answer says how much every token speaks for it."""
-
-    @model_validator(mode="after")
-    def _one_each(self) -> "Predict":
-        if self.pairs is not None and len(self.pairs) != len(self.texts):
-            raise ValueError(f"pairs: {len(self.pairs)} second texts for {len(self.texts)} texts; give one for each")
-        return self
-
-    @property
-    def key(self) -> Hashable:  # noqa: D102
-        return (self.verb, self.weights, self.pairs is None)
-
-    @property
-    def items(self) -> Sequence[Any]:  # noqa: D102
-        return list(zip(self.texts, self.pairs or [None] * len(self.texts), strict=True))
+    """Whether each answer has `token_weights`: how much every token speaks for the label; of classifiers."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
-        texts, pairs = [text for text, _ in items], [pair for _, pair in items]
-        answers: list[Any] = list(model.predict(texts, None if self.pairs is None else pairs))
+        texts, pairs = self.sides(items)
+        answers = list(model.predict(texts, pairs))
         if not self.weights:
             return answers
         weighed = [model.weights_of_tokens(text, pair) for text, pair in items]
-        return [{"answer": answer, "weights": weights} for answer, weights in zip(answers, weighed, strict=True)]
+        return [{**answer, "token_weights": own} for answer, own in zip(answers, weighed, strict=True)]
 
 
 class Generate(Request):

@@ -21,7 +21,7 @@ class Servable(Protocol):
         """For each text and mask in it the k likeliest tokens with their probabilities."""
         ...
 
-    def score(self, texts: Sequence[str]) -> Any:
+    def score(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Any:
         """Log-probabilities of texts."""
         ...
 
