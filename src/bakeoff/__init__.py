@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.tuning.search import tune
+    from bakeoff.using.loaded_run import LoadedRun, load
     from bakeoff.vectors.embed import embed
     from bakeoff.vectors.similarity import similarity
     from bakeoff.web.serve import serve
@@ -44,6 +45,7 @@ _HOMES = {
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
     "GenerationConfig": "bakeoff.inference.generation",
+    "LoadedRun": "bakeoff.using.loaded_run",
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
     "Run": "bakeoff.runs.run",
@@ -60,6 +62,7 @@ _HOMES = {
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
+    "load": "bakeoff.using.loaded_run",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.preparation.prepare",
@@ -82,6 +85,7 @@ __all__ = [
     "ClassificationConfig",
     "FinetuneConfig",
     "GenerationConfig",
+    "LoadedRun",
     "QuestionAnsweringConfig",
     "RegressionConfig",
     "Run",
@@ -98,6 +102,7 @@ __all__ = [
     "finetune",
     "generate",
     "inspect",
+    "load",
     "load_plugin",
     "load_recipe",
     "merge_parts",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
@@ -88,18 +89,27 @@ def write(
         UserError: as of `generate`, or there is a mistake in the file.
     """
     opened = run if isinstance(run, Run) else Run.open_trained(run)
-    writer: _Writer | None = None
+    writer: PromptWriter | None = None
     for part in read_ahead(prompts, PROMPTS_AT_ONCE):
-        writer = writer or _Writer(opened, config or GenerationConfig(), device)
+        writer = writer or PromptWriter(opened, config or GenerationConfig(), opened.load(resolve_device(device)))
         yield writer.write([text for (text,) in part])
 
 
-class _Writer:
-    """A run that writes for one prompt after the other."""
+class PromptWriter:
+    """A run that writes for one prompt after the other.
 
-    def __init__(self, run: Run, config: GenerationConfig, device: str) -> None:
+    Args:
+        run: what writes.
+        config: how tokens are chosen.
+        module: the run's model, as `run.load` gives it.
+
+    Raises:
+        UserError: it has not learnt to write.
+    """
+
+    def __init__(self, run: Run, config: GenerationConfig, module: PretrainingModel) -> None:
         self._run, self._config, self._tokenizer = run, config, run.tokenizer
-        self._module = run.load(resolve_device(device))
+        self._module = module
         self._generator = Generator(self._module, self._tokenizer.separator, never_written(self._tokenizer))
         self._has_source = self._module.model.config.sequence_to_sequence
         (objective, *_) = run.recipe.objective
@@ -107,11 +117,12 @@ class _Writer:
         self._done = 0
 
     def write(self, prompts: Sequence[str]) -> list[Written]:
-        """What follows each of the next prompts."""
-        own = [clean(text) for text in prompts] if self._run.recipe.input.parallel else prompts
-        rows = [encoded(text, self._tokenizer, self._run) for text in own]
-        for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
-            self._require_room(number, text, len(row))
+        """What follows each of the next prompts.
+
+        Raises:
+            UserError: one is too long for the model.
+        """
+        rows = self._rows(prompts)
         if self._has_source:
             starts = [[self._tokenizer.start]] * len(rows)
             written = self._generator.write(starts, self._config, sources=rows, first=self._done)
@@ -119,6 +130,41 @@ class _Writer:
             written = self._generator.write(rows, self._config, first=self._done)
         self._done += len(rows)
         return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
+
+    def stream(self, prompt: str) -> Iterator[str]:
+        """The text that `write` gives for the next prompt, in pieces, as its tokens are written.
+
+        A piece ends where nothing that follows changes it any more: behind whole characters, not behind half of one.
+
+        Raises:
+            UserError: the prompt is too long for the model, or the config asks for a search, which writes all at once.
+        """
+        if self._config.beams is not None and self._config.beams > 1:
+            raise UserError("beams: a search knows its text at the end alone, and cannot be streamed; leave beams out")
+        (row,) = self._rows([prompt])
+        if self._has_source and is_blank([prompt]):
+            return
+        start, sources = ([self._tokenizer.start], [row]) if self._has_source else (row, None)
+        ids: list[int] = []
+        told = ""
+        for token in self._generator.stream(start, self._config, sources, self._done):
+            ids.append(token)
+            whole = self._joined(prompt, row, ids).answer
+            if whole.startswith(told) and not whole.endswith("\N{REPLACEMENT CHARACTER}") and len(whole) > len(told):
+                yield whole[len(told) :]
+                told = whole
+        whole = self._joined(prompt, row, ids).answer
+        if whole.startswith(told) and len(whole) > len(told):
+            yield whole[len(told) :]
+        self._done += 1
+
+    def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
+        """The ids of prompts, none of them too long."""
+        own = [clean(text) for text in prompts] if self._run.recipe.input.parallel else prompts
+        rows = [encoded(text, self._tokenizer, self._run) for text in own]
+        for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
+            self._require_room(number, text, len(row))
+        return rows
 
     def _require_room(self, number: int, text: str, length: int) -> None:
         longest = self._module.model.config.longest_input

@@ -152,19 +152,23 @@ class Generator:
         numbers: Sequence[int],
     ) -> list[list[int]]:
         """What follows each prompt, each with random numbers of its own, which its number gives."""
-        seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
-        drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
+        return self._continue(prompts, config.tokens, _chooser(config, numbers), sources)
 
-        def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
-            if config.temperature == 0 or config.beams == 1:
-                return scores.argmax(-1)
-            uniform = torch.zeros(len(wanted), dtype=torch.float64)
-            for row, own in enumerate(drawn):
-                if wanted[row]:  # a number is used up for each token that is written, whatever the other rows do
-                    uniform[row] = torch.rand((), generator=own, dtype=torch.float64)
-            return draw(filtered(scores, config.temperature, config.top_k, config.top_p), uniform.to(scores.device))
-
-        return self._continue(prompts, config.tokens, choose, sources)
+    def stream(
+        self,
+        prompt: Sequence[int],
+        config: GenerationConfig,
+        sources: Sequence[Sequence[int]] | None = None,
+        first: int = 0,
+    ) -> Iterator[int]:
+        """The ids that `write` gives for one prompt, each as soon as it is chosen; arguments as of `write`."""
+        steps = self._steps([prompt], config.tokens, _chooser(config, [first]), sources)
+        while True:
+            with torch.inference_mode():  # left again while the caller has what was written
+                step = next(steps, None)
+            if step is None:
+                return
+            yield from (token for _, token in step)
 
     def _continue(
         self,
@@ -173,10 +177,27 @@ class Generator:
         choose: Callable[[Tensor, list[bool]], Tensor],
         sources: Sequence[Sequence[int]] | None,
     ) -> list[list[int]]:
-        """Rows go on together: what all prompts have is read at once, then a row whose prompt is longer reads on."""
-        known = [list(prompt) for prompt in prompts]
+        """What follows each prompt."""
         written: list[list[int]] = [[] for _ in prompts]
-        done = [False] * len(prompts)
+        for step in self._steps(prompts, tokens, choose, sources):
+            for row, token in step:
+                written[row].append(token)
+        return written
+
+    def _steps(
+        self,
+        prompts: Sequence[Sequence[int]],
+        tokens: int,
+        choose: Callable[[Tensor, list[bool]], Tensor],
+        sources: Sequence[Sequence[int]] | None,
+    ) -> Iterator[list[tuple[int, int]]]:
+        """Rows go on together: what all prompts have is read at once, then a row whose prompt is longer reads on.
+
+        Yields, step by step, the rows that write, each with its next token.
+        """
+        known = [list(prompt) for prompt in prompts]
+        counts = [0] * len(known)
+        done = [False] * len(known)
         shortest = min(map(len, known))
         state = self.model.start(len(known), self._source(sources))
         chunk = self._ids([row[:shortest] for row in known])
@@ -185,17 +206,23 @@ class Generator:
             hidden, state = self.model.extend(chunk, state, prefix=prefix)
             prefix = None
             wanted = [state.tokens >= len(row) and not ended for row, ended in zip(known, done, strict=True)]
-            following = choose(self.scores(hidden[:, -1]), wanted).tolist()
+            following = [0] * len(known)
+            if any(wanted):
+                following = choose(self.scores(hidden[:, -1]), wanted).tolist()
+            step: list[tuple[int, int]] = []
             for row, token in enumerate(following):
                 if wanted[row]:
                     done[row] = token == self.end
                     if not done[row]:
-                        written[row].append(token)
-                        done[row] = len(written[row]) >= tokens
+                        step.append((row, token))
+                        counts[row] += 1
+                        done[row] = counts[row] >= tokens
                 elif not done[row]:
                     following[row] = known[row][state.tokens]
+            if step:
+                yield step
             if all(done) or self._full(state):
-                return written
+                return
             chunk = self._ids([[token] for token in following])
 
     @torch.inference_mode()
@@ -255,6 +282,28 @@ class Generator:
     def _full(self, state: ModelState) -> bool:
         longest = self.model.config.longest_input
         return longest is not None and state.tokens >= longest
+
+
+def _chooser(config: GenerationConfig, numbers: Sequence[int]) -> Callable[[Tensor, list[bool]], Tensor]:
+    """Chooses the next (B,) tokens by (B, V) scores, of the rows that want one.
+
+    Args:
+        config: how.
+        numbers: (B,) the prompts' numbers, each of which gives random numbers of its own.
+    """
+    seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
+    drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
+        if config.temperature == 0 or config.beams == 1:
+            return scores.argmax(-1)
+        uniform = torch.zeros(len(wanted), dtype=torch.float64)
+        for row, own in enumerate(drawn):
+            if wanted[row]:  # a number is used up for each token that is written, whatever the other rows do
+                uniform[row] = torch.rand((), generator=own, dtype=torch.float64)
+        return draw(filtered(scores, config.temperature, config.top_k, config.top_p), uniform.to(scores.device))
+
+    return choose
 
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:

@@ -11,8 +11,9 @@ from bakeoff.inference.each_alone import EachAlone
 from bakeoff.inference.forwards import Forwards
 from bakeoff.inference.generate import encoded, never_written
 from bakeoff.inference.targets import OfTargets
-from bakeoff.inference.text_files import TextFile, read_ahead
+from bakeoff.inference.text_files import TextFile, Texts, read_ahead
 from bakeoff.inference.token_scores import ScoredText, Scorer, TokenPredictions, TokenScores
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
@@ -46,18 +47,25 @@ class TextScores:
 
     Args:
         run: a finished pre-trained run.
-        file: the texts; sources with their targets for a sequence-to-sequence model.
+        file: the texts, or those in memory; sources with their targets for a sequence-to-sequence model.
         last_word: score the last word of each text alone, given what stands before it.
         device: auto, cpu, cuda or mps.
         stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row; None:
             half a row.
+        module: the run's model where it is loaded already; None: it is loaded to the device.
 
     Raises:
         UserError: the run cannot score, or not in this way, or there is a mistake in the file.
     """
 
     def __init__(
-        self, run: Run, file: TextFile, last_word: bool = False, device: str = "auto", stride: int | None = None
+        self,
+        run: Run,
+        file: Texts,
+        last_word: bool = False,
+        device: str = "auto",
+        stride: int | None = None,
+        module: PretrainingModel | None = None,
     ) -> None:
         objective = scoring_objective(run)
         if last_word and objective.scoring != "forwards":
@@ -73,12 +81,14 @@ class TextScores:
         if stride is not None:
             _require_stride(run, objective, stride)
         self.tokenizer = run.tokenizer
-        if not file.once:
-            file.count()
+        self.where = file.name if isinstance(file, TextFile) else "texts"
+        if not isinstance(file, TextFile) or not file.once:
+            if isinstance(file, TextFile):
+                file.count()
             if self.pairs:
                 for _ in self._parts():
                     pass
-        self._scorer = scorer_of(run, objective, last_word, device, stride=stride)
+        self._scorer = scorer_of(run, objective, last_word, device, stride=stride, module=module)
 
     def __iter__(self) -> Iterator[TextScore]:
         """Each text's score.
@@ -101,7 +111,7 @@ class TextScores:
                 length = max(len(row.ids), 0 if row.source is None else len(row.source))
                 if longest is not None and length > longest:
                     raise UserError(
-                        f"{self.file.name}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
+                        f"{self.where}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
                     )
             done += len(rows)
             yield texts, rows
@@ -169,6 +179,7 @@ def scorer_of(
     device: str,
     whole_words: bool = False,
     stride: int | None = None,
+    module: PretrainingModel | None = None,
 ) -> Scorer:
     """The way in which a run scores by that objective.
 
@@ -179,8 +190,9 @@ def scorer_of(
         device: auto, cpu, cuda or mps.
         whole_words: hide what follows a token in its word; of models that see both sides.
         stride: the most tokens that are scored of a row of a longer text, behind its first row; None: half a row.
+        module: the run's model where it is loaded already; None: it is loaded to the device.
     """
-    module = run.load(resolve_device(device))
+    module = module or run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
     head = next(each.head for each in module.objectives if each.name == objective.kind)
     predictions = TokenPredictions(module, head, never_written(tokenizer) if last_word else None)

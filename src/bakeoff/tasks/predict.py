@@ -10,6 +10,7 @@ from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.task import LeftOut
 
 TEXTS_AT_ONCE = 2048
@@ -37,6 +38,7 @@ def predict(
     pairs: Sequence[str] | None = None,
     *,
     device: str = "auto",
+    head: Head | None = None,
 ) -> list[dict[str, Any]]:
     """What a run says of each text, or pair of texts.
 
@@ -45,6 +47,7 @@ def predict(
         texts: (N,) texts; a blank one is answered as the text that it is, one without words.
         pairs: (N,) second texts, for a run that was fine-tuned on pairs.
         device: auto, cpu, cuda or mps.
+        head: the run's where it is loaded already; None: it is loaded to the device.
 
     Returns:
         For each text label and probability (classification), value (regression), words and tags (tagging), or
@@ -57,23 +60,26 @@ def predict(
     require_sides(opened, texts, pairs)
     given = in_memory(texts) if pairs is None else in_memory(texts, pairs)
     task = opened.learned
-    return [task.answered(each.example, each.answer) for part in answer(opened, given, device=device) for each in part]
+    found = answer(opened, given, device=device, head=head)
+    return [task.answered(each.example, each.answer) for part in found for each in part]
 
 
-def answer(run: FinetunedRun, texts: Texts, *, device: str = "auto") -> Iterator[list[Predicted]]:
+def answer(
+    run: FinetunedRun, texts: Texts, *, device: str = "auto", head: Head | None = None
+) -> Iterator[list[Predicted]]:
     """What a run says of each text, in their order, some of them at once; memory does not grow with them.
 
     Args:
         run: a fine-tuned run.
         texts: a file, or tuples of as many texts as an example of the task has.
         device: auto, cpu, cuda or mps.
+        head: the run's where it is loaded already; None: it is loaded to the device.
 
     Raises:
         UserError: there is a mistake in the file.
     """
-    yield from _answered(
-        run, ([run.task.example(each) for each in part] for part in read_ahead(texts, TEXTS_AT_ONCE)), device
-    )
+    examples = ([run.task.example(each) for each in part] for part in read_ahead(texts, TEXTS_AT_ONCE))
+    yield from _answered(run, examples, device, head)
 
 
 def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Iterator[list[Predicted]]:
@@ -87,9 +93,11 @@ def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Itera
     yield from _answered(run, iter(lambda: list(islice(examples, TEXTS_AT_ONCE)), []), device)
 
 
-def _answered(run: FinetunedRun, parts: Iterable[list[Any]], device: str) -> Iterator[list[Predicted]]:
-    on = resolve_device(device)
-    head, format, task = run.load(on), run.format(), run.learned
+def _answered(
+    run: FinetunedRun, parts: Iterable[list[Any]], device: str, head: Head | None = None
+) -> Iterator[list[Predicted]]:
+    head = head or run.load(resolve_device(device))
+    on, format, task = head.model.embedding.table.device, run.format(), run.learned
     for part in parts:
         # Everything is float32 here: the answer should not depend on the machine more than it must.
         found = answers_of(head, task.encode(part, format), task, format, Placement(on, "float32"))

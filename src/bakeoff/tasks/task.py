@@ -158,6 +158,8 @@ class TaskConfig(Config):
     to write, which the kind builds itself."""
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     """Metrics of which less is better."""
+    one_class: ClassVar[bool] = False
+    """Of each example one of several classes is predicted, by the softmax of the head's numbers for its row."""
     reads_windows: ClassVar[bool] = False
     """A text that is too long can be read in windows, whose answers are averaged."""
     metrics: ClassVar[Mapping[str, Metric]] = {}

@@ -45,7 +45,7 @@ class Encoder:
         missing: dict[str, None] = {}
         if self._by_word:
             if len(known) > _MOST_WORDS:
-                known.clear()
+                known = self._known = {}  # another thread goes on with the one that it has
             for i, text in enumerate(texts):
                 words[i] = found = _words(text)
                 if found is not None:

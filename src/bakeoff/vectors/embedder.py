@@ -13,16 +13,15 @@ from torch import Tensor
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.models.context import Context
-from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import Model
-from bakeoff.models.stack import Stack
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Pooling, pooled
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.vectors.layer_states import layer_states, place_of_layer
 
 PLACES = 8192
 """Tokens, padding included, that go through the model at once."""
@@ -52,6 +51,7 @@ class Embedder:
         run: a pre-trained run, or a fine-tuned one, whose head is left out.
         config: how a text becomes a vector.
         device: auto, cpu, cuda or mps.
+        loaded: the run's model where it is loaded already; None: it is loaded to the device.
 
     Attributes:
         width: D of the vectors.
@@ -60,10 +60,17 @@ class Embedder:
         UserError: no such run, layer or position, or a pooling that the run has nothing for.
     """
 
-    def __init__(self, run: str | Path, config: EmbeddingConfig, device: str = "auto") -> None:
-        self.path, self.config = Path(run), config
-        finetuned = FinetunedRun.open(run) if FinetunedRun.at(run) else None
-        opened = finetuned or Run.open_trained(run)
+    def __init__(
+        self,
+        run: str | Path | Run | FinetunedRun,
+        config: EmbeddingConfig,
+        device: str = "auto",
+        loaded: Model | None = None,
+    ) -> None:
+        if not isinstance(run, Run | FinetunedRun):
+            run = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
+        self.path, self.config, opened = run.path, config, run
+        finetuned = run if isinstance(run, FinetunedRun) else None
         recipe = opened.recipe
         length = config.length
         if length is None:
@@ -74,25 +81,18 @@ class Embedder:
         self._reads_both_sides = recipe.reads_both_sides
         stack = model.encoder if self._of_encoder else model.stack
         assert stack is not None
-        self._layers = sorted({self._place(layer, stack.layers) for layer in config.layers})
+        self._layers = sorted({place_of_layer(layer, stack.layers, str(self.path)) for layer in config.layers})
         if not self._layers:
             raise UserError("layers: give at least one")
         if config.pooling == "cls" and (model.encoder is None or self._of_encoder):
             kind = "sequence-to-sequence" if self._of_encoder else "causal"
-            raise UserError(f"{run}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
-        on = resolve_device(device)
-        self._model: Model = opened.load(on).model
-        self._device = on
+            raise UserError(f"{self.path}: rows of a {kind} model have no [CLS]; pool by mean, max or last")
+        self._model: Model = loaded or opened.load(resolve_device(device)).model
+        self._device = self._model.embedding.table.device
         widths = {self._width(layer) for layer in self._layers}
         if len(widths) > 1:
-            raise UserError(f"{run}: layers {config.layers} have different widths, which cannot be averaged")
+            raise UserError(f"{self.path}: layers {config.layers} have different widths, which cannot be averaged")
         self.width = model.directions * widths.pop()
-
-    def _place(self, layer: int, layers: int) -> int:
-        """A layer counted from the beginning."""
-        if not -layers - 1 <= layer <= layers:
-            raise UserError(f"{self.path}: layer {layer}: the model has {layers}; 0 is what comes into the first")
-        return layer if layer >= 0 else layers + 1 + layer
 
     def _width(self, layer: int) -> int:
         config = self._model.config
@@ -131,29 +131,7 @@ class Embedder:
         if self._of_encoder:  # whose sources begin without [CLS]
             batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
         real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
-        states = torch.stack(self._states(batch, real)).mean(0).float()  # (B, T, D)
-        return pooled(states, real, self.config.pooling, self.format.start_last)
-
-    def _states(self, batch: InputBatch, real: Tensor) -> list[Tensor]:
-        """For each layer that is wanted its (B, T, D) output."""
-        model = self._model
-        if self._of_encoder:
-            assert model.encoder is not None
-            return self._outputs(model.encoder, *model.source_inputs(Source(batch.ids, batch.real)))
         prefix = real.sum(1) if self._reads_both_sides else None  # behind which there is nothing
         inputs = Inputs(batch.ids, batch.segments, batch.real, prefix=prefix)
-        x, context = model.stack_inputs(inputs)
-        states = self._outputs(model.stack, x, context)
-        if model.backward_decoder is None:
-            return states
-        backwards = self._outputs(model.backward_decoder, *model.reversed_inputs(x, inputs))
-        return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backwards, strict=True)]
-
-    def _outputs(self, stack: Stack, x: Tensor, context: Context) -> list[Tensor]:
-        """The same for one stack."""
-        last = len(stack.layers)
-        if self._layers == [last]:  # then the states in between need not be held
-            return [stack(x, context)[0]]
-        outputs = stack.outputs(x, context)
-        outputs[last] = stack.norm(outputs[last])
-        return [outputs[layer] for layer in self._layers]
+        states = torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float()  # (B, T, D)
+        return pooled(states, real, self.config.pooling, self.format.start_last)

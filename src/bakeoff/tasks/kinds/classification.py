@@ -97,6 +97,7 @@ class ClassificationConfig(TextsConfig):
         "f1": Metric("F1"),
     }
     simplest: ClassVar[str] = "most frequent class"
+    one_class: ClassVar[bool] = True
     record: ClassVar[type[Record]] = ClassPrediction
 
     @override

@@ -68,7 +68,7 @@ def evaluate_texts(scores: TextScores) -> dict[str, Any]:
 
 def heading(scores: TextScores) -> dict[str, Any]:
     """What was scored, and what the numbers are."""
-    return {"run": str(scores.run.path), "texts_file": scores.file.name, "measure": scores.measure}
+    return {"run": str(scores.run.path), "texts_file": scores.where, "measure": scores.measure}
 
 
 def figures_of(score: Any, last_word: bool) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.offsets import PlacedTokens
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Truncation = Literal["head", "head+tail", "windows"]
@@ -69,6 +70,18 @@ def check_length(model: ModelConfig, length: int) -> None:
         raise UserError(f"length: {length} is more than the {longest} positions that the model has")
     if length < SHORTEST:
         raise UserError(f"length: {length} is too short; give at least {SHORTEST}")
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """A text, or a pair, as rows, with where each token of it stands; W rows, which are several where it is cut."""
+
+    encoded: EncodedRows
+    """W rows, as `InputFormat.encode` makes them."""
+    sides: list[PlacedTokens]
+    """The tokens of the text, and of its pair where there is one, with their places in the text as it was given."""
+    places: list[list[tuple[int, int, int]]]
+    """(W,) for each token of a text in the row its place there, the side, and which of the side's tokens it is."""
 
 
 class InputFormat:
@@ -150,6 +163,25 @@ class InputFormat:
                 owners.append(owner)
         several = np.array(owners, np.int64) if len(rows) > len(firsts) else None
         return EncodedRows(rows, np.array(starts, np.int64), truncated, several)
+
+    def placed(self, text: str, pair: str | None) -> PlacedRows:
+        """The rows of a text, or of a pair, with where each of its tokens stands."""
+        encoded = self.encode([text], None if pair is None else [pair])
+        sides = self.tokenizer.encode_placed([text] if pair is None else [text, pair])
+        between = 0 if pair is None else len(self._around[1])
+        room = self.length - self.before - between - len(self._around[2])
+        numbers = [np.arange(len(side.ids)) for side in sides] + [np.zeros(0, np.int64)]
+        places = []
+        for kept in self._cut(numbers[0], numbers[1], room):
+            starts = (self.before, self.before + len(kept[0]) + between)
+            places.append(
+                [
+                    (start + place, side, token)
+                    for side, (start, tokens) in enumerate(zip(starts, kept, strict=True))
+                    for place, token in enumerate(tokens.tolist())
+                ]
+            )
+        return PlacedRows(encoded, sides, places)
 
     def _cut(
         self, first: NDArray[np.int64], second: NDArray[np.int64], room: int

@@ -1,0 +1,109 @@
+"""Rows of models that see both sides, and the states from which they predict tokens that are hidden.
+
+Shapes: B rows, T length, D width, N hidden tokens that are predicted.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.inference.token_scores import padded
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.inputs import Inputs, Queries
+from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.recipe import Recipe
+
+
+class BothSides:
+    """[MASK] stands for a hidden token or, where the model has a second stream, none sees it and a query asks for it.
+
+    Rows are [CLS] A [SEP], or A [SEP] [CLS] where [CLS] is last, as in fine-tuning; where what is hidden is predicted
+    at the place before it, [SEP] A, as that objective's documents are.
+
+    Args:
+        module: the model with its heads, in evaluation mode.
+        objective: the objective that predicts.
+        recipe: its recipe.
+        special: ids of [CLS], [SEP] and [MASK].
+
+    Attributes:
+        room: the most tokens of a text in a row.
+        before: the special tokens in front of a text.
+        special: how many special tokens a row has.
+    """
+
+    def __init__(
+        self, module: PretrainingModel, objective: ObjectiveConfig, recipe: Recipe, special: tuple[int, int, int]
+    ) -> None:
+        self.module, self.objective = module, objective.kind
+        self.queries, self.from_before = objective.scoring == "query", objective.from_before
+        start, separator, self.mask = special
+        self.start_last = recipe.input.start_last and not self.from_before
+        self.before = [] if self.start_last else [start]
+        self._behind = [separator, start] if self.start_last else [separator]
+        if self.from_before:
+            self.before, self._behind = [separator], []
+        self.special = len(self.before) + len(self._behind)
+        self.room = recipe.input.length - self.special
+        self.device = module.model.embedding.table.device
+
+    def row(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The row of (T,) tokens of a text."""
+        return np.concatenate([self.before, ids, self._behind]).astype(np.int64)
+
+    def read(
+        self,
+        rows: Sequence[NDArray[np.int64]],
+        firsts: Sequence[int],
+        untils: Sequence[int],
+        owners: Sequence[int] | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """What is predicted of N hidden tokens.
+
+        Args:
+            rows: B rows.
+            firsts: (N,) the place of each in its row.
+            untils: (N,) the place behind the last token that is hidden with it, and is not asked for.
+            owners: (N,) the row of each, in rising order; None: each row has one. All of a row are hidden at once.
+
+        Returns:
+            (N, D) the states behind which they are predicted, and (N,) the tokens that stood there.
+        """
+        ids, real = padded(rows, self.mask, self.device)
+        length = ids.shape[1]
+        own = torch.arange(len(rows), device=self.device) if owners is None else self._tensor(owners)
+        places, ends = self._tensor(firsts), self._tensor(untils)
+        labels = ids[own, places]
+        every = torch.arange(length, device=self.device)
+        spans = (every >= places[:, None]) & (every < ends[:, None])  # (N, T)
+        unseen = spans if owners is None else torch.zeros_like(ids).index_add_(0, own, spans.long()) > 0  # (B, T)
+        if not self.queries:
+            ids[unseen] = self.mask
+        if self.from_before:
+            # Padding stands behind the prefix, where nothing of it sees it.
+            prefix = self._tensor([len(row) for row in rows])
+            return self.module.hidden(self.objective, Inputs(ids, prefix=prefix))[own, places - 1], labels
+        segments = self._segments(rows, length)
+        if not self.queries:
+            return self.module.hidden(self.objective, Inputs(ids, segments, real))[own, places], labels
+        counts = torch.bincount(own, minlength=len(rows))
+        asked = torch.arange(len(own), device=self.device) - (counts.cumsum(0) - counts)[own]  # (N,) the row's queries
+        positions = torch.zeros(len(rows), int(counts.max()), dtype=torch.int64, device=self.device)
+        positions[own, asked] = places
+        queries = Queries(positions, (~unseen)[:, None].expand(-1, length + positions.shape[1], -1))
+        hidden = self.module.hidden(self.objective, Inputs(ids, segments, real, queries=queries))
+        return hidden[own, length + asked], labels
+
+    def _segments(self, rows: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:
+        """(B, T) segments: [CLS] has one of its own where it is last."""
+        if not self.start_last:
+            return None
+        segments = torch.zeros(len(rows), length, dtype=torch.int64)
+        segments[torch.arange(len(rows)), torch.tensor([len(row) - 1 for row in rows])] = 2
+        return segments.to(self.device)
+
+    def _tensor(self, numbers: Sequence[int]) -> Tensor:
+        return torch.tensor(numbers, dtype=torch.int64, device=self.device)

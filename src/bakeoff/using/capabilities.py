@@ -1,0 +1,40 @@
+"""What a run can be asked for."""
+
+from typing import Literal
+
+from bakeoff.errors import UserError
+from bakeoff.inference.scoring import scoring_objective
+from bakeoff.models.model import Model
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.using.filling import filling_objective
+
+Capability = Literal[
+    "embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"
+]
+"""A method of `LoadedRun`."""
+
+
+def capabilities_of(run: Run | FinetunedRun, model: Model) -> frozenset[Capability]:
+    """The methods that the run has an answer for."""
+    found: set[Capability] = {"embed", "hidden"}
+    if isinstance(run, FinetunedRun):
+        if run.task.input_sides is not None:
+            found.add("predict")
+        if run.task.one_class:
+            found.add("weights_of_tokens")
+        return frozenset(found)
+    recipe: Recipe = run.recipe
+    if any(each.token_targets for each in recipe.objective):
+        found.add("logits")
+    if any(each.writes for each in recipe.objective):
+        found |= {"generate", "stream"}
+    if filling_objective(run) is not None:
+        found.add("fill")
+    try:
+        scoring_objective(run)
+        found.add("score")
+    except UserError:
+        pass
+    return frozenset(found)

@@ -1,0 +1,59 @@
+"""The hidden states of any layer of a model. Shapes: B batch, T length, D width, L layers."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.models.context import Context
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import Model
+from bakeoff.models.stack import Stack
+
+
+def place_of_layer(layer: int, layers: int, where: str) -> int:
+    """A layer counted from the beginning, of L layers: 0 is what comes into the first, -1 what leaves the last.
+
+    Args:
+        layer: counted from either end.
+        layers: L.
+        where: what errors name.
+
+    Raises:
+        UserError: there is no such layer.
+    """
+    if not -layers - 1 <= layer <= layers:
+        raise UserError(f"{where}: layer {layer}: the model has {layers}; 0 is what comes into the first")
+    return layer if layer >= 0 else layers + 1 + layer
+
+
+def layer_states(model: Model, inputs: Inputs, layers: Sequence[int]) -> list[Tensor]:
+    """For each layer that is wanted its (B, T, D) output; of an encoder with a decoder, the encoder's.
+
+    Of a model with two directions both stand side by side, (B, T, 2 D).
+
+    Args:
+        model: in evaluation mode.
+        inputs: rows of tokens.
+        layers: counted from the beginning, in rising order.
+    """
+    if model.config.sequence_to_sequence:
+        assert model.encoder is not None
+        return _outputs(model.encoder, *model.source_inputs(Source(inputs.ids, inputs.real)), layers)
+    x, context = model.stack_inputs(inputs)
+    states = _outputs(model.stack, x, context, layers)
+    if model.backward_decoder is None:
+        return states
+    backwards = _outputs(model.backward_decoder, *model.reversed_inputs(x, inputs), layers)
+    return [torch.cat([one, other.flip(1)], dim=-1) for one, other in zip(states, backwards, strict=True)]
+
+
+def _outputs(stack: Stack, x: Tensor, context: Context, layers: Sequence[int]) -> list[Tensor]:
+    """The same for one stack."""
+    last = len(stack.layers)
+    if list(layers) == [last]:  # then the states in between need not be held
+        return [stack(x, context)[0]]
+    outputs = stack.outputs(x, context)
+    outputs[last] = stack.norm(outputs[last])
+    return [outputs[layer] for layer in layers]
