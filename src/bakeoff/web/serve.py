@@ -49,7 +49,7 @@ def serve(
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
             raise
         raise UserError('serve: Starlette and uvicorn are not installed; run pip install "bakeoff[web]"') from None
-    from bakeoff.using.load import load
+    from bakeoff.using.loaded_run import load
     from bakeoff.web.comparison_pages import ComparisonPages
     from bakeoff.web.served import opened
 
