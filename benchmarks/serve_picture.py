@@ -16,7 +16,12 @@ from playwright.sync_api import sync_playwright
 
 VIEWS = {
     "desktop": {"viewport": {"width": 1180, "height": 800}},
-    "phone": {"viewport": {"width": 360, "height": 740}, "device_scale_factor": 2, "is_mobile": True, "has_touch": True},
+    "phone": {
+        "viewport": {"width": 360, "height": 740},
+        "device_scale_factor": 2,
+        "is_mobile": True,
+        "has_touch": True,
+    },
     "dark": {"viewport": {"width": 1180, "height": 800}, "color_scheme": "dark"},
 }
 

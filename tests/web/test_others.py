@@ -93,7 +93,13 @@ def test_a_text_as_it_is_written(server):
     status, headers, events = asked.raw("POST", "/generate", body, {"Content-Type": "application/json"})
     assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
     blocks = events.decode().split("\n\n")
-    assert blocks == ['data: {"text": " 0"}', 'data: {"text": " 1"}', 'data: {"text": " 2"}', "event: end\ndata: {}", ""]
+    assert blocks == [
+        'data: {"text": " 0"}',
+        'data: {"text": " 1"}',
+        'data: {"text": " 2"}',
+        "event: end\ndata: {}",
+        "",
+    ]
 
 
 def test_a_long_text_holds_up_nobody_and_ends_with_its_reader(server):

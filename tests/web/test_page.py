@@ -126,7 +126,9 @@ def test_a_phone_needs_no_sideways_scrolling(server, browser):
         page.click("#go")
         page.wait_for_selector(".result:nth-of-type(2) [aria-busy=false]")
         assert page.evaluate("document.documentElement.scrollWidth") == 360
-    small = "[...document.querySelectorAll('button, select, textarea')].filter(e => e.offsetHeight && e.offsetHeight < 44)"
+    small = (
+        "[...document.querySelectorAll('button, select, textarea')].filter(e => e.offsetHeight && e.offsetHeight < 44)"
+    )
     assert page.evaluate(f"{small}.length") == 0
     context.close()
 
@@ -137,7 +139,9 @@ def test_a_report_of_a_stranger_reaches_nothing(server, page, tmp_path):
     script = "document.title='ran'; fetch('/models').then(() => parent.document.title='stolen', () => {})"
     (tmp_path / "report.html").write_text(f"<!doctype html><p>the report</p><script>{script}</script>")
     (tmp_path / "test.tsv").write_text("label\ttext\nyes\tan example of the task\n")
-    (tmp_path / "results.json").write_text('{"title": "Three", "tasks": [{"name": "t", "files": {"test": "/x/test.tsv"}}]}')
+    (tmp_path / "results.json").write_text(
+        '{"title": "Three", "tasks": [{"name": "t", "files": {"test": "/x/test.tsv"}}]}'
+    )
     asked = server({"one": FakeModel("score")}, comparison=ComparisonPages(tmp_path))
     assert asked.raw("GET", "/comparison/report.html")[0] == 401
     page.goto(f"http://127.0.0.1:{asked.port}/")

@@ -17,7 +17,9 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Answer only who sends the token that stands in this file.")
     ] = None,
-    open: Annotated[bool, typer.Option("--open", help="Answer everybody who reaches the host, without a token.")] = False,
+    open: Annotated[
+        bool, typer.Option("--open", help="Answer everybody who reaches the host, without a token.")
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Try models in a browser, and answer programs over HTTP, until Ctrl-C.

@@ -77,7 +77,9 @@ def _answers(verb: Mapping[str, Any]) -> list[str]:
 
 def _type(field: Mapping[str, Any]) -> str:
     kinds = [each for each in field.get("anyOf", [field]) if each.get("type") != "null"]
-    return " or ".join(f"{each['type']} of {each['items']['type']}s" if "items" in each else each["type"] for each in kinds)
+    return " or ".join(
+        f"{each['type']} of {each['items']['type']}s" if "items" in each else each["type"] for each in kinds
+    )
 
 
 def _asset(package: str, name: str) -> str:
