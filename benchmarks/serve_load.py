@@ -17,7 +17,7 @@ import threading
 import time
 from http.client import HTTPConnection
 
-WORDS = "the of and city river in year was first king war music film station north world".split()
+WORDS = ["the", "of", "and", "city", "river", "in", "year", "was", "first", "king", "war", "music", "film", "station"]
 
 
 def main() -> None:

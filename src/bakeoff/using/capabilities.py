@@ -10,7 +10,9 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.using.filling import filling_objective
 
-Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"]
+Capability = Literal[
+    "embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"
+]
 """A method of `LoadedRun`."""
 
 

@@ -149,9 +149,7 @@ class Filler:
         ids = np.concatenate([part for own in encoded for part in (own, [self._tokenizer.mask])][:-1]).astype(np.int64)
         room = self._both.room
         if places[-1] - places[0] >= room:
-            raise UserError(
-                f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}"
-            )
+            raise UserError(f"text {number}: its {MASK} are {places[-1] - places[0] + 1:,} tokens apart; a row has {room}")
         begin = min(max(0, (places[0] + places[-1]) // 2 - room // 2), max(0, len(ids) - room))
         shift = len(self._both.before) - begin
         return _Row(self._both.row(ids[begin : begin + room]), [place + shift for place in places])

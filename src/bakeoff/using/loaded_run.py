@@ -324,9 +324,7 @@ class LoadedRun:
 
     def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
         if self._pretrained is None:
-            raise UserError(
-                f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from"
-            )
+            raise UserError(f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from")
         return self._pretrained
 
     def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, Head]:
@@ -349,9 +347,7 @@ class LoadedRun:
         return rows
 
     @torch.inference_mode()
-    def _read(
-        self, ids: Ids, segments: Ids | None, read: Any, sources: list[NDArray[np.int64]] | None = None
-    ) -> Tensor:
+    def _read(self, ids: Ids, segments: Ids | None, read: Any, sources: list[NDArray[np.int64]] | None = None) -> Tensor:
         """(N, T, K) what is read of rows, in batches."""
         rows = self._checked(ids, "ids")
         pad, model = self.tokenizer.pad, self.recipe.model
