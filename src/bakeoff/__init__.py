@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bakeoff.using.loaded_run import LoadedRun, load
     from bakeoff.vectors.embed import embed
     from bakeoff.vectors.similarity import similarity
+    from bakeoff.web.serve import serve
 
 _HOMES = {
     "Budget": "bakeoff.optimization.budget",
@@ -80,6 +81,7 @@ _HOMES = {
     "prepare_pairs": "bakeoff.preparation.prepare_pairs",
     "prepare_part": "bakeoff.preparation.prepare",
     "pretrain": "bakeoff.training.pretrain",
+    "serve": "bakeoff.web.serve",
     "similarity": "bakeoff.vectors.similarity",
     "speed": "bakeoff.throughput.measure",
     "tune": "bakeoff.tuning.search",
@@ -124,6 +126,7 @@ __all__ = [
     "prepare_pairs",
     "prepare_part",
     "pretrain",
+    "serve",
     "similarity",
     "speed",
     "tune",

@@ -20,6 +20,7 @@ from bakeoff.cli import (
     models,
     predict,
     score,
+    serve,
     speed,
     tune,
     vectors,
@@ -79,3 +80,4 @@ app.command()(comparison.compare)
 app.command()(speed.speed)
 app.command()(check.check)
 app.command()(interop.export)
+app.command()(serve.serve)

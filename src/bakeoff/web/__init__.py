@@ -1,0 +1,1 @@
+"""Models behind HTTP: an API, and a page to try them in."""

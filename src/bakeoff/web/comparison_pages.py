@@ -1,0 +1,77 @@
+"""A comparison beside the models: its report, and examples of its tasks to try."""
+
+import csv
+import hmac
+import secrets
+from pathlib import Path
+from typing import Any
+
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.web.problems import Problem
+
+REPORT = "/comparison/report.html"
+REPORT_POLICY = (
+    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+)
+"""A report may be a stranger's: whatever is in it runs as a page of nowhere, which reaches neither this server nor any.
+
+Its own policy, by hashes, holds besides."""
+_EXAMPLES = 20
+"""Of a task."""
+_CHARACTERS = 2_000
+
+
+class ComparisonPages:
+    """What is shown of a comparison; everything is read when the server starts, and no request reads a file.
+
+    Args:
+        folder: a finished comparison.
+
+    Raises:
+        UserError: there is none.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        report, results = folder / "report.html", folder / "results.json"
+        if not report.is_file() or not results.is_file():
+            raise UserError(f"{folder}: no finished comparison: it has no report.html and results.json")
+        self._report = report.read_bytes()
+        found = read_json(results)
+        self._title = str(found.get("title", folder.name))
+        self._tasks = [_examples(task, folder) for task in found.get("tasks", [])]
+        self._key = secrets.token_urlsafe(32)  # frames and links cannot bear a token
+        self.free = [REPORT]
+
+    def routes(self) -> list[Route]:
+        """The paths of the comparison."""
+        return [Route("/comparison", self._about), Route(REPORT, self._page)]
+
+    async def _about(self, http: HttpRequest) -> Response:
+        return JSONResponse({"title": self._title, "report": f"{REPORT}?key={self._key}", "tasks": self._tasks})
+
+    async def _page(self, http: HttpRequest) -> Response:
+        given = http.query_params.get("key", "").encode()
+        if not hmac.compare_digest(given, self._key.encode()):
+            raise Problem(401, "open the report from the page", {"WWW-Authenticate": "Bearer"})
+        headers = {"Content-Security-Policy": REPORT_POLICY, "Cross-Origin-Opener-Policy": "unsafe-none"}
+        return Response(self._report, media_type="text/html", headers=headers)
+
+
+def _examples(task: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The first lines of a task's test file, where it is a table that still lies beside the results."""
+    name = str(task.get("name", "task"))
+    files = task.get("files") or {}
+    path = folder / Path(str(files.get("test", ""))).name  # where the results name another place, nothing is read there
+    examples: list[dict[str, str]] = []
+    if path.suffix in (".tsv", ".csv") and path.is_file() and not path.is_symlink():
+        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.DictReader(file, delimiter="\t" if path.suffix == ".tsv" else ",", quoting=csv.QUOTE_NONE)
+            for row, _ in zip(rows, range(_EXAMPLES), strict=False):
+                examples.append({str(key): str(value)[:_CHARACTERS] for key, value in row.items() if key})
+    return {"name": name, "examples": examples}

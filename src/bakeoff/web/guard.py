@@ -1,0 +1,122 @@
+"""What stands before every request: whose it is, which host it means, and how long it may take."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Collection
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bakeoff.display.terminal import tell
+from bakeoff.errors import UserError
+from bakeoff.web.limits import Limits
+from bakeoff.web.problems import Problem, late
+
+SECURITY_HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+"""The policy of answers that are no pages."""
+
+
+class Guard:
+    """Middleware: the outermost, so that its answers and headers are those of all requests.
+
+    Args:
+        app: what it guards.
+        limits: of time.
+        token: that a request has to bear; None: none.
+        hosts: names that a request's Host may have; None: any. On a loopback address these are those of loopback alone,
+            so that no page elsewhere reaches the server under a name of its own (DNS rebinding).
+        free: paths that need no token: the page itself holds nothing.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limits: Limits, token: str | None, hosts: Collection[str] | None, free: Collection[str]
+    ) -> None:
+        self._app, self._limits, self._hosts, self._free = app, limits, hosts, free
+        self._token = None if token is None else hashlib.sha256(token.encode()).digest()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started = False
+
+        async def with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                names = {name.lower() for name, _ in message["headers"]}
+                added = SECURITY_HEADERS | {"Content-Security-Policy": NOTHING}
+                message["headers"] = [
+                    *message["headers"],
+                    *((k.lower().encode(), v.encode()) for k, v in added.items() if k.lower().encode() not in names),
+                ]
+            await send(message)
+
+        most = self._limits.body_seconds + self._limits.seconds + 5  # a reader that does not read is left behind
+        try:
+            self._check(scope)
+            async with asyncio.timeout(most):
+                # The router raises what it does not know where it believes itself within an application.
+                await self._app({**scope, "app": self}, receive, with_headers)
+            return
+        except HTTPException as error:
+            what = "there is nothing here; /docs says what there is" if error.status_code == 404 else "wrong method"
+            problem = Problem(error.status_code, f"{scope['method']} {scope['path'][:200]}: {what}", error.headers)
+        except Problem as error:
+            problem = error
+        except TimeoutError:
+            problem = late(most)
+        except UserError as error:
+            problem = Problem(422, str(error))
+        except (Exception, ExceptionGroup) as error:
+            name = type(error).__name__
+            tell(f"bakeoff serve: {scope['method']} {scope['path']}: {name}: {' '.join(str(error).split())}")
+            problem = Problem(500, f"the server failed ({name}); its own output says more")
+        if not started:
+            await answer(problem, with_headers, close=True)
+
+    def _check(self, scope: Scope) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        if self._hosts is not None and _name(headers.get(b"host", "")) not in self._hosts:
+            raise Problem(421, f"Host: this server answers to {', '.join(sorted(self._hosts))} alone")
+        origin = headers.get(b"origin")
+        if origin is not None and scope["method"] != "GET" and origin.partition("://")[2] != headers.get(b"host"):
+            raise Problem(403, "Origin: a page of another server may not ask this one")
+        if self._token is not None and scope["path"] not in self._free:
+            scheme, _, given = headers.get(b"authorization", "").partition(" ")
+            digest = hashlib.sha256(given.strip().encode("latin-1")).digest()
+            if not hmac.compare_digest(digest, self._token) or scheme.lower() != "bearer":
+                what = "a wrong token" if given else "no token"
+                raise Problem(401, f"{what}; send Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+async def answer(problem: Problem, send: Send, *, close: bool = False) -> None:
+    """Send a problem as JSON of one line."""
+    content = error_json(problem)
+    headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **problem.headers}
+    if close:  # what is left of the body is not read
+        headers["Connection"] = "close"
+    encoded: list[Any] = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": content})
+
+
+def error_json(problem: Problem) -> bytes:
+    """`{"error": ...}` in one line."""
+    return json.dumps({"error": problem.message}).encode() + b"\n"
+
+
+def _name(host: str) -> str:
+    """The host without its port."""
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()

@@ -1,0 +1,39 @@
+"""Results as JSON has them."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from bakeoff.display.text import visible
+
+_DIGITS = 7
+"""As many as float32 has: the digits behind depend on what else went through the model."""
+
+
+def plain(value: Any) -> Any:
+    """Lists, mappings, texts and numbers for arrays, named tuples and records; what is no finite number is null."""
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Tensor):
+        return plain(value.detach().cpu().float().numpy())
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if hasattr(value, "model_dump"):
+        return plain(value.model_dump())
+    if isinstance(value, Set):
+        return sorted(map(plain, value))
+    if isinstance(value, Sequence):
+        return [plain(each) for each in value]
+    return visible(str(value))

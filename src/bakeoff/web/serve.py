@@ -1,0 +1,98 @@
+"""Runs behind HTTP."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bakeoff.errors import Interrupted, UserError
+from bakeoff.web.limits import Limits
+
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_LEAST = 16
+"""Characters of a token: who can try many shall not guess it."""
+
+
+def serve(
+    runs: Sequence[str | Path],
+    *,
+    comparison: str | Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    token_file: str | Path | None = None,
+    open: bool = False,
+    device: str = "auto",
+    limits: Limits | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> None:
+    """Answer requests for runs until SIGINT or SIGTERM asks to stop; requests that run are finished.
+
+    Args:
+        runs: pre-trained and fine-tuned runs.
+        comparison: a finished comparison whose report is shown.
+        host: an address of this machine; 127.0.0.1 is reached from this machine alone.
+        port: 0: any that is free.
+        token_file: a file with the token that requests have to bear.
+        open: whether a host that others reach may be served without a token.
+        device: auto, cpu, cuda or mps.
+        limits: of requests.
+        progress: is told the address.
+
+    Raises:
+        UserError: no such run or comparison; a host that others reach without a token; a port that is taken; the
+            libraries of `web` are not installed.
+        Interrupted: when a signal has stopped it.
+    """
+    try:
+        from bakeoff.web.app import application
+        from bakeoff.web.server import LOOPBACK_NAMES, bound, is_loopback, run
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn", "anyio", "h11"):
+            raise
+        raise UserError('serve: Starlette and uvicorn are not installed; run pip install "bakeoff[web]"') from None
+    from bakeoff.using.loaded_run import load
+    from bakeoff.web.comparison_pages import ComparisonPages
+    from bakeoff.web.served import opened
+
+    limits = limits or Limits()
+    token = None if token_file is None else read_token(Path(token_file))
+    loopback = is_loopback(host)
+    if token is None and not (loopback or open):
+        raise UserError(f"--host {host}: others reach it; give --token-file FILE, or --open to answer everybody")
+    if not runs:
+        raise UserError("serve: give at least one run")
+    pages = None if comparison is None else ComparisonPages(Path(comparison))
+    listening = bound(host, port)
+    try:
+        models = opened([Path(each) for each in runs], lambda path: load(path, device=device), limits)
+        hosts = LOOPBACK_NAMES | {f"[{host}]" if ":" in host else host} if loopback else None
+        app = application(models, limits, token, hosts, pages)
+        name = f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{listening.getsockname()[1]}"
+
+        def ready() -> None:
+            if progress is not None:
+                names = ", ".join(models)
+                progress(f"bakeoff serve: {names} at {address}, the API at {address}/docs; Ctrl-C stops")
+
+        number = run(app, listening, limits, ready)
+    finally:
+        listening.close()
+    if number is not None:
+        raise Interrupted("stopped; requests that ran have been answered", number)
+
+
+def read_token(path: Path) -> str:
+    """The token of a file: its one line.
+
+    Raises:
+        UserError: there is no such file, or it holds no token.
+    """
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not _TOKEN.fullmatch(token) or len(token) < _LEAST:
+        raise UserError(
+            f"--token-file {path}: wanted is one line of at least {_LEAST} printable ASCII characters without spaces"
+        )
+    return token

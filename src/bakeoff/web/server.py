@@ -1,0 +1,144 @@
+"""The server process: its socket, slow connections, and its end."""
+
+import asyncio
+import ipaddress
+import logging
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from bakeoff.errors import UserError
+from bakeoff.signals import stop_signals
+from bakeoff.web.limits import Limits
+
+LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address or name is this machine's own and reached from nowhere else."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that listens.
+
+    Args:
+        host: an address or name of this machine.
+        port: 0: any that is free.
+
+    Raises:
+        UserError: the port is taken, or the host is not this machine.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind, protocol)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            made.bind(address)
+            made.listen(1024)
+        except BaseException:
+            made.close()
+            raise
+    except OSError as error:
+        raise UserError(f"--host {host} --port {port}: {error.strerror or error}; choose another") from None
+    return made
+
+
+def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> int | None:
+    """Serve until a signal asks to stop; requests that run are finished, within `limits.closing_seconds`.
+
+    Args:
+        app: what answers.
+        listening: the socket.
+        limits: of connections and time.
+        ready: is called when requests are answered.
+
+    Returns:
+        The number of the signal.
+    """
+    with stop_signals() as received:
+        made(app, limits, received, ready).run([listening])
+    return received[0] if received else None
+
+
+def made(app: ASGIApp, limits: Limits, received: list[int], ready: Callable[[], None]) -> uvicorn.Server:
+    """The server, which ends when something stands in the list; arguments as of `run`."""
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what goes wrong, the guard says in one line
+    config = uvicorn.Config(
+        app,
+        loop="asyncio",
+        http=_bounded(limits.head_seconds),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=limits.connections,
+        timeout_graceful_shutdown=max(1, round(limits.closing_seconds)),
+        h11_max_incomplete_event_size=16 * 1024,
+    )
+    return _Server(config, received, ready)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, received: list[int], ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._received, self._ready = received, ready
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are noted by those who call."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or bool(self._received)
+
+
+def _bounded(seconds: float) -> type[asyncio.Protocol]:
+    """The protocol, with a bound of the time for a request's first lines."""
+
+    class Bounded(H11Protocol):
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._watch()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            self._watch()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._unwatch()
+            super().connection_lost(exc)
+
+        def _watch(self) -> None:
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._unwatch()
+            elif self._timer is None:
+                self._timer = self.loop.call_later(seconds, self._late)
+
+        def _unwatch(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _late(self) -> None:
+            self._timer = None
+            if self.cycle is None or self.cycle.response_complete:
+                self.transport.abort()
+
+    return Bounded

@@ -1,0 +1,207 @@
+"""One model's work: requests that wait for the same thing go through it together, texts are written in turns.
+
+A model belongs to one thread. It takes the request that has waited longest, and with it all others that ask for the same verb with
+the same settings, as far as they fit. Between two such batches each text that is written piece by piece goes on by one
+piece. So a request waits at most for those before it, and a long text holds up nobody.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from bakeoff.web.problems import busy, late
+
+Work = Callable[[Sequence[Any]], Sequence[Any]]
+"""What a batch is put through: an answer for each of its items, in their order."""
+
+
+class Job:
+    """A request that waits for its answers.
+
+    Args:
+        key: what it shares with those that may go along with it.
+        items: its texts, or whatever the work takes.
+        work: the same for all with that key.
+        seconds: from now on; later it is dropped.
+    """
+
+    def __init__(self, key: Hashable, items: Sequence[Any], work: Work, seconds: float) -> None:
+        self.key, self.items, self.work = key, items, work
+        self.deadline = time.monotonic() + seconds
+        self.seconds = seconds
+        self.answers: Future[list[Any]] = Future()
+
+
+class Stream:
+    """A text that is written piece by piece.
+
+    Args:
+        pieces: makes the iterator, in the model's thread.
+        deliver: is called there with each piece, and with None or an error at the end.
+        seconds: from now on; later it ends with an error.
+    """
+
+    def __init__(
+        self, pieces: Callable[[], Iterator[str]], deliver: Callable[[str | BaseException | None], None], seconds: float
+    ) -> None:
+        self.pieces, self.deliver = pieces, deliver
+        self.deadline = time.monotonic() + seconds
+        self.seconds = seconds
+        self.stopped = threading.Event()
+        """Nobody reads on."""
+        self._iterator: Iterator[str] | None = None
+
+    def advance(self) -> bool:
+        """Write a piece; returns whether it goes on."""
+        end: BaseException | None = None
+        try:
+            if not self.stopped.is_set():
+                if time.monotonic() > self.deadline:
+                    raise late(self.seconds)
+                if self._iterator is None:
+                    self._iterator = self.pieces()
+                self.deliver(next(self._iterator))
+                return True
+        except StopIteration:
+            pass
+        except BaseException as error:
+            end = error
+        self.end(end)
+        return False
+
+    def end(self, error: BaseException | None) -> None:
+        """Let go of what is half written, and tell whoever reads."""
+        close = getattr(self._iterator, "close", None)
+        if close is not None:
+            close()
+        self.deliver(error)
+
+
+class Worker:
+    """A model's thread.
+
+    Args:
+        name: of the model.
+        queue: requests that wait, at most.
+        streams: texts that are written piece by piece at once, at most.
+        together: items of one batch, at most, unless a single request has more.
+    """
+
+    def __init__(self, name: str, queue: int, streams: int, together: int) -> None:
+        self.name, self._longest, self._most, self._together = name, queue, streams, together
+        self._waiting: deque[Job] = deque()
+        self._streams: list[Stream] = []
+        self._changed = threading.Condition()
+        self._closed = False
+        self.batches = 0
+        """That went through the model so far."""
+        self.requests = 0
+        """That they held."""
+        self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait."""
+        return len(self._waiting)
+
+    def submit(self, job: Job) -> None:
+        """Put a request behind the others.
+
+        Raises:
+            Problem: too many wait already, or the server stops (503).
+        """
+        with self._changed:
+            self._refuse_when_closed()
+            if len(self._waiting) >= self._longest:
+                raise busy(f"{self.name}: {self._longest} requests wait already")
+            self._waiting.append(job)
+            self._changed.notify()
+
+    def stream(self, stream: Stream) -> None:
+        """Begin to write a text.
+
+        Raises:
+            Problem: as many are being written as may be, or the server stops (503).
+        """
+        with self._changed:
+            self._refuse_when_closed()
+            if len(self._streams) >= self._most:
+                raise busy(f"{self.name}: {self._most} texts are being written already")
+            self._streams.append(stream)
+            self._changed.notify()
+
+    def close(self, seconds: float) -> None:
+        """Take no more, answer what waits with 503, and give what goes through the model time to end."""
+        with self._changed:
+            self._closed = True
+            left, streams = list(self._waiting), list(self._streams)
+            self._waiting.clear()
+            self._changed.notify()
+        for job in left:
+            if job.answers.set_running_or_notify_cancel():
+                job.answers.set_exception(busy("the server stops"))
+        for stream in streams:
+            stream.stopped.set()
+        self._thread.join(seconds)
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise busy("the server stops")
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not (self._waiting or self._streams or self._closed):
+                    self._changed.wait()
+                if self._closed and not self._streams:
+                    return
+                jobs = self._next()
+                streams = list(self._streams)
+            if jobs:
+                self._answer(jobs)
+            ended = [stream for stream in streams if not stream.advance()]
+            if ended:
+                with self._changed:
+                    self._streams = [stream for stream in self._streams if stream not in ended]
+
+    def _next(self) -> list[Job]:
+        """The oldest request that somebody still waits for, and those that go along with it."""
+        chosen: list[Job] = []
+        others: deque[Job] = deque()
+        count = 0
+        now = time.monotonic()
+        while self._waiting:
+            job = self._waiting.popleft()
+            if chosen and (job.key != chosen[0].key or count + len(job.items) > self._together):
+                others.append(job)
+            elif not job.answers.set_running_or_notify_cancel():
+                continue
+            elif now > job.deadline:
+                job.answers.set_exception(late(job.seconds))
+            else:
+                chosen.append(job)
+                count += len(job.items)
+        self._waiting = others
+        return chosen
+
+    def _answer(self, jobs: Sequence[Job]) -> None:
+        items = [item for job in jobs for item in job.items]
+        try:
+            answers = list(jobs[0].work(items))
+        except BaseException as error:
+            if len(jobs) == 1:
+                jobs[0].answers.set_exception(error)
+                return
+            for job in jobs:  # one request's mistake is nobody else's
+                self._answer([job])
+            return
+        self.batches += 1
+        self.requests += len(jobs)
+        start = 0
+        for job in jobs:
+            job.answers.set_result(answers[start : start + len(job.items)])
+            start += len(job.items)

@@ -1,0 +1,193 @@
+"""Requests side by side: what goes together, what waits, and that nobody's trouble is another's."""
+
+import json
+import socket
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.web.fakes import FakeModel
+
+
+def wait_until(true, seconds=10):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def raw_socket(port, *parts):
+    made = socket.create_connection(("127.0.0.1", port), timeout=20)
+    for part in parts:
+        made.sendall(part)
+    return made
+
+
+def head(verb, length, port, more=b""):
+    return (
+        b"POST /%s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n"
+        % (verb.encode(), port, length, more)
+    )
+
+
+def test_requests_that_wait_go_together_and_are_answered_as_alone(server):
+    model = FakeModel()
+    asked = server({"one": model})
+    model.gate.clear()
+    with ThreadPoolExecutor(40) as clients:
+        first = clients.submit(asked.post, "score", texts=["first"])
+        wait_until(lambda: model.batches)
+        bodies = [("score", {"texts": ["x" * i] * (1 + i % 3)}) for i in range(1, 13)]
+        bodies += [("fill", {"texts": ["[MASK]" * i], "k": 2}) for i in range(1, 7)]
+        bodies += [("fill", {"texts": ["[MASK]"], "k": 3}), ("score", {"texts": ["bad"]})]
+        waiting = [clients.submit(asked.post, verb, **body) for verb, body in bodies]
+        wait_until(lambda: asked.models["one"].worker.waiting == len(bodies))
+        model.gate.set()
+        together = [each.result() for each in waiting]
+        assert first.result()[0] == 200
+    sizes = [len(batch) for batch in model.batches]
+    assert max(sizes) > 20  # of 12 requests
+    assert asked.models["one"].worker.batches < len(bodies)
+    assert together == [asked.post(verb, **body) for verb, body in bodies]
+    assert [status for status, _ in together] == [200] * (len(bodies) - 1) + [422]
+
+
+def test_sampled_texts_are_those_of_the_request_alone(server):
+    model = FakeModel()
+    asked = server({"one": model})
+    model.gate.clear()
+    with ThreadPoolExecutor(8) as clients:
+        first = clients.submit(asked.post, "score", texts=["first"])
+        wait_until(lambda: model.batches)
+        sampled = [clients.submit(asked.post, "generate", texts=["a"], tokens=2) for _ in range(3)]
+        greedy = [clients.submit(asked.post, "generate", texts=["b"], tokens=2, temperature=0.0) for _ in range(3)]
+        wait_until(lambda: asked.models["one"].worker.waiting == 6)
+        model.gate.set()
+        assert {each.result()[0] for each in [first, *sampled, *greedy]} == {200}
+    assert sorted(model.batches[1:]) == [["a"], ["a"], ["a"], ["b", "b", "b"]]
+
+
+def test_a_full_queue_and_late_answers(server):
+    model = FakeModel()
+    asked = server({"one": model}, queue=1, seconds=1.5)
+    model.gate.clear()
+    with ThreadPoolExecutor(3) as clients:
+        runs = clients.submit(asked.post, "score", texts=["runs"])
+        wait_until(lambda: model.batches)
+        waits = clients.submit(asked.post, "score", texts=["waits"])
+        wait_until(lambda: asked.models["one"].worker.waiting == 1)
+        body = json.dumps({"texts": ["too many"]})
+        status, headers, answer = asked.raw("POST", "/score", body, {"Content-Type": "application/json"})
+        assert (status, headers["retry-after"]) == (503, "1")
+        assert "wait already" in json.loads(answer)["error"]
+        assert [runs.result()[0], waits.result()[0]] == [504, 504]
+    model.gate.set()
+    assert asked.post("score", texts=["after"])[0] == 200
+    assert ["waits"] not in model.batches  # nobody waited for it any more
+
+
+def test_a_text_as_it_is_written(server):
+    asked = server({"one": FakeModel()})
+    body = json.dumps({"texts": ["x"], "tokens": 3, "stream": True})
+    status, headers, events = asked.raw("POST", "/generate", body, {"Content-Type": "application/json"})
+    assert (status, headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    blocks = events.decode().split("\n\n")
+    assert blocks == [
+        'data: {"text": " 0"}',
+        'data: {"text": " 1"}',
+        'data: {"text": " 2"}',
+        "event: end\ndata: {}",
+        "",
+    ]
+
+
+def test_a_long_text_holds_up_nobody_and_ends_with_its_reader(server):
+    model = FakeModel()
+    asked = server({"one": model})
+    body = json.dumps({"texts": ["slow"], "tokens": 500, "stream": True}).encode()
+    reader = raw_socket(asked.port, head("generate", len(body), asked.port), body)
+    assert reader.recv(4096).startswith(b"HTTP/1.1 200")
+    begun = time.monotonic()
+    assert [asked.post("score", texts=["a"])[0] for _ in range(5)] == [200] * 5
+    assert time.monotonic() - begun < 4  # the text takes ten seconds
+    reader.close()
+    wait_until(lambda: not asked.models["one"].worker._streams)
+    assert model.written < 400
+
+
+def test_a_stream_that_takes_too_long_says_so(server):
+    asked = server({"one": FakeModel()}, seconds=0.3)
+    body = json.dumps({"texts": ["slow"], "tokens": 500, "stream": True})
+    _, _, events = asked.raw("POST", "/generate", body, {"Content-Type": "application/json"})
+    assert b"event: error\ndata: {" in events
+    assert b"no answer within 0.3 seconds" in events
+
+
+def test_more_streams_than_are_written_at_once(server):
+    asked = server({"one": FakeModel()}, streams=1)
+    body = json.dumps({"texts": ["slow"], "tokens": 500, "stream": True}).encode()
+    with raw_socket(asked.port, head("generate", len(body), asked.port), body) as reader:
+        assert reader.recv(4096)
+        status, answer = asked.post("generate", texts=["slow"], stream=True)
+        assert (status, answer["error"]) == (503, "one: 1 texts are being written already; try again in a moment")
+
+
+@pytest.mark.parametrize("seconds", [0.5])
+def test_slow_clients(server, seconds):
+    """Dribbled bodies and heads are given up, and meanwhile others are answered."""
+    asked = server({"one": FakeModel()}, body_seconds=seconds, head_seconds=seconds)
+    body_slow = raw_socket(asked.port, head("score", 1000, asked.port), b'{"te')
+    head_slow = raw_socket(asked.port, b"POST /score HT")
+    silent = raw_socket(asked.port)
+    assert asked.post("score", texts=["a"])[0] == 200
+    begun = time.monotonic()
+    for part in b'xts": ["':
+        body_slow.sendall(bytes([part]))
+        time.sleep(0.02)
+    answer = body_slow.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 408")
+    assert b"did not arrive" in answer
+    assert head_slow.recv(10) == b""
+    assert silent.recv(10) == b""
+    assert time.monotonic() - begun < 5
+    for each in (body_slow, head_slow, silent):
+        each.close()
+    assert asked.post("score", texts=["a"])[0] == 200
+
+
+def test_bodies_without_end_and_broken_connections(server):
+    model = FakeModel()
+    asked = server({"one": model})
+    huge = raw_socket(asked.port, head("score", 10**12, asked.port))
+    sent = 0
+    try:
+        while sent < 60 << 20:
+            sent += huge.send(b" " * 65536)
+    except OSError:
+        pass
+    assert sent < 60 << 20
+    huge.close()
+    chunked = head("score", 0, asked.port).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    endless = raw_socket(asked.port, chunked)
+    for _ in range(20):
+        endless.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
+    endless.sendall(b"0\r\n\r\n")
+    assert endless.recv(12) == b"HTTP/1.1 413"
+    endless.close()
+    body = json.dumps({"texts": ["abc"]}).encode()
+    model.gate.clear()
+    first = raw_socket(asked.port, head("score", len(body), asked.port), body)
+    wait_until(lambda: model.batches)
+    gone = [raw_socket(asked.port, head("score", len(body), asked.port), body) for _ in range(5)]
+    half = [raw_socket(asked.port, head("score", len(body), asked.port), body[:5]) for _ in range(5)]
+    wait_until(lambda: asked.models["one"].worker.waiting == 5)
+    for each in [first, *gone, *half]:
+        each.close()
+    nonsense = raw_socket(asked.port, b"\x16\x03\x01\x00 this is no HTTP\r\n\r\n")
+    assert nonsense.recv(12) == b"HTTP/1.1 400"
+    nonsense.close()
+    time.sleep(0.1)
+    model.gate.set()
+    assert asked.post("score", texts=["abc"])[0] == 200
+    assert model.batches == [["abc"], ["abc"]]  # who is gone costs the model nothing
