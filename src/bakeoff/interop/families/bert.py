@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family, NotSaid
+from bakeoff.interop.families.task_heads import TaskHead, TaskPart, row_head, token_head
 from bakeoff.interop.links import Link, joined_linear, linear, same, tied, zero_row
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
@@ -130,14 +131,19 @@ def encoder_layers(recipe: Recipe, theirs: str, parts: Sequence[str]) -> Iterato
     """
     assert recipe.model.encoder is not None
     for number in range(recipe.model.encoder.layers):
-        query, key, value, output, norm, inner, outer, last = (f"{theirs.format(number)}.{part}" for part in parts)
-        mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
-        yield from joined_linear(f"{mixer}.function.query_key_value", [query, key, value])
-        yield from linear(f"{mixer}.function.output", output)
-        yield from linear(f"{mixer}.norm", norm)
-        yield from linear(f"{network}.function.input", inner)
-        yield from linear(f"{network}.function.output", outer)
-        yield from linear(f"{network}.norm", last)
+        yield from layer_links(number, theirs.format(number), parts)
+
+
+def layer_links(number: int, theirs: str, parts: Sequence[str]) -> Iterator[Link]:
+    """Links of a layer of that number, or of the parts that layers share; arguments as of `encoder_layers`."""
+    query, key, value, output, norm, inner, outer, last = (f"{theirs}.{part}" for part in parts)
+    mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
+    yield from joined_linear(f"{mixer}.function.query_key_value", [query, key, value])
+    yield from linear(f"{mixer}.function.output", output)
+    yield from linear(f"{mixer}.norm", norm)
+    yield from linear(f"{network}.function.input", inner)
+    yield from linear(f"{network}.function.output", outer)
+    yield from linear(f"{network}.norm", last)
 
 
 BERT_LAYER = (
@@ -204,3 +210,9 @@ class Bert(Family):
                 yield link.may_miss("pooler")
             for link in linear("heads.nsp.output", "cls.seq_relationship"):
                 yield link.may_miss("head of nsp")
+
+    def task(self, part: TaskPart) -> TaskHead:
+        """The pooler and a map for rows, a map for tokens."""
+        if part.of_rows:
+            return row_head("Bert", part, "bert.pooler.dense", "classifier")
+        return token_head("Bert", part)

@@ -7,13 +7,10 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
-
-
-class NotSaid(Exception):
-    """A family has no way to say what a recipe is; the text is the reason, in words."""
 
 
 class Family(ABC):
@@ -30,6 +27,8 @@ class Family(ABC):
     alone has its names without it."""
     logits: ClassVar[Mapping[str, Sequence[str]]] = {}
     """For each objective the names that its logits have in what their classes give; the first that is there counts."""
+    pad: ClassVar[int | None] = None
+    """The id that its padding token has to have, if any."""
     kinds: ClassVar[tuple[str, ...]] = ()
     """Kinds of tokenizers (`TokenizerConfig.kind`) that its published models have; where several families can say a
     recipe, one whose kinds have the tokenizer's is taken."""
@@ -64,6 +63,18 @@ class Family(ABC):
     def heads(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the heads of the recipe's objectives (`heads.NAME.` in a run)."""
 
+    def task(self, part: TaskPart) -> TaskHead:
+        """The class with a fine-tuned run's head, and the head's links.
+
+        Raises:
+            NotSaid: it has no such head.
+        """
+        raise NotSaid(f"it has no head for {part.kind}")
+
+    def remarks(self, recipe: Recipe) -> list[str]:
+        """What does not go along when such a recipe is exported, in words."""
+        return []
+
     def links(self, recipe: Recipe) -> list[Link]:
         """All links of a pre-trained run."""
         return [*self.body(recipe), *self.heads(recipe)]
@@ -80,8 +91,8 @@ class Family(ABC):
             Numbers of shape (B, T, V) or (B, C).
         """
         table = module.model.embedding.table
+        heads = {each.name: each.head for each in module.objectives}
         for name, keys in self.logits.items():
-            theirs = next((answers[key] for key in keys if key in answers), None)
-            if name in module.heads and theirs is not None:
-                rows = hidden if theirs.dim() == 3 else hidden[:, 0]
-                yield name, module.heads[name].scores(rows, table), theirs
+            theirs: Tensor | None = next((answers[key] for key in keys if key in answers), None)
+            if name in heads and theirs is not None:
+                yield name, heads[name].scores(hidden if theirs.dim() == 3 else hidden[:, 0], table), theirs

@@ -43,7 +43,7 @@ def write_tokenizer(tokenizer: Tokenizer, recipe: Recipe, folder: Path, rows: in
         number = getattr(tokenizer, role)
         if number is not None and (rows is None or number < rows):
             roles[name] = str(inner.id_to_token(number))
-    inner.post_processor = _frame(tokenizer, recipe, inner) if _has(roles, recipe) else None  # type: ignore[assignment]
+    inner.post_processor = _frame(tokenizer, recipe, inner) if _has(roles, recipe) else None
     inner.save(str(folder / "tokenizer.json"))
     longest = recipe.model.longest_input
     forwards = recipe.model.encoder is None
