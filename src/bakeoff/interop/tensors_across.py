@@ -17,6 +17,8 @@ class Taken(NamedTuple):
     """Ours, by name, in float32; those that were missing are not among them."""
     left: dict[str, Tensor]
     """Theirs that ours has no place for."""
+    partly: dict[str, Tensor]
+    """Theirs of which ours has no place for a part, such as rows that nothing reads."""
     fresh: list[str]
     """Parts that were missing as a whole."""
 
@@ -43,6 +45,7 @@ def take(
     """
     links = list(links)
     made: dict[str, Tensor] = {}
+    partly: dict[str, Tensor] = {}
     used: set[str] = set()
     there = {
         link.optional for link in links if link.optional and not link.tied and any(n in theirs for n in link.theirs)
@@ -67,6 +70,11 @@ def take(
             ours = link.to_ours([each.float() for each in given])
         except (RuntimeError, IndexError):
             raise _other_shape(link, given, "", where) from None
+        partly |= {
+            name: each
+            for name, each, back in zip(link.theirs, given, link.to_theirs(ours), strict=True)
+            if not torch.equal(each.float(), back)
+        }
         for name, tensor in zip(link.ours, ours, strict=True):
             wanted = (rows, *shapes[name][1:]) if link.vocabulary else shapes[name]
             if tuple(tensor.shape) != wanted:
@@ -74,7 +82,7 @@ def take(
                     link, given, f"; by the config what is made of it is {wanted}, not {tuple(tensor.shape)}", where
                 )
             made[name] = _with_rows(tensor, shapes[name][0]) if link.vocabulary else tensor.contiguous()
-    return Taken(made, {name: tensor for name, tensor in theirs.items() if name not in used}, fresh)
+    return Taken(made, {name: tensor for name, tensor in theirs.items() if name not in used}, partly, fresh)
 
 
 def give(links: Iterable[Link], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -103,10 +103,7 @@ def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | Non
 
 def _tensors(run: Run | FinetunedRun, chosen: Choice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
     """Theirs, with so many rows of the table of tokens."""
-    if isinstance(run, FinetunedRun):
-        ours = task_tensors(run)
-    else:
-        ours = load_tensors(run.weights_file())
+    ours = task_tensors(run) if isinstance(run, FinetunedRun) else load_tensors(run.weights_file())
     theirs = give(chosen.links, ours)
     for link in chosen.links:
         if link.vocabulary:
@@ -114,6 +111,5 @@ def _tensors(run: Run | FinetunedRun, chosen: Choice, rows: int, dtype: torch.dt
     theirs = {name: tensor.to(dtype) for name, tensor in theirs.items()}
     left = run.path / LEFT
     if isinstance(run, Run) and left.is_file():
-        kept = load_tensors(left)
-        theirs = {**kept, **theirs}
+        theirs |= load_tensors(left)
     return theirs

@@ -83,8 +83,8 @@ def import_model(source: str | Path, out: str | Path) -> Run:
     try:
         with fresh(partial, out):
             run = Run.create(partial, recipe, tokenizer, facts)
-            if taken.left:
-                save_tensors(taken.left, partial / LEFT)
+            if taken.left or taken.partly:
+                save_tensors(taken.left | taken.partly, partial / LEFT)
             run.finish(_filled(recipe, tokenizer, taken), _summary(recipe, module), path=out)
             if out.exists():
                 out.rmdir()

@@ -108,7 +108,9 @@ def _merges(vocabulary: str, merges: str, where: str, settings: dict[str, Any], 
         raise UserError(f"{where}: not valid JSON ({error})") from None
     if not isinstance(ids, dict) or not all(isinstance(number, int) for number in ids.values()):
         raise UserError(f"{where}: ids by tokens are wanted")
-    pairs = [tuple(line.split(" ")) for line in merges.split("\n") if line.strip() and not line.startswith("#version")]
+    pairs: list[Any] = [
+        tuple(line.split(" ")) for line in merges.split("\n") if line.strip() and not line.startswith("#version")
+    ]
     if any(len(pair) != 2 for pair in pairs):
         raise UserError(f"{where}: its merges.txt has a line that is no pair of tokens")
     with guarded(where, "not a vocabulary with its merges"):
