@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.family import Family, NotSaid
-from bakeoff.interop.families.task_heads import TaskHead, TaskPart, row_head, token_head
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, row_head, token_head
 from bakeoff.interop.links import Link, joined_linear, linear, same, tied, zero_row
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
