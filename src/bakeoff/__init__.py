@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bakeoff.models.context import BuildContext, Context
     from bakeoff.models.mixers.mixer import MixerBaseConfig
     from bakeoff.models.part import Part, State
+    from bakeoff.interop.hugging_face.importing import import_model
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -69,6 +70,7 @@ _HOMES = {
     "export": "bakeoff.interop.export",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
+    "import_model": "bakeoff.interop.hugging_face.importing",
     "inspect": "bakeoff.inspection.inspect",
     "load": "bakeoff.using.loaded_run",
     "load_plugin": "bakeoff.plugins",
@@ -114,6 +116,7 @@ __all__ = [
     "export",
     "finetune",
     "generate",
+    "import_model",
     "inspect",
     "load",
     "load_plugin",
