@@ -103,7 +103,7 @@ def bert_tensors(ours: dict[str, torch.Tensor], layers: int) -> dict[str, torch.
 
 
 def masked_model(run: Run) -> transformers.BertForMaskedLM:
-    """transformers' model with a run's weights."""
+    """Transformers' model with a run's weights."""
     module = run.load()
     ours, encoder = module.state_dict(), run.recipe.model.encoder
     theirs = transformers.BertForMaskedLM(bert_config(run)).eval()

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
+    from bakeoff.interop.hugging_face.importing import import_model
     from bakeoff.models.context import BuildContext, Context
     from bakeoff.models.mixers.mixer import MixerBaseConfig
     from bakeoff.models.part import Part, State
-    from bakeoff.interop.hugging_face.importing import import_model
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part

@@ -148,7 +148,7 @@ class PromptWriter:
         (row,) = self._rows([prompt])
         if self._has_source and is_blank([prompt]):
             return
-        start, sources = ([self._tokenizer.start], [row]) if self._has_source else (row, None)
+        start, sources = (self._objective.prompt(self._tokenizer), [row]) if self._has_source else (row, None)
         ids: list[int] = []
         told = ""
         for token in self._generator.stream(start, self._config, sources, self._done):
