@@ -26,9 +26,16 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str]) -
     parts = [*(_finetuned(finetuned) if finetuned else _pretrained(run))]
     limits = "\n".join(f"- {markdown.text(each)}" for each in [*_limits(finetuned), *remarks])
     body = "\n\n".join(parts)
-    code = f'from transformers import AutoTokenizer, {auto}\n\nmodel = {auto}.from_pretrained(FOLDER, trust_remote_code=True)\ntokenizer = AutoTokenizer.from_pretrained(FOLDER)'
+    lines = [
+        f"from transformers import AutoTokenizer, {auto}, pipeline",
+        f"model = {auto}.from_pretrained(FOLDER, trust_remote_code=True)",
+        "tokenizer = AutoTokenizer.from_pretrained(FOLDER)",
+    ]
     if purpose is not None and purpose != "multiple-choice":
-        code += f'\n\nfrom transformers import pipeline\n\nask = pipeline("{purpose}", model=FOLDER, trust_remote_code=True)'
+        lines.append(f'ask = pipeline("{purpose}", model=FOLDER, trust_remote_code=True)')
+    else:
+        lines[0] = lines[0].removesuffix(", pipeline")
+    code = "\n".join(lines)
     return f"""---
 {_front(recipe.name, purpose, finetuned)}---
 
@@ -61,9 +68,7 @@ def _front(recipe: str, purpose: str | None, run: FinetunedRun | None) -> str:
         ]
         task = {"type": purpose or results.kind, "name": results.kind}
         data = {"name": results.task, "type": results.task, "split": "test"}
-        values["model-index"] = [
-            {"name": recipe, "results": [{"task": task, "dataset": data, "metrics": metrics}]}
-        ]
+        values["model-index"] = [{"name": recipe, "results": [{"task": task, "dataset": data, "metrics": metrics}]}]
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in values.items())
 
 
@@ -83,8 +88,7 @@ def _pretrained(run: Run) -> Iterator[str]:
             ("seed", str(summary["seed"])),
         ]
         rows += [
-            (f"held-out loss of {name}", f"{loss:.4f} nats")
-            for name, loss in summary["validation"]["losses"].items()
+            (f"held-out loss of {name}", f"{loss:.4f} nats") for name, loss in summary["validation"]["losses"].items()
         ]
     else:
         rows.append(("state", f"not finished: the checkpoint of step {run.step():,}"))

@@ -1,4 +1,4 @@
-"""The files by which transformers makes a run's tokenizer: the same ids, with special tokens where models expect them."""
+"""The files of a run's tokenizer for transformers: the same ids, special tokens where models expect them."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A run as transformers is to have it: settings, classes, weights, tokenizer, and what ours computes to compare with."""
+"""A run as transformers is to have it: settings, classes, weights, tokenizer, and what ours computes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import never_written
@@ -217,7 +217,9 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
         if part.scoring == "masked" or part.from_before:
             found.setdefault("AutoModelForMaskedLM", objective.head)
         elif part.writes:
-            found.setdefault("AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head)
+            found.setdefault(
+                "AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head
+            )
     first = next(iter(found.values()), None)
     return {name: head for name, head in found.items() if head is first}
 
@@ -313,9 +315,7 @@ def _finetuned(run: FinetunedRun) -> Described:
         return {auto: values.view(1, -1) if kind == "choice" else values}
 
     classes = {"AutoModel": "BakeoffModel", auto: TASK_CLASSES[auto]}
-    return Described(
-        recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks
-    )
+    return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)
 
 
 def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: int) -> Described:
@@ -339,5 +339,15 @@ def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: in
     generation = _generation(tokenizer, list(head.marks))
     kinds = [settings["kind"]]
     return Described(
-        recipe, tokenizer, config, tensors, classes, auto, None if source else "text-generation", told, computed, generation, kinds
+        recipe,
+        tokenizer,
+        config,
+        tensors,
+        classes,
+        auto,
+        None if source else "text-generation",
+        told,
+        computed,
+        generation,
+        kinds,
     )

@@ -11,9 +11,7 @@ from typing import Any
 
 DROPPED_CALLS = frozenset({"initialise", "scale_residuals", "scale_feed_forward", "zero_branches"})
 """Statements that draw initial weights, which an exported model reads from its file."""
-DROPPED_TARGETS = frozenset(
-    {"self.initial", "self.glorot", "self.compiled", "self.flops_per_row", "self.shares", "self.label_smoothing"}
-)
+DROPPED_TARGETS = frozenset({"self.initial", "self.glorot", "self.compiled", "self.flops_per_row"})
 """What is kept for training and for counting alone."""
 DROPPED_DECORATORS = frozenset({"override", "model_validator", "field_validator"})
 COMPILING = "torch.compiler.is_compiling()"
@@ -146,16 +144,16 @@ class _Names(ast.NodeVisitor):
             node = ast.Assign(node.targets, ast.Name("_apply", ast.Load()))  # exported layers are not compiled by us
         return super().visit(node)
 
-    def visit_Name(self, node: ast.Name) -> None:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> None:
         if self._inside and isinstance(node.ctx, ast.Load) and not any(node.id in bound for bound in self._bound):
             self.found.add(node.id)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> None:
         if self._inside:
             self.attributes.add(node.attr)
         self.visit(node.value)
 
-    def visit_If(self, node: ast.If) -> None:  # noqa: N802
+    def visit_If(self, node: ast.If) -> None:
         parts = node.orelse if ast.unparse(node.test) == COMPILING and not self._annotations else [node]
         if parts == [node]:
             self.generic_visit(node)
@@ -163,13 +161,13 @@ class _Names(ast.NodeVisitor):
         for each in parts:
             self.visit(each)
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self._annotation(node.annotation)
         for each in (node.target, node.value):
             if each is not None:
                 self.visit(each)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         for decorator in node.decorator_list:
             if ast.unparse(decorator).partition("(")[0] not in DROPPED_DECORATORS:
                 self.visit(decorator)
@@ -179,15 +177,13 @@ class _Names(ast.NodeVisitor):
             self._annotation(annotation)
         for default in [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]:
             self.visit(default)
-        stored = {
-            each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
-        }
+        stored = {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)}
         self._bound.append({each.arg for each in arguments} | stored)
         for statement in node.body:
             self.visit(statement)
         self._bound.pop()
 
-    def visit_Lambda(self, node: ast.Lambda) -> None:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> None:
         self._bound.append({each.arg for each in node.args.args})
         self.visit(node.body)
         self._bound.pop()

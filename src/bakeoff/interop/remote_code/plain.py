@@ -13,8 +13,8 @@ from torch import Tensor
 class Config:
     """Settings of a part as attributes; those of parts within it are configs, too."""
 
-    def __init__(self, values: dict[str, Any]) -> None:
-        for name, value in values.items():
+    def __init__(self, values: dict[str, Any] | None = None, **others: Any) -> None:
+        for name, value in {**(values or {}), **others}.items():
             each = [self._read(name, item) for item in value] if isinstance(value, list) else self._read(name, value)
             setattr(self, name, each)
 
@@ -87,5 +87,5 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
 
 
 def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
-    """g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision."""
+    """The norm g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision."""
     return F.rms_norm(x.to(gain.dtype), gain.shape, gain, epsilon)

@@ -33,9 +33,7 @@ class TaskModel(BakeoffPreTrainedModel):
         self.output = nn.Linear(width, outputs)
         self.post_init()
 
-    def states(
-        self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None
-    ) -> Tensor:
+    def states(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None) -> Tensor:
         """(B, T, D) hidden states where the tokens stand, or (B, D) as they are pooled."""
         rows = arranged(ids, mask, segments)
         inputs = self.model.inputs(rows)
