@@ -1,14 +1,13 @@
 """A run in the form of transformers: by the family that has its model, else with code of its own."""
 
-from collections.abc import Callable
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from bakeoff.durable import fresh, remove
+from bakeoff.durable import fresh, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.families.task_heads import TaskPart
@@ -18,10 +17,23 @@ from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
 from bakeoff.interop.hugging_face.task_export import require_plain, task_config, task_part, task_tensors
 from bakeoff.interop.hugging_face.tokenizer_files import token_ids, with_marks, write_tokenizer
+from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
+
+PURPOSES = {
+    "ForMaskedLM": "fill-mask",
+    "ForPreTraining": None,
+    "ForCausalLM": "text-generation",
+    "ForSeq2SeqLM": None,
+    "ForSequenceClassification": "text-classification",
+    "ForTokenClassification": "token-classification",
+    "ForQuestionAnswering": "question-answering",
+    "ForMultipleChoice": None,
+}
+"""How the names of architectures end, and transformers' name of what such a model is for; none has no pipeline."""
 
 SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", "id2label", "label2id", "problem_type")
 """Keys of an imported config.json that do not go out again: they name code or places, or are said anew."""
@@ -44,39 +56,43 @@ def export(run: Path, out: Path) -> Exported:
     chosen = choose(source.recipe, source.tokenizer, imported.get("model_type"), task)
     if not isinstance(chosen, dict) and isinstance(source, FinetunedRun) and (reason := require_plain(source)):
         chosen = {"any family": reason}
-    if isinstance(chosen, dict):
-        return _with_code_of_its_own(run, out, chosen)
-    partial = out.with_name(f".{out.name}.partial")
+    if isinstance(chosen, dict) and find_spec("transformers") is None:
+        raise UserError("--to hf needs transformers to read back what it writes: pip install 'bakeoff[hub]'")
+    partial = out.absolute().with_name(f".{out.name}.partial")
     try:
         with fresh(partial, out):
-            largest = _write(source, chosen, partial)
+            if isinstance(chosen, dict):
+                # Here, because it takes a second to import: it reads the source of all parts.
+                from bakeoff.interop.remote_code.export import export as write_with_code
+
+                largest, main, remarks = write_with_code(run, partial)
+                arguments = f"{str(out)!r}, trust_remote_code=True"
+            else:
+                largest = _write(source, chosen, partial)
+                main, arguments = chosen.config["architectures"][0], repr(str(out))
+                remarks = [*imported.get("remarks", []), *([] if task else chosen.family.remarks(source.recipe))]
+                if largest is None:
+                    remarks.append("transformers is not installed, so that nothing was compared")
+                card = model_card(run, *_auto_class(main), remarks, own_code=False)
+                (partial / "README.md").write_text(card, encoding="utf-8")
+            for file in partial.iterdir():
+                sync(file)
             if out.exists():
                 out.rmdir()
             partial.replace(out)
-    except BaseException:
+    except OSError as error:
+        raise UserError(f"{out}: cannot be written: {error.strerror or error}") from None
+    finally:
         remove(partial)
-        raise
-    line = f"transformers.{chosen.config['architectures'][0]}.from_pretrained({str(out)!r})"
-    remarks = [*imported.get("remarks", []), *([] if task else chosen.family.remarks(source.recipe))]
-    if largest is None:
-        remarks.append("transformers is not installed, so that nothing was compared")
-    return Exported(out, "hf", line, largest, remarks)
+    return Exported(out, "hf", f"transformers.{main}.from_pretrained({arguments})", largest, remarks)
 
 
-def _with_code_of_its_own(run: Path, out: Path, reasons: dict[str, str]) -> Exported:
-    """Write what no family of transformers has, with a file of code beside the weights.
-
-    Args:
-        run: the run.
-        out: the folder to make.
-        reasons: why not, by family.
-    """
-    try:
-        write: Callable[[Path, Path], Exported] = import_module("bakeoff.interop.remote_code.export").export
-    except ModuleNotFoundError:
-        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        raise UserError(f"{run}: no family of transformers has this model ({why})") from None
-    return write(run, out)
+def _auto_class(architecture: str) -> tuple[str, str | None]:
+    """The class of transformers that loads an architecture of any family, and the name of its pipeline."""
+    for ending, purpose in PURPOSES.items():
+        if architecture.endswith(ending):
+            return f"AutoModel{ending}", purpose
+    return "AutoModel", "feature-extraction"
 
 
 def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | None:

@@ -1,0 +1,131 @@
+"""The README.md of an exported model, with the head that the Hugging Face Hub reads."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bakeoff.display import markdown
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
+
+
+def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], own_code: bool = True) -> str:
+    """The README.md of the run at a path, as transformers has it.
+
+    Args:
+        path: a run.
+        auto: the class of transformers that loads it.
+        purpose: transformers' name for what it is for.
+        remarks: what does not go along.
+        own_code: a file of code lies beside the weights.
+    """
+    trusted = ", trust_remote_code=True" if own_code else ""
+    finetuned = FinetunedRun.open(path) if FinetunedRun.at(path) else None
+    run = Run(path)
+    recipe = run.recipe
+    name = recipe.name if finetuned is None else f"{recipe.name}, fine-tuned for {finetuned.results.task}"
+    parts = [*(_finetuned(finetuned) if finetuned else _pretrained(run))]
+    limits = "\n".join(f"- {markdown.text(each)}" for each in [*_limits(finetuned), *remarks])
+    body = "\n\n".join(parts)
+    lines = [
+        f"from transformers import AutoTokenizer, {auto}, pipeline",
+        f"model = {auto}.from_pretrained(FOLDER{trusted})",
+        "tokenizer = AutoTokenizer.from_pretrained(FOLDER)",
+    ]
+    if purpose is not None and purpose != "multiple-choice":
+        lines.append(f'ask = pipeline("{purpose}", model=FOLDER{trusted})')
+    else:
+        lines[0] = lines[0].removesuffix(", pipeline")
+    code = "\n".join(lines)
+    return f"""---
+{_front(recipe.name, purpose, finetuned)}---
+
+# {markdown.text(name)}
+
+{body}
+
+## How to load it
+{_WARNING if own_code else ""}
+{markdown.block(code)}
+
+## Limits
+
+{limits}
+"""
+
+
+_WARNING = """
+`trust_remote_code` runs `modeling_bakeoff.py`, which lies beside the weights; look at it before.
+"""
+
+
+def _front(recipe: str, purpose: str | None, run: FinetunedRun | None) -> str:
+    """What stands at the head, in YAML, of which JSON is a part; the licence and the language are the user's to add."""
+    values: dict[str, Any] = {"library_name": "transformers", "tags": ["bakeoff", recipe]}
+    if purpose is not None:
+        values["pipeline_tag"] = purpose
+    if run is not None:
+        results = run.results
+        metrics = [
+            {"type": name, "value": round(value, 6), "name": f"{name} (test)"}
+            for name, value in results.scores["test"].items()
+        ]
+        task = {"type": purpose or results.kind, "name": results.kind}
+        data = {"name": results.task, "type": results.task, "split": "test"}
+        values["model-index"] = [{"name": recipe, "results": [{"task": task, "dataset": data, "metrics": metrics}]}]
+    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in values.items())
+
+
+def _pretrained(run: Run) -> Iterator[str]:
+    recipe = run.recipe
+    yield f"Pre-trained with Bakeoff; {markdown.text(recipe.paper)}" if recipe.paper else "Pre-trained with Bakeoff."
+    environment = run.environment
+    corpus = environment.get("corpus", {})
+    rows = [("recipe", markdown.text(recipe.name)), ("objectives", ", ".join(part.kind for part in recipe.objective))]
+    if corpus.get("path"):
+        rows.append(("corpus", f"{markdown.text(Path(corpus['path']).name)}, fingerprint {corpus['fingerprint']}"))
+    if run.finished:
+        summary = run.summary
+        rows += [
+            ("parameters", f"{summary['parameters']:,}"),
+            ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
+            ("seed", str(summary["seed"])),
+        ]
+        rows += [
+            (f"held-out loss of {name}", f"{loss:.4f} nats") for name, loss in summary["validation"]["losses"].items()
+        ]
+    else:
+        rows.append(("state", f"not finished: the checkpoint of step {run.step():,}"))
+    yield "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
+
+
+def _finetuned(run: FinetunedRun) -> Iterator[str]:
+    results = run.results
+    start = "a pre-trained run" if results.source else "random weights, without pre-training"
+    yield f"Fine-tuned with Bakeoff from {start}; {results.rows['train']:,} rows of train."
+    lines = [
+        f"| {markdown.text(name)} | {value:.4f} | {_number(results.scores['dev'].get(name))} | "
+        f"{_number(results.simplest.get(name))} |"
+        for name, value in results.scores["test"].items()
+    ]
+    simplest = markdown.text(run.task.simplest)
+    rows = f"{results.rows['test']:,} rows"
+    yield f"| metric | test ({rows}) | dev | {simplest}, on test |\n|---|---|---|---|\n" + "\n".join(lines)
+    yield (
+        f"One training of seed {results.seed}; epochs and learning rate were chosen by {markdown.text(results.metric)} "
+        f"on dev. How much another seed would give is not known from it."
+    )
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4f}"
+
+
+def _limits(run: FinetunedRun | None) -> list[str]:
+    found = ["what its text did not hold it has not seen: it was not tried on other languages, fields or times"]
+    if run is not None:
+        found.append(f"texts are read up to {run.config.length} tokens; the metrics are of one file of test rows")
+    else:
+        found.append("its numbers are of held-out text of the same corpus; it was not tried on any task")
+    return [*found, "what it writes or predicts can be wrong, and can repeat what its text says of people"]

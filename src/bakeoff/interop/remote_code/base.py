@@ -1,0 +1,168 @@
+"""The config and the model itself, in the form of transformers: rows with padding on either side to hidden states."""
+
+from typing import Any, NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutput
+
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import Model, ModelConfig
+from bakeoff.tasks.heads.layer_reading import LayerReading, layer_states
+
+
+class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
+    """What a model of Bakeoff is made of, and how it reads texts."""
+
+    model_type = "bakeoff"
+
+    def __init__(
+        self,
+        architecture: dict[str, Any] | None = None,
+        vocab_size: int = 0,
+        uses_segments: bool = False,
+        start_token: str = "first",
+        both_sides: bool = False,
+        reads_prefix: bool = False,
+        language_head: dict[str, Any] | None = None,
+        from_before: bool = False,
+        task_head: dict[str, Any] | None = None,
+        **others: Any,
+    ) -> None:
+        """The settings.
+
+        Args:
+            architecture: the recipe's `model`, complete.
+            vocab_size: rows of the table of tokens.
+            uses_segments: token_type_ids are read.
+            start_token: where [CLS] stands: first, last, or none.
+            both_sides: a decoder that sees a whole text from both sides.
+            reads_prefix: a decoder that sees what it is given to go on with from both sides.
+            language_head: of the head that scores tokens, where there is one.
+            from_before: a hidden token is predicted at the place before it.
+            task_head: pooling, layers, pooler, dropout and prompt of the head of a task.
+            others: those of every model of transformers.
+        """
+        self.architecture = architecture or {}
+        self.vocab_size = vocab_size
+        self.uses_segments = uses_segments
+        self.start_token = start_token
+        self.both_sides = both_sides
+        self.reads_prefix = reads_prefix
+        self.language_head = language_head
+        self.from_before = from_before
+        self.task_head = task_head or {}
+        super().__init__(**others)
+
+
+class Rows(NamedTuple):
+    """Rows as the model reads them: padding stands behind the tokens."""
+
+    ids: Tensor
+    """(B, T) token ids."""
+    segments: Tensor | None
+    """(B, T) segment ids."""
+    real: Tensor | None
+    """(B, T) True for tokens; None where there is no padding."""
+    order: Tensor | None
+    """(B, T) where each of them stood; None: where it stands."""
+
+    def restored(self, hidden: Tensor) -> Tensor:
+        """(B, T, D) states at the places where the tokens stood."""
+        if self.order is None:
+            return hidden
+        index = self.order.argsort(1)[..., None].expand(-1, -1, hidden.shape[-1])
+        return hidden.gather(1, index)
+
+
+def arranged(ids: Tensor, mask: Tensor | None, segments: Tensor | None = None) -> Rows:
+    """(B, T) rows whose mask is 0 at padding, wherever that is, with the padding behind the tokens."""
+    if mask is None or bool(mask.all()):
+        return Rows(ids, segments, None, None)
+    real = mask.bool()
+    if bool((real[:, :-1] | ~real[:, 1:]).all()):
+        return Rows(ids, segments, real, None)
+    order = (~real).long().argsort(dim=1, stable=True)
+    segments = None if segments is None else segments.gather(1, order)
+    return Rows(ids.gather(1, order), segments, real.gather(1, order), order)
+
+
+class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
+    """What all of the model's classes have in common."""
+
+    config_class = BakeoffConfig
+    base_model_prefix = "model"
+    main_input_name = "input_ids"
+    _keys_to_ignore_on_load_unexpected = (r"^language\.",)
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """Heads of tasks begin as linear maps do in pre-training."""
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, LayerReading) and module.weights is not None and module.gamma is not None:
+            nn.init.zeros_(module.weights)
+            nn.init.ones_(module.gamma)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The table of tokens."""
+        return cast(nn.Module, self.core.embedding.tokens)
+
+    def set_input_embeddings(self, table: nn.Module) -> None:
+        """Another table of tokens."""
+        self.core.embedding.tokens = table
+
+    @property
+    def core(self) -> Model:
+        """The model as Bakeoff has it."""
+        return cast(Model, self.model.network)
+
+
+class BakeoffModel(BakeoffPreTrainedModel):
+    """Token ids to the hidden states of the last layer; B batch, T length, D width."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config)
+        self.both_sides = config.both_sides
+        self.network = Model(ModelConfig.model_validate(config.architecture), config.vocab_size)
+        self.post_init()
+
+    @property
+    def core(self) -> Model:
+        """The model as Bakeoff has it."""
+        return self.network
+
+    def inputs(self, rows: Rows) -> Inputs:
+        """What the network reads."""
+        longest = self.network.config.longest_input
+        if longest is not None and rows.ids.shape[1] > longest:
+            raise ValueError(f"rows of {rows.ids.shape[1]} tokens, and the model has {longest} positions; cut them")
+        source, prefix = None, None
+        if self.network.config.sequence_to_sequence:
+            # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
+            source = Source(rows.ids[:, 1:], None if rows.real is None else rows.real[:, 1:])
+        if self.both_sides:
+            prefix = torch.full_like(rows.ids[:, 0], rows.ids.shape[1]) if rows.real is None else rows.real.sum(1)
+        segments = rows.segments if self.config.uses_segments else None
+        return Inputs(rows.ids, segments, rows.real, source=source, prefix=prefix)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+        **_: Any,
+    ) -> BaseModelOutput | tuple[Tensor, ...]:
+        """(B, T) ids, mask (0 at padding, on either side) and segments to (B, T, D)."""
+        rows = arranged(input_ids, attention_mask, token_type_ids)
+        states = None
+        if output_hidden_states:
+            states = tuple(rows.restored(state) for state in layer_states(self.network, self.inputs(rows)))
+        hidden = rows.restored(self.network(self.inputs(rows))) if states is None else states[-1]
+        found = BaseModelOutput(last_hidden_state=hidden, hidden_states=states)
+        return found if return_dict is not False else cast(tuple[Tensor, ...], found.to_tuple())

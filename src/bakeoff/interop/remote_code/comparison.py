@@ -1,0 +1,125 @@
+"""Reading an export back in a process without Bakeoff, and comparing what both compute of rows with padding."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.remote_code.described import Described
+from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.tensors import load_tensors, save_tensors
+
+TOLERANCE = 1e-5
+"""Of the largest number that is compared."""
+LENGTHS = (24, 17, 5)
+"""Tokens of the rows that both sides read, where the model has positions for so many."""
+
+
+def compare(run: Described, folder: Path) -> float:
+    """The largest difference between what the files in a folder compute and what the run does.
+
+    Raises:
+        UserError: they cannot be read back, or compute something else.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        results = Path(temporary)
+        prepare(run, results)
+        read_back([(folder, results)])
+        return difference(run, results)
+
+
+def prepare(run: Described, results: Path) -> None:
+    """Write what the other process needs into a folder."""
+    right, left, _ = _batches(run)
+    inputs = {f"right.{name}": tensor for name, tensor in _named(right, run).items()}
+    inputs |= {f"left.{name}": tensor for name, tensor in _named(left, run).items()}
+    save_tensors(inputs, results / "inputs.safetensors")
+    with torch.inference_mode():
+        classes = sorted(run.computed(right))  # others begin with a head of fresh weights
+    (results / "classes.json").write_text(json.dumps(classes), encoding="utf-8")
+
+
+def difference(run: Described, results: Path) -> float:
+    """The largest difference between what the other process has computed and what the run does.
+
+    Raises:
+        UserError: it is too large.
+    """
+    right, _, lengths = _batches(run)
+    with torch.inference_mode():
+        expected = run.computed(right)
+    found = load_tensors(results / "outputs.safetensors")
+    return max(_difference(name, expected[name.partition(".")[0]], own, lengths) for name, own in found.items())
+
+
+def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
+    """Rows with padding behind their tokens, the same with padding before them, and their lengths."""
+    longest = run.recipe.model.longest_input
+    lengths = [min(length, longest or length) for length in LENGTHS]
+    width = max(lengths)
+    draw = torch.Generator().manual_seed(0)
+    special = set(run.tokenizer.special_ids.tolist())
+    plain = torch.tensor([token for token in range(run.tokenizer.size) if token not in special])
+    ids = torch.full((len(lengths), width), run.tokenizer.pad)
+    segments = torch.zeros_like(ids)
+    for row, length in enumerate(lengths):
+        ids[row, :length] = plain[torch.randint(len(plain), (length,), generator=draw)]
+        segments[row, length // 2 : length] = 1
+    real = torch.arange(width) < torch.tensor(lengths)[:, None]
+    turned = [
+        torch.stack([each.roll(width - length) for each, length in zip(part, lengths, strict=True)])
+        for part in (ids, segments, real)
+    ]
+    return InputBatch(ids, segments, real), InputBatch(*turned), lengths
+
+
+def _named(batch: InputBatch, run: Described) -> dict[str, Tensor]:
+    assert batch.real is not None
+    assert batch.segments is not None
+    found = {"input_ids": batch.ids, "attention_mask": batch.real.long()}
+    return {**found, "token_type_ids": batch.segments} if run.config["uses_segments"] else found
+
+
+def read_back(exports: Sequence[tuple[Path, Path]]) -> None:
+    """Let another process read exports, each a folder, with what `prepare` has written for it.
+
+    Raises:
+        UserError: it cannot.
+    """
+    program = Path(__file__).with_name("reload.py")
+    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSTARTUP")}
+    outside = {"HF_MODULES_CACHE": str(exports[0][1] / "modules"), "HF_HUB_OFFLINE": "1"}
+    places = [str(place.absolute()) for pair in exports for place in pair]
+    command = [sys.executable, "-I", "-B", str(program), *places]
+    made = subprocess.run(command, env=kept | outside, capture_output=True, text=True, check=False)
+    if made.returncode:
+        last = (made.stderr.strip().splitlines() or ["no message"])[-1]
+        raise UserError(f"what was exported cannot be read back by transformers: {last}")
+
+
+def _difference(name: str, expected: Tensor, found: Tensor, lengths: list[int]) -> float:
+    """The largest difference at tokens."""
+    left = name.endswith(".left") and expected.dim() == 3 and not name.startswith("AutoModelForSeq2SeqLM")
+    if expected.shape != found.shape:
+        raise UserError(f"what was read back gives {name} of shape {tuple(found.shape)}, not {tuple(expected.shape)}")
+    if expected.dim() == 3:
+        width = expected.shape[1]
+        if name.startswith("AutoModelForSeq2SeqLM"):
+            lengths = [width] * len(expected)
+        pairs = [
+            (row[:length], (own[width - length :] if left else own[:length]))
+            for row, own, length in zip(expected, found, lengths, strict=True)
+        ]
+        expected, found = (torch.cat([pair[side] for pair in pairs]) for side in (0, 1))
+    largest = float((expected - found).abs().max())
+    scale = max(1.0, float(expected.abs().max()))
+    if not largest <= TOLERANCE * scale:
+        raise UserError(f"what was read back computes something else: {name} differs by {largest:.2g}")
+    return largest

@@ -1,0 +1,276 @@
+"""Writing kept definitions into one file, without what of them is not needed there."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bakeoff.config import Config
+from bakeoff.interop.remote_code.modules import (
+    COMPILING,
+    DROPPED_DECORATORS,
+    Import,
+    Module,
+    documented,
+    dropped,
+    names,
+)
+
+OUTSIDE = ("torch", "transformers")
+"""Packages, beside the standard library, that an exported file may import."""
+_LEFT_OUT = ("pydantic", "typing_extensions", "bakeoff")
+_WORDS = {"UserError": "ValueError", "MixerConfig": "MixerBaseConfig", "BlockConfig": "BlockBaseConfig"}
+"""Names of types, and what stands for them."""
+_ASSERTION = re.compile(r"  # (?:type: ignore|noqa)[^\n]*")
+
+Keeps = Callable[[Module, ast.ClassDef, ast.stmt], bool]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A definition that goes along."""
+
+    module: Module
+    name: str
+    keeps: Keeps
+    """Which statements of a class do."""
+
+
+class Emission:
+    """The text of kept definitions.
+
+    Args:
+        kept: they, in their order.
+        absent: functions and classes that make nothing for this model; what they are assigned to is None.
+        heads: kinds of heads that score tokens.
+        parts: whose setting, its name, and the kind of part: the config that it is.
+        resolve: where what a name of a module stands for is defined.
+    """
+
+    def __init__(
+        self,
+        kept: Sequence[Kept],
+        absent: Collection[str],
+        heads: Collection[str],
+        parts: Mapping[tuple[str, str, str | None], type[Config]],
+        resolve: Callable[[Module, str], tuple[str, str] | None],
+    ) -> None:
+        self._kept, self._absent, self._heads, self._parts, self._resolve = kept, absent, heads, parts, resolve
+        taken: dict[str, str] = {}
+        self._names: dict[tuple[str, str], str] = {}
+        for each in kept:
+            own = each.name
+            if taken.setdefault(own, each.module.name) != each.module.name:
+                own = f"{each.name}_of_{each.module.name.rpartition('.')[2]}"
+                assert own not in taken
+                taken[own] = each.module.name
+            self._names[each.module.name, each.name] = own
+
+    def text(self, title: str) -> str:
+        """The whole file."""
+        bodies, aliases = [], dict[str, None]()
+        for each in self._kept:
+            body, named = self._definition(each)
+            aliases |= named
+            bodies.append(body)
+        code = "\n\n\n".join(body.strip("\n") for body in [*bodies, self._table()])
+        for line in aliases:  # right behind the definition that has another name in some places
+            code = _behind(code, line)
+        code = re.sub(r"\n{4,}", "\n\n\n", code)
+        code = re.sub(r"(\n\n)\n+(?=    )", r"\1", code)
+        return f'"""{title}"""\n\nfrom __future__ import annotations\n\n{self._imports()}\n\n\n{code}\n'
+
+    def _table(self) -> str:
+        lines = [
+            f"    ({owner!r}, {name!r}, {kind!r}): {config.__name__},"
+            for (owner, name, kind), config in self._parts.items()
+        ]
+        return "CONFIGS.update(\n    {\n" + "\n".join(f"    {line}" for line in lines) + "\n    }\n)"
+
+    def _imports(self) -> str:
+        """The imports of what other packages have."""
+        plain, listed = set[str](), defaultdict[str, set[str]](set)
+        for each in self._kept:
+            used = set[str]()
+            for node in self._nodes(each):
+                used |= names(node)[0] | names(node, annotations=True)[0]
+            for name in used:
+                found = each.module.imports.get(name)
+                if found is None or found.module.split(".")[0] in _LEFT_OUT:
+                    continue
+                if found.name is None:
+                    plain.add(str(found))
+                else:
+                    listed[found.module].add(found.name + ("" if found.local == found.name else f" as {found.local}"))
+        lines = [*plain, *(f"from {module} import {', '.join(sorted(own))}" for module, own in listed.items())]
+        lines.sort(key=lambda line: (line.split()[1].split(".")[0] in OUTSIDE, line.startswith("from"), line))
+        return "\n".join(lines)
+
+    def _nodes(self, each: Kept) -> Iterator[ast.AST]:
+        node = each.module.definitions[each.name]
+        if not isinstance(node, ast.ClassDef):
+            yield node
+            return
+        yield from node.bases
+        yield from node.decorator_list
+        yield from (own for own in node.body if each.keeps(each.module, node, own))
+
+    def _definition(self, each: Kept) -> tuple[str, dict[str, None]]:
+        """A definition's text, and the other names that it has for others."""
+        module, node = each.module, each.module.definitions[each.name]
+        edits = _Edits(module)
+        aliases: dict[str, None] = {}
+        for own in self._nodes(each):
+            self._edit(module, own, edits)
+            for name in names(own)[0]:
+                place = self._resolve(module, name)
+                found = None if place is None else self._names.get(place)
+                if found is not None and found != name:
+                    if name in module.imports and isinstance(module.imports[name], Import) and place[1] != name:  # type: ignore[index]
+                        aliases[f"{name} = {found}"] = None
+                    else:
+                        edits.rename(own, name, found)
+        if isinstance(node, ast.ClassDef):
+            self._edit_class(each, node, edits)
+        begin, end = module.span(node)
+        if isinstance(node, ast.Assign) and each.name == "LANGUAGE_HEADS":
+            self._edit_heads(node, edits)
+        following = next((own for at, own in documented(module.tree.body) if at is node), None)
+        if following is not None:
+            end = module.span(following)[1]
+        text = edits.applied(begin, end)
+        if self._names[module.name, each.name] != each.name:
+            text = re.sub(rf"^(class |def |){each.name}\b", rf"\1{self._names[module.name, each.name]}", text, count=1)
+        for old, new in _WORDS.items():
+            text = re.sub(rf"\b{old}\b", new, text)
+        return _ASSERTION.sub("", text), aliases
+
+    def _edit_heads(self, node: ast.Assign, edits: "_Edits") -> None:
+        assert isinstance(node.value, ast.Dict)
+        pairs = zip(node.value.keys, node.value.values, strict=True)
+        chosen = [
+            f"{ast.unparse(key)}: {ast.unparse(value)}"
+            for key, value in pairs
+            if isinstance(key, ast.Constant) and key.value in self._heads
+        ]
+        edits.replace(node.value, "{" + ", ".join(chosen) + "}")
+
+    def _edit_class(self, each: Kept, node: ast.ClassDef, edits: "_Edits") -> None:
+        module = each.module
+        found = getattr(module.loaded, each.name)
+        settings = isinstance(found, type) and issubclass(found, Config)
+        kept = 0
+        for own, behind in documented(node.body):
+            if not each.keeps(module, node, own):
+                edits.remove(own)
+                if behind is not None:
+                    edits.remove(behind)
+                continue
+            kept += 1
+            if settings and isinstance(own, ast.AnnAssign) and own.value is not None:
+                if "ClassVar" not in ast.unparse(own.annotation):
+                    edits.cut(module.span(own.annotation)[1], module.span(own.value)[1])
+                elif ast.unparse(own.value).startswith("Field"):
+                    raise AssertionError(ast.unparse(own))
+            if isinstance(own, ast.AnnAssign):
+                edits.plain_annotation(own)
+                for name in names(own, annotations=True)[0]:  # parts that this model does not have
+                    place = self._resolve(module, name)
+                    if place is not None and place not in self._names and settings and name not in _WORDS:
+                        edits.rename(own.annotation, name, "Config")
+        assert kept, each.name
+
+    def _edit(self, module: Module, node: ast.AST, edits: "_Edits") -> None:
+        """Leave out, or change, statements at any depth."""
+        if isinstance(node, ast.stmt) and dropped(node):
+            edits.remove(node)
+            return
+        if isinstance(node, ast.If) and ast.unparse(node.test) == COMPILING:
+            (other,) = node.orelse[:1]
+            begin, end = module.span(node)[0], module.span(other)[0]
+            assert isinstance(other, ast.If), "an elif"
+            edits.put(begin, end + len("elif"), "if")
+            for each in [*other.body, *other.orelse]:
+                self._edit(module, each, edits)
+            return
+        if isinstance(node, ast.FunctionDef):
+            for decorator in node.decorator_list:
+                if ast.unparse(decorator).partition("(")[0] in DROPPED_DECORATORS:
+                    edits.remove_line(decorator)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            text = ast.unparse(node.value)
+            target = ast.unparse(node.target if isinstance(node, ast.AnnAssign) else node.targets[0])
+            if any(text.startswith(f"{name}(") for name in self._absent):
+                edits.replace(node, f"{target} = None")
+                return
+            if "_compiled_apply()" in text:
+                edits.replace(node, f"{target} = _apply")
+                return
+        for child in ast.iter_child_nodes(node):
+            self._edit(module, child, edits)
+
+
+class _Edits:
+    """Changes of a module's text."""
+
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._changes: dict[tuple[int, int], bytes] = {}
+
+    def put(self, begin: int, end: int, text: str) -> None:
+        """Another text for some bytes."""
+        self._changes[begin, end] = text.encode()
+
+    def cut(self, begin: int, end: int) -> None:
+        """Nothing in the place of some bytes."""
+        self.put(begin, end, "")
+
+    def replace(self, node: ast.AST, text: str) -> None:
+        """Another text for a node."""
+        self.put(*self._module.span(node), text)
+
+    def remove(self, node: ast.AST) -> None:
+        """No statement, nor the rest of its lines, nor comments right before it."""
+        begin, end = self._module.span(node)
+        text = self._module.text
+        begin = self._module.line_of(begin)
+        while (before := text[self._module.line_of(max(0, begin - 1)) : begin]).strip().startswith(b"#"):
+            begin -= len(before)
+        line = text.find(b"\n", end)
+        self.cut(begin, len(text) if line < 0 else line + 1)
+
+    remove_line = remove
+
+    def rename(self, node: ast.AST, old: str, new: str) -> None:
+        """Another name for all that a piece of code refers to by one."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and each.id == old:
+                self.replace(each, new)
+
+    def plain_annotation(self, node: ast.AnnAssign) -> None:
+        """The type alone of an annotation that has more to say."""
+        annotation = node.annotation
+        if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
+            assert isinstance(annotation.slice, ast.Tuple)
+            self.replace(annotation, ast.unparse(annotation.slice.elts[0]))
+
+    def applied(self, begin: int, end: int) -> str:
+        """The changed text of some bytes."""
+        pieces, at = [], begin
+        for (first, last), text in sorted(self._changes.items(), key=lambda item: (item[0][0], -item[0][1])):
+            if first < at or last > end + 1:
+                continue  # within what is left out
+            pieces += [self._module.text[at:first], text]
+            at = last
+        pieces.append(self._module.text[at:end])
+        return b"".join(pieces).decode()
+
+
+def _behind(code: str, line: str) -> str:
+    """A line behind the definition that it gives another name to."""
+    name = line.rpartition(" = ")[2]
+    begin = re.search(rf"^(?:class|def) {name}\b", code, re.MULTILINE)
+    assert begin is not None, line
+    end = code.find("\n\n\n", begin.start())
+    return f"{code[:end]}\n\n\n{line}{code[end:]}"

@@ -1,0 +1,70 @@
+"""`export --to hf` of models that transformers has no class for."""
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bakeoff.display.text import visible
+from bakeoff.interop.model_card import model_card
+from bakeoff.interop.remote_code.comparison import compare
+from bakeoff.interop.remote_code.described import Described, described
+from bakeoff.interop.remote_code.source import model_source
+from bakeoff.interop.remote_code.tokenizer_files import write_tokenizer
+from bakeoff.tensors import save_tensors
+
+FILE = "modeling_bakeoff"
+"""The file of source, without its ending."""
+
+
+def export(run: Path, folder: Path) -> tuple[float, str, list[str]]:
+    """Write a run into an empty folder, read it back in a process without Bakeoff, and compare.
+
+    Returns:
+        The largest difference of what both compute, the class that it loads with, and what does not go along.
+
+    Raises:
+        UserError: no such run, one that transformers has nothing like, or files that compute something else.
+    """
+    own = written(run, folder)
+    return compare(own, folder), own.main, own.remarks
+
+
+def written(run: Path, folder: Path) -> Described:
+    """Write a run into an empty folder, and say what was written; it is not read back.
+
+    Raises:
+        UserError: as of `export`.
+    """
+    own = described(run)
+    _write_model(own, folder)
+    own.remarks += write_tokenizer(own.tokenizer, folder, own.frame)
+    (folder / "README.md").write_text(model_card(run, own.main, own.purpose, own.remarks), encoding="utf-8")
+    return own
+
+
+def _write_model(run: Described, folder: Path) -> None:
+    """config.json, generation_config.json, the source and the weights."""
+    names = {"AutoConfig": "BakeoffConfig", **run.classes}
+    config: dict[str, Any] = {
+        "model_type": "bakeoff",
+        "architectures": [run.classes[run.main]],
+        "auto_map": {name: f"{FILE}.{own}" for name, own in names.items()},
+        "dtype": "float32",
+        **run.config,
+    }
+    _write_json(folder / "config.json", config)
+    if run.generation is not None:
+        _write_json(folder / "generation_config.json", {"_from_model_config": False, **run.generation})
+    title = (
+        f"{visible(run.recipe.name)}: a model of Bakeoff {version('bakeoff')} in one file, for transformers.\n\n"
+        "Made of the parts of Bakeoff that this model has, as they are there; it needs torch and transformers.\n"
+    )
+    title = title.replace("\\", "/").replace('"', "'")
+    source = model_source(run.recipe.model, list(run.classes.values()), run.heads, title)
+    (folder / f"{FILE}.py").write_text(source, encoding="utf-8")
+    save_tensors(run.tensors, folder / "model.safetensors")
+
+
+def _write_json(path: Path, values: dict[str, Any]) -> None:
+    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,91 @@
+"""What stands in exported files in the place of what needs more than torch, or serves training speed alone.
+
+Each does the same as the part of Bakeoff whose name it has; `source.py` says which.
+"""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+
+class Config:
+    """Settings of a part as attributes; those of parts within it are configs, too."""
+
+    def __init__(self, values: dict[str, Any] | None = None, **others: Any) -> None:
+        for name, value in {**(values or {}), **others}.items():
+            each = [self._read(name, item) for item in value] if isinstance(value, list) else self._read(name, value)
+            setattr(self, name, each)
+
+    @classmethod
+    def model_validate(cls, values: dict[str, Any]) -> Any:
+        """The config of some values, which have been checked when the model was made."""
+        return cls(values)
+
+    def _read(self, name: str, value: Any) -> Any:
+        """A setting, or the config of a part."""
+        if not isinstance(value, dict):
+            return value
+        config = CONFIGS.get((type(self).__name__, name, value.get("kind")))
+        return value if config is None else config(value)
+
+
+CONFIGS: dict[tuple[str, str, str | None], type[Config]] = {}
+"""Whose setting, its name, and the kind of part: the config that it is. Filled at the end of an exported file."""
+
+
+def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Zero elements independently with this rate, and scale the others by 1 / (1 - rate)."""
+    return F.dropout(x, rate, training)
+
+
+def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
+    """Zero whole channels of (B, T, D) rows, each at all positions or at none, and scale the others."""
+    return x * F.dropout(torch.ones_like(x[:, :1]), rate, training)
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    causal: bool = False,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """dropout(softmax(Q K^T * scale + bias)) V of Vaswani et al. 2017 (arXiv:1706.03762, equation 1).
+
+    Shapes: (B, H, T, D) queries, (B, H, S, D) keys and values, mask (True: may attend) and bias broadcast to
+    (B, H, T, S). Causal: the queries are the last T of S positions; a mask replaces this, and has to contain it.
+    """
+    length, keys = query.shape[-2], key.shape[-2]
+    causal = causal and mask is None and length > 1
+    if causal and (keys > length or bias is not None):
+        mask, causal = torch.ones(length, keys, dtype=torch.bool, device=query.device).tril(keys - length), False
+    if bias is not None:
+        bias = bias.to(query.dtype)
+        mask = bias if mask is None else torch.where(mask, bias, float("-inf"))
+    return F.scaled_dot_product_attention(
+        query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scale
+    )
+
+
+def rotate(x: Tensor, start: int = 0) -> Tensor:
+    """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / 10000^(2 i / d) (Su et al. 2021, equation 34).
+
+    Shapes: (B, H, T, d) to (B, H, T, d), whose first position is `start`.
+    """
+    length, width = x.shape[-2:]
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
+    angles = torch.arange(start, start + length, device=x.device, dtype=torch.float32)[:, None] * rates
+    cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = x.chunk(2, dim=-1)
+    return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
+
+
+def head_norm(x: Tensor, gain: Tensor, epsilon: float) -> Tensor:
+    """The norm g x / sqrt(mean_i x_i^2 + epsilon) over the last dimension, in the gain's precision."""
+    return F.rms_norm(x.to(gain.dtype), gain.shape, gain, epsilon)

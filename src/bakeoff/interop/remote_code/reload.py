@@ -1,0 +1,48 @@
+"""Reading an exported model in a process that has no Bakeoff: run as a program, `python reload.py FOLDER RESULTS ...`.
+
+FOLDER is what was exported, RESULTS a folder with inputs.safetensors, classes.json, and, when this has ended,
+outputs.safetensors: for each class what it computes, of rows with their padding behind the tokens and before them.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def main(folder: Path, results: Path) -> None:
+    """Read, compute and write."""
+    sys.modules["bakeoff"] = None  # type: ignore[assignment]  # nothing of it may be imported, wherever it is installed
+    import torch
+    import transformers
+    from safetensors.torch import load_file, save_file
+
+    inputs = load_file(results / "inputs.safetensors")
+    outputs: dict[str, torch.Tensor] = {}
+    for name in json.loads((results / "classes.json").read_text(encoding="utf-8")):
+        loader: Any = getattr(transformers, name)
+        model, told = loader.from_pretrained(folder, trust_remote_code=True, output_loading_info=True)
+        model.eval()
+        known = all(key.startswith("output.") or key.startswith("pooler.") for key in told["missing_keys"])
+        if not known:
+            raise SystemExit(f"{name}: tensors are missing: {', '.join(told['missing_keys'])}")
+        for side in ("right", "left"):
+            batch = {key.partition(".")[2]: value for key, value in inputs.items() if key.startswith(f"{side}.")}
+            if name == "AutoModelForMultipleChoice":
+                batch = {key: value[None] for key, value in batch.items()}
+            if getattr(model.config, "is_encoder_decoder", False) and name == "AutoModelForSeq2SeqLM":
+                batch["decoder_input_ids"] = inputs["right.input_ids"]
+                batch.pop("token_type_ids", None)
+            with torch.inference_mode():
+                found = model(**batch)
+            if name == "AutoModelForQuestionAnswering":
+                values = torch.stack([found.start_logits, found.end_logits], -1)
+            else:
+                values = found[0]
+            outputs[f"{name}.{side}"] = values.contiguous()
+    save_file(outputs, results / "outputs.safetensors")
+
+
+if __name__ == "__main__":
+    for place in range(1, len(sys.argv), 2):
+        main(Path(sys.argv[place]), Path(sys.argv[place + 1]))

@@ -1,0 +1,206 @@
+"""The one file of source that a model needs: the definitions that its config reaches, as Bakeoff has them."""
+
+import ast
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from bakeoff.config import Config
+from bakeoff.interop.remote_code.emission import Emission, Kept
+from bakeoff.interop.remote_code.modules import DROPPED_DECORATORS, Definition, Module, names
+from bakeoff.models.model import ModelConfig
+
+ROOM = "bakeoff.interop.remote_code"
+PLAIN = f"{ROOM}.plain"
+IN_THEIR_PLACE = {
+    ("bakeoff.config", "Config"): "Config",
+    ("bakeoff.config", "PartConfig"): "Config",
+    ("bakeoff.ops.dropout", "dropout"): "dropout",
+    ("bakeoff.ops.dropout", "channel_dropout"): "channel_dropout",
+    ("bakeoff.ops.attention", "attention"): "attention",
+    ("bakeoff.ops.rotary", "rotate"): "rotate",
+    ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
+}
+"""Definitions that need more than torch, or are about the speed of training: what `plain.py` has for them."""
+ALWAYS = frozenset({"forward", "backward"})
+"""Methods that torch calls."""
+
+Place = tuple[str, str]
+"""A module, and a name in it."""
+
+
+def model_source(config: ModelConfig, classes: Collection[str], heads: Collection[str], title: str) -> str:
+    """The text of `modeling_bakeoff.py`.
+
+    Args:
+        config: the model.
+        classes: names of classes of `base.py`, `language.py` and `tasks.py` that it is to have.
+        heads: kinds of heads that score tokens.
+        title: the first line of its docstring.
+    """
+    parts = configs_of(config)
+    return _Collector(config, parts, heads).text(classes, title)
+
+
+def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]]:
+    """Whose setting, its name, and the kind of part: the config that it is, for all of a tree but initial weights."""
+    found: dict[tuple[str, str, str | None], type[Config]] = {}
+    for name in type(config).model_fields:
+        value = getattr(config, name)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Config) and name != "initial":
+                found[type(config).__name__, name, getattr(each, "kind", None)] = type(each)
+                found |= configs_of(each)
+    return found
+
+
+class _Collector:
+    """Follows names from one definition to the next until there are no more of them."""
+
+    def __init__(
+        self, config: ModelConfig, parts: Mapping[tuple[str, str, str | None], type[Config]], heads: Collection[str]
+    ) -> None:
+        self._modules: dict[str, Module] = {}
+        self._parts, self._heads = parts, heads
+        mixers = [mixer for stack in config.stacks().values() for mixer in _mixers(stack)]
+        self._absent = set[str]()
+        if not any(getattr(mixer, "positions", None) == "t5" for mixer in mixers):
+            self._absent.add("relative_bias")
+        if not any(mixer.kind == "disentangled_attention" for mixer in mixers):
+            self._absent.add("distance_table")
+        if not any(stack.layer_weights for stack in config.stacks().values()):
+            self._absent.add("LayerWeighting")
+        self._attributes: set[str] = set()
+        self._reached: dict[Place, None] = {}
+
+    def text(self, classes: Collection[str], title: str) -> str:
+        """The whole file."""
+        homes = {name: module for module in ("base", "language", "tasks") for name in self._of(module)}
+        seeds: list[Place] = [(f"{ROOM}.{homes[name]}", name) for name in ("BakeoffConfig", "BakeoffModel", *classes)]
+        seeds += [(PLAIN, "CONFIGS"), ("bakeoff.models.model", "ModelConfig")]
+        seeds += [(config.__module__, config.__name__) for config in self._parts.values()]
+        before = -1
+        while before != (now := len(self._attributes) + len(self._reached)):
+            before = now
+            self._reached = {}
+            self._follow(list(dict.fromkeys(seeds)))
+        kept = [Kept(self._module(module), name, self._keeps) for module, name in self._ordered()]
+        return Emission(kept, self._absent, self._heads, self._parts, self.resolve).text(title)
+
+    def _of(self, module: str) -> Collection[str]:
+        return self._module(f"{ROOM}.{module}").definitions
+
+    def _module(self, name: str) -> Module:
+        if name not in self._modules:
+            self._modules[name] = Module(name)
+        return self._modules[name]
+
+    def _follow(self, waiting: list[Place]) -> None:
+        while waiting:
+            place = waiting.pop()
+            if place in self._reached:
+                continue
+            self._reached[place] = None
+            module = self._module(place[0])
+            for node in self._pieces(module, module.definitions[place[1]]):
+                found, attributes = names(node)
+                self._attributes |= attributes
+                waiting += [own for name in sorted(found) if (own := self.resolve(module, name)) is not None]
+                annotated, _ = names(node, annotations=True)
+                waiting += [own for name in sorted(annotated) if (own := self._alias(module, name)) is not None]
+
+    def resolve(self, module: Module, name: str) -> Place | None:
+        """Where what a name of a module stands for is defined, if that is to be in the file."""
+        if name in self._absent:
+            return None
+        if name in module.definitions:
+            place = (module.name, name)
+        elif name in module.imports and module.imports[name].module.split(".")[0] == "bakeoff":
+            found = module.imports[name]
+            if found.name is None or found.module == "bakeoff.errors":
+                return None
+            place = (found.module, found.name)
+            own = self._module(found.module)
+            if found.name not in own.definitions and found.name in own.imports:
+                return self.resolve(own, found.name)
+        else:
+            return None
+        return (PLAIN, IN_THEIR_PLACE[place]) if place in IN_THEIR_PLACE else place
+
+    def _alias(self, module: Module, name: str) -> Place | None:
+        """A name for a type, which annotations have."""
+        place = self.resolve(module, name)
+        if place is None:
+            return None
+        own = self._module(place[0])
+        node = own.definitions.get(place[1])
+        plain = isinstance(node, ast.Assign | ast.AnnAssign) and "Annotated[" not in own.source(node)
+        return place if plain or place[0] == "bakeoff.models.inputs" else None
+
+    def _pieces(self, module: Module, node: Definition) -> list[ast.AST]:
+        """What of a definition is kept."""
+        if isinstance(node, ast.Assign) and self._is_table(node):
+            assert isinstance(node.value, ast.Dict)
+            pairs = zip(node.value.keys, node.value.values, strict=True)
+            return [value for key, value in pairs if isinstance(key, ast.Constant) and key.value in self._heads]
+        if not isinstance(node, ast.ClassDef):
+            return [node]
+        settings = is_config(module, node.name)
+        kept: list[ast.AST] = [*node.bases, *node.decorator_list]
+        for each in node.body:
+            if isinstance(each, ast.AnnAssign) and settings and self._keeps(module, node, each):
+                kept.append(ast.AnnAssign(each.target, each.annotation, None, 1))
+            elif self._keeps(module, node, each):
+                kept.append(each)
+        return kept
+
+    def _is_table(self, node: ast.Assign) -> bool:
+        return ast.unparse(node.targets[0]) == "LANGUAGE_HEADS"
+
+    def _keeps(self, module: Module, owner: ast.ClassDef, node: ast.stmt) -> bool:
+        """Whether a statement of a class is needed."""
+        if isinstance(node, ast.FunctionDef):
+            decorators = {ast.unparse(each).partition("(")[0] for each in node.decorator_list}
+            if decorators & (DROPPED_DECORATORS - {"override"}):
+                return False
+            ours = module.name.startswith(ROOM)
+            dunder = node.name.startswith("__")
+            return ours or dunder or node.name in ALWAYS or node.name in self._attributes
+        if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "initial":
+            return False  # how weights begin
+        if isinstance(node, ast.AnnAssign) and "ClassVar" in ast.unparse(node.annotation):
+            return ast.unparse(node.target) in self._attributes
+        return True
+
+    def _ordered(self) -> Sequence[Place]:
+        """The definitions, those that others need when they are read before these."""
+        order: list[str] = []
+        seen = set[str]()
+
+        def visit(name: str) -> None:
+            if name in seen:
+                return
+            seen.add(name)
+            for each in self._module(name).imports.values():
+                if each.module.startswith("bakeoff."):
+                    visit(each.module)
+            order.append(name)
+
+        visit(PLAIN)
+        for module, _ in self._reached:
+            if module != PLAIN:
+                visit(module)
+        places = []
+        for name in order:
+            own = [each for each in self._module(name).definitions if (name, each) in self._reached]
+            places += [(name, each) for each in own]
+        return places
+
+
+def is_config(module: Module, name: str) -> bool:
+    """Whether a definition is a config."""
+    found: Any = getattr(module.loaded, name, None)
+    return isinstance(found, type) and issubclass(found, Config)
+
+
+def _mixers(stack: Any) -> list[Any]:
+    return [block.mixer_config for block in stack.distinct()]

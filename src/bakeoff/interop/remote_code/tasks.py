@@ -1,0 +1,159 @@
+"""Models with a head for labels: of rows, of tokens, of answers in a context, of choices."""
+
+from typing import Any, cast
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers.modeling_outputs import (
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
+    SequenceClassifierOutput,
+    TokenClassifierOutput,
+)
+
+from bakeoff.interop.remote_code.base import BakeoffConfig, BakeoffModel, BakeoffPreTrainedModel, arranged
+from bakeoff.ops.dropout import dropout
+from bakeoff.tasks.heads.heads import pooled
+from bakeoff.tasks.heads.layer_reading import LayerReading
+
+
+class TaskModel(BakeoffPreTrainedModel):
+    """A model and a linear map of its hidden states."""
+
+    def __init__(self, config: BakeoffConfig, outputs: int, pooler: bool) -> None:
+        super().__init__(config)
+        self.model = BakeoffModel(config)
+        head = config.task_head
+        self.rate: float = head.get("dropout", 0.1)
+        layers = head.get("layers", 1)
+        network = self.model.network.config
+        self.reading = None if layers == 1 else LayerReading(network, layers)
+        width = network.output_width * (1 if self.reading is None else self.reading.widths)
+        self.pooler = nn.Linear(width, width) if pooler else None
+        self.output = nn.Linear(width, outputs)
+        self.post_init()
+
+    def states(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None) -> Tensor:
+        """(B, T, D) hidden states where the tokens stand, or (B, D) as they are pooled."""
+        rows = arranged(ids, mask, segments)
+        inputs = self.model.inputs(rows)
+        network = self.model.network
+        hidden: Tensor = network(inputs) if self.reading is None else self.reading(network, inputs)
+        if pooling is None:
+            return rows.restored(hidden)
+        vectors = pooled(hidden, rows.real, cast(Any, pooling), self.config.start_token == "last")
+        return vectors if self.pooler is None else cast(Tensor, self.pooler(vectors).tanh())
+
+    def given(self, states: Tensor) -> Tensor:
+        """What the linear map makes of states."""
+        return cast(Tensor, self.output(dropout(states, self.rate, self.training)))
+
+
+class RowModel(TaskModel):
+    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS]."""
+
+    def __init__(self, config: BakeoffConfig, outputs: int) -> None:
+        self.pooling: str = config.task_head.get("pooling", "mean")
+        super().__init__(config, outputs, self.pooling == "cls")
+
+    def row_scores(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> Tensor:
+        """(B, T) rows to (B, K)."""
+        return self.given(self.states(ids, mask, segments, self.pooling))
+
+
+class BakeoffForSequenceClassification(RowModel):
+    """Numbers of each row: scores of classes or labels, or a number."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config, config.num_labels)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **_: Any,
+    ) -> SequenceClassifierOutput:
+        """(B, T) ids to (B, K) numbers; labels as `problem_type` says, by default classes."""
+        logits = self.row_scores(input_ids, attention_mask, token_type_ids)
+        loss = None
+        if labels is not None:
+            kind = self.config.problem_type or ("regression" if self.config.num_labels == 1 else "classes")
+            if kind == "regression":
+                loss = F.mse_loss(logits.float().flatten(), labels.float().flatten())
+            elif kind == "multi_label_classification":
+                loss = F.binary_cross_entropy_with_logits(logits.float(), labels.float())
+            else:
+                loss = F.cross_entropy(logits.float(), labels)
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+class BakeoffForMultipleChoice(RowModel):
+    """A score of each choice."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config, 1)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **_: Any,
+    ) -> MultipleChoiceModelOutput:
+        """(B, C, T) ids of the context with each choice to (B, C) scores."""
+        count = input_ids.shape[1]
+        flat = [None if each is None else each.flatten(0, 1) for each in (attention_mask, token_type_ids)]
+        logits = self.row_scores(input_ids.flatten(0, 1), *flat).view(-1, count)
+        loss = None if labels is None else F.cross_entropy(logits.float(), labels)
+        return MultipleChoiceModelOutput(loss=loss, logits=logits)
+
+
+class BakeoffForTokenClassification(TaskModel):
+    """Scores of each token's tags."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config, config.num_labels, False)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        labels: Tensor | None = None,
+        **_: Any,
+    ) -> TokenClassifierOutput:
+        """(B, T) ids to (B, T, K) scores; labels are -100 where nothing is learned."""
+        logits = self.given(self.states(input_ids, attention_mask, token_type_ids))
+        loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+        return TokenClassifierOutput(loss=loss, logits=logits)
+
+
+class BakeoffForQuestionAnswering(TaskModel):
+    """Scores of each token as the beginning and as the end of an answer."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config, 2, False)
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        start_positions: Tensor | None = None,
+        end_positions: Tensor | None = None,
+        **_: Any,
+    ) -> QuestionAnsweringModelOutput:
+        """(B, T) ids to twice (B, T) scores."""
+        start, end = self.given(self.states(input_ids, attention_mask, token_type_ids)).unbind(-1)
+        loss = None
+        if start_positions is not None and end_positions is not None:
+            length = input_ids.shape[1]
+            losses = [
+                F.cross_entropy(scores.float(), places.clamp(0, length), ignore_index=length)
+                for scores, places in ((start, start_positions), (end, end_positions))
+            ]
+            loss = (losses[0] + losses[1]) / 2
+        return QuestionAnsweringModelOutput(loss=loss, start_logits=start, end_logits=end)

@@ -1,0 +1,156 @@
+"""Models that transformers has no class for, exported and used in processes that have no Bakeoff."""
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from bakeoff.inference.generate import never_written
+from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.interop.remote_code.comparison import difference, prepare, read_back
+from bakeoff.interop.remote_code.export import written
+from bakeoff.interop.remote_code.source import model_source
+from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.runs.run import Run
+from tests.inference.untrained_runs import untrained
+
+pytest.importorskip("transformers")
+
+FEW = ["conv-light-encoder-tiny", "gencnn-tiny", "laptop-decoder-tiny", "conv-light-tiny", "gpt-bert-tiny", "gcnn-tiny"]
+"""A mixer without state, one with a state of its own, attention, two stacks, both sides, an adaptive softmax."""
+
+
+def program(jobs, folder):
+    """What `remote_program.py` answers to jobs."""
+    (folder / "JOBS.json").write_text(json.dumps(jobs))
+    path = Path(__file__).with_name("remote_program.py")
+    outside = {"HF_MODULES_CACHE": str(folder / "modules"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-I", str(path), str(folder / "JOBS.json")]
+    made = subprocess.run(command, env=kept | outside, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr[-3000:]
+    return json.loads((folder / "ANSWERS.json").read_text())
+
+
+def exported(names, corpus, folder):
+    """For each recipe a run of random weights, its folder, and what is written there."""
+    found = {}
+    for name in names:
+        (folder / name / "results").mkdir(parents=True)
+        (folder / name / "out").mkdir()
+        run = untrained(name, corpus, folder / name / "run")
+        found[name] = run, folder / name / "out", written(run.path, folder / name / "out")
+    return found
+
+
+def check_all(names, corpus, folder):
+    """The same hidden states, scores and texts on both sides."""
+    found = exported(names, corpus, folder)
+    pairs = []
+    for name, (_, out, own) in found.items():
+        prepare(own, folder / name / "results")
+        pairs.append((out, folder / name / "results"))
+    read_back(pairs)
+    for name, (_, _, own) in found.items():
+        assert difference(own, folder / name / "results") < 1e-3, name
+    jobs, expected, owners = [], [], []
+    for name, (run, out, own) in found.items():
+        auto = next((each for each in ("AutoModelForCausalLM", "AutoModelForSeq2SeqLM") if each in own.classes), None)
+        if auto is None:
+            continue
+        prompts, mine = _texts_of(run, auto)
+        jobs.append({"do": "write", "auto": auto, "folder": str(out), "prompts": prompts, "tokens": 6})
+        expected.append(mine)
+        owners.append(name)
+    for name, job, mine, answer in zip(owners, jobs, expected, program(jobs, folder), strict=True):
+        end = Run.open(found[name][0].path).tokenizer.separator
+        for own, other in zip(mine, answer["together"], strict=True):
+            assert own == (other[: other.index(end)] if end in other else other), name
+        assert answer["without_state"], name
+        assert answer["beams_without_state"], name
+        assert all(read == 1 for read in answer["read"][1:]), name
+        assert job["tokens"] >= len(answer["read"])
+    return found
+
+
+def _texts_of(run, auto):
+    """Prompts of different lengths, and what follows each as Bakeoff writes it."""
+    module, tokenizer = run.load(), run.tokenizer
+    plain = [token for token in range(tokenizer.size) if token not in set(tokenizer.special_ids.tolist())]
+    prompts = [[tokenizer.opening, *plain[3:9]], [tokenizer.opening, *plain[11:14]]]
+    config = GenerationConfig(tokens=6, temperature=0)
+    generator = Generator(module, tokenizer.separator, never_written(tokenizer))
+    if auto == "AutoModelForSeq2SeqLM":
+        return prompts, generator.write([[tokenizer.start]] * len(prompts), config, sources=prompts)
+    return prompts, generator.write(prompts, config)
+
+
+def test_the_same_numbers_and_texts_without_bakeoff(corpus, tmp_path):
+    found = check_all(FEW, corpus, tmp_path)
+    source = (found["gencnn-tiny"][1] / "modeling_bakeoff.py").read_text()
+    assert "Attention(" not in source  # nothing that the model does not have
+    assert "class GenCnn(" in source
+
+
+@pytest.mark.slow
+def test_all_recipes_give_the_same_without_bakeoff(corpus, tmp_path):
+    check_all(recipe_names(), corpus, tmp_path)
+
+
+CLASSES = ("BakeoffForMaskedLM", "BakeoffForCausalLM", "BakeoffForSeq2SeqLM", "BakeoffForSequenceClassification")
+
+
+@pytest.mark.parametrize("name", ["bert-base", "gcnn-8", "lstm-lm", "light-wmt", "gencnn", "ltg-bert-base", "t5-base"])
+def test_the_file_needs_torch_and_transformers_alone(name):
+    text = model_source(load_recipe(name).model, CLASSES, ["tied", "adaptive", "untied"], "A model.")
+    roots = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            roots |= {each.name.split(".")[0] for each in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            roots.add(node.module.split(".")[0])
+    assert roots - set(sys.stdlib_module_names) == {"torch", "transformers"}
+
+
+def test_models_can_be_trained_saved_and_resized(corpus, tmp_path):
+    found = exported(["conv-light-encoder-tiny", "laptop-decoder-tiny"], corpus, tmp_path)
+    folders = {name: str(out) for name, (_, out, _) in found.items()}
+    encoder, decoder = folders["conv-light-encoder-tiny"], folders["laptop-decoder-tiny"]
+    learn = {"do": "learn", "steps": 12}
+    answers = program(
+        [
+            {**learn, "folder": encoder, "auto": "AutoModelForSequenceClassification", "out": str(tmp_path / "a")},
+            {**learn, "folder": decoder, "auto": "AutoModelForCausalLM", "out": str(tmp_path / "b")},
+            {"do": "resize", "folder": encoder, "auto": "AutoModelForMaskedLM"},
+        ],
+        tmp_path,
+    )
+    for answer in answers[:2]:
+        assert answer["losses"][-1] < answer["losses"][0]
+        assert answer["same"]
+        assert answer["half"]
+        assert answer["file"]
+    assert answers[2][-1] == corpus.tokenizer.size + 7
+
+
+def test_tokenizers_give_the_ids_that_rows_have(corpus, tmp_path):
+    found = exported(["conv-light-encoder-tiny", "conv-light-lm-tiny"], corpus, tmp_path)
+    texts = ["one two  three", "ab\u0301c 中文 🎉", "def f(x):\n    return x"]
+    jobs = [{"do": "tokens", "folder": str(out), "texts": texts} for _, out, _ in found.values()]
+    encoder, decoder = program(jobs, tmp_path)
+    tokenizer = corpus.tokenizer
+    ids = [own.tolist() for own, _ in tokenizer.encode([" ".join(text.split()) for text in texts])]
+    assert encoder == [[tokenizer.start, *own, tokenizer.separator] for own in ids]
+    assert [row[0] for row in decoder] == [tokenizer.opening] * len(texts)
+
+
+def test_inputs_longer_than_rows_are_read_where_there_is_no_table(corpus, tmp_path):
+    (run, out, own) = exported(["laptop-encoder-tiny"], corpus, tmp_path)["laptop-encoder-tiny"]
+    assert own.config["max_position_embeddings"] == run.recipe.input.length
+    assert torch.isfinite(next(iter(own.tensors.values()))).all()
+    assert json.loads((out / "config.json").read_text())["auto_map"]["AutoConfig"] == "modeling_bakeoff.BakeoffConfig"
