@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -33,4 +34,8 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     if to not in FORMS:
         raise UserError(f"--to {to}: no such form; there are {', '.join(FORMS)}")
     write: Callable[..., Exported] = import_module(FORMS[to]).export
+    takes = signature(write).parameters
+    for name in options:
+        if name not in takes:
+            raise UserError(f"--{name.replace('_', '-')}: --to {to} has no such option")
     return write(Path(run), Path(out), **options)
