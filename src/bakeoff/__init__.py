@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
+    from bakeoff.interop.hugging_face.importing import import_model
     from bakeoff.optimization.budget import Budget
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -58,6 +59,7 @@ _HOMES = {
     "export": "bakeoff.interop.export",
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
+    "import_model": "bakeoff.interop.hugging_face.importing",
     "inspect": "bakeoff.inspection.inspect",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
@@ -95,6 +97,7 @@ __all__ = [
     "export",
     "finetune",
     "generate",
+    "import_model",
     "inspect",
     "load_plugin",
     "load_recipe",

@@ -16,14 +16,14 @@ from bakeoff.errors import UserError
 RESTORE = "restore the file from a copy, or make it again"
 
 
-def save_tensors(tensors: dict[str, Tensor], path: Path) -> None:
-    """Write tensors from any device, down to the disk.
+def save_tensors(tensors: dict[str, Tensor], path: Path, about: dict[str, str] | None = None) -> None:
+    """Write tensors from any device, down to the disk; `about` is what the file says of them.
 
     Raises:
         OSError: the file cannot be written.
     """
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path)
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, path, about)
     except SafetensorError as error:
         if (number := re.search(r"os error (\d+)", str(error))) is None:
             raise

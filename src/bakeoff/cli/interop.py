@@ -1,4 +1,4 @@
-"""`bakeoff export`."""
+"""`bakeoff import` and `bakeoff export`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -38,4 +38,30 @@ def export(
         return
     show(f"{done.path}: loads with {done.loads_with}")
     for remark in done.remarks:
+        show(remark)
+
+
+def import_model(
+    source: Annotated[
+        str, typer.Argument(help="A folder as transformers saves it, or OWNER/NAME[@REVISION] of the Hub.")
+    ],
+    out: Annotated[Path, typer.Option(help="The run to make.")],
+    json: Json = False,
+) -> None:
+    """Make a run of a model that was trained elsewhere.
+
+    Example: bakeoff import downloads/bert-base-uncased --out runs/bert
+    """
+    from bakeoff.interop.hugging_face.importing import import_model as read
+
+    run = read(source, out)
+    imported, parameters = run.environment["imported"], run.summary["parameters"]
+    if json:
+        facts = {"run": str(run.path), "family": imported["model_type"], "parameters": parameters}
+        print_json(
+            {**facts, "objectives": [part.kind for part in run.recipe.objective], "remarks": imported["remarks"]}
+        )
+        return
+    show(f"{run.path}: {imported['model_type']}, {parameters:,} parameters, {run.recipe.tokenizer}")
+    for remark in imported["remarks"]:
         show(remark)

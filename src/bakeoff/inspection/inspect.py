@@ -90,7 +90,10 @@ def _corpus_of(run: Run) -> Path:
     Raises:
         UserError: it is not where it was.
     """
-    path = Path(run.environment["corpus"]["path"])
+    corpus = run.environment["corpus"]
+    if corpus is None:
+        raise UserError(f"{run.path}: imported, so that it has no corpus of its own; give one with --corpus")
+    path = Path(corpus["path"])
     if not path.is_dir():
         raise UserError(f"{run.path}: its corpus {path} is not there any more; give one with --corpus")
     return path

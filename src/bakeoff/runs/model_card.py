@@ -11,6 +11,8 @@ from bakeoff.recipe import Recipe
 
 def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
     """The README.md of a run at a path."""
+    if environment.get("imported"):
+        return _imported(path, recipe, environment, summary)
     start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
     if summary["steps"] != (planned := summary.get("planned_steps", summary["steps"])):
         start += (
@@ -45,6 +47,28 @@ Held-out text:
 What it can be used for:
 
 {markdown.block(chr(10).join(_commands(path, recipe, environment["corpus"]["path"])))}
+"""
+
+
+def _imported(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
+    """The same of a model that was trained elsewhere."""
+    remarks = "".join(f"\n- {markdown.text(remark)}" for remark in environment["imported"]["remarks"])
+    origin = markdown.text(environment["origin"].removeprefix("i"))
+    return f"""# {markdown.text(recipe.name)}
+
+I{origin} with Bakeoff {environment["versions"]["bakeoff"]}; {markdown.text(recipe.paper)}
+
+| | |
+|---|---|
+| parameters | {summary["parameters"]:,} |
+| family | {markdown.text(environment["imported"]["model_type"])} |
+| training | elsewhere: its text, steps and losses are not known here |
+{remarks}
+
+`recipe.yaml` is the recipe by which it would be trained further, `environment.json` has its first configuration.
+What it can be used for:
+
+{markdown.block(chr(10).join(_commands(path, recipe, "CORPUS")))}
 """
 
 

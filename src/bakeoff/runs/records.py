@@ -52,13 +52,28 @@ class Environment(Record):
     """The number of the rules that it was made by; see `bakeoff.runs.rules`."""
 
 
+class Imported(Record):
+    """A model that was trained elsewhere."""
+
+    model_type: str
+    """Its family's name there."""
+    rows: int
+    """Those of its table of tokens; the tokenizer may have got more."""
+    dtype: str
+    """In what its numbers were stored; here they are float32."""
+    config: dict[str, Any]
+    """Its config.json."""
+    remarks: list[str]
+    """What did not come along, or is fresh, in words."""
+
+
 class PretrainingEnvironment(Environment):
     """The same of a run."""
 
     recipe: dict[str, Any]
     """What was asked for, the budget as it was asked for."""
-    corpus: CorpusRecord
-    """The corpus."""
+    corpus: CorpusRecord | None
+    """The corpus; null: it is not known, because the model was trained elsewhere."""
     budget: str | None
     """What `--budget` said."""
     steps: int | None = None
@@ -68,7 +83,9 @@ class PretrainingEnvironment(Environment):
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since it was begun."""
     origin: str | None = None
-    """The runs that the first weights came from, in words; None: from chance."""
+    """The runs that the first weights came from, in words; None: from chance. Of an imported run where it is from."""
+    imported: Imported | None = None
+    """What was imported; None: the run was trained here."""
 
 
 class Validation(Record):
@@ -91,8 +108,8 @@ class Summary(Record):
 
     seed: int = Field(ge=-(1 << 63), lt=1 << 63)
     """The seed."""
-    steps: int = Field(gt=0, lt=1 << 63)
-    """Optimizer steps."""
+    steps: int = Field(ge=0, lt=1 << 63)
+    """Optimizer steps; 0 of an imported run, of whose training nothing is known."""
     tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
     seconds: float
@@ -107,14 +124,14 @@ class Summary(Record):
     """Numbers of the model and its heads."""
     flops_per_token: float
     """Floating-point operations to train on one token."""
-    tokens_per_second: float
-    """Speed."""
+    tokens_per_second: float | None
+    """Speed; null of an imported run."""
     peak_memory_bytes: Annotated[int, Field(ge=0, lt=1 << 63)] | None
     """The most memory held."""
     unigram_entropy: float | None
     """Loss from the tokens' frequencies alone, nats."""
-    validation: Validation
-    """The last look at the held-out text."""
+    validation: Validation | None
+    """The last look at the held-out text; null of an imported run, which has had none."""
 
 
 class MetricsLine(Record):

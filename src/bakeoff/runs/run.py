@@ -78,6 +78,8 @@ class Run:
                 step = checkpoint_step(checkpoints[-1]) if checkpoints else 0
                 return f"Run({str(self.path)!r}): {name}, unfinished, step {step:,} of {self.planned_steps:,}"
             summary = self.summary
+            if summary["validation"] is None:
+                return f"Run({str(self.path)!r}): {name}, {summary['parameters']:,} parameters, imported"
             loss = f"held-out loss {summary['validation']['loss']:.4f}"
             size = f"{summary['parameters']:,} parameters, {summary['steps']:,} steps"
         except (UserError, OSError, ValueError, KeyError, TypeError):

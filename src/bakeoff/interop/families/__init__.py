@@ -1,0 +1,14 @@
+"""Families of models elsewhere: one file each."""
+
+from bakeoff.interop.families.albert import Albert
+from bakeoff.interop.families.bert import Bert
+from bakeoff.interop.families.distilbert import DistilBert
+from bakeoff.interop.families.electra import Electra
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.roberta import Roberta
+from bakeoff.interop.families.task_heads import NotSaid
+
+FAMILIES: tuple[Family, ...] = (Bert(), Roberta(), Albert(), Electra(), DistilBert())
+"""All families; where several can say a recipe, the first one is taken whose tokenizers are of the recipe's kind."""
+
+__all__ = ["FAMILIES", "Family", "NotSaid"]

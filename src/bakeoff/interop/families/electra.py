@@ -1,0 +1,111 @@
+"""ELECTRA (Clark et al. 2020): the discriminator, which tells replaced tokens; or a generator, which fills them in."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.bert import (
+    ACTIVATIONS,
+    BERT_LAYER,
+    HEAD,
+    bert_config,
+    bert_model,
+    encoder_layers,
+    require_heads,
+    segment_table,
+)
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, token_head
+from bakeoff.interop.links import Link, linear, same, tied
+from bakeoff.recipe import Recipe
+
+SHARE = 0.25
+"""Of a discriminator's widths its fresh generator has this much, as in the paper."""
+
+
+class Electra(Family):
+    """ELECTRA; head rtd of discriminators, mlm of generators."""
+
+    model_types: ClassVar[tuple[str, ...]] = ("electra",)
+    prefix: ClassVar[str] = "electra."
+    logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",), "rtd": ("logits",)}
+
+    def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
+        """A generator's recipe where its head is there, else a discriminator's, whose generator is another model."""
+        model = bert_model(config, config.whole("type_vocab_size", 2))
+        width, heads = config.whole("embedding_size", 128), config.whole("num_attention_heads")
+        if width != model["encoder"]["width"]:
+            model["embedding"]["width"] = width
+        objective: list[dict[str, Any]] = [{"kind": "mlm", "rate": 0.15}]
+        if not any(name.startswith(("generator_predictions.", "generator_lm_head.")) for name in tensors):
+            activation = config.choice("hidden_act", ACTIVATIONS, "gelu")
+            size = model["encoder"]["width"]
+            fits = round(SHARE * size) % max(1, round(SHARE * heads)) == 0
+            share = SHARE if fits else 1.0
+            objective = [{"kind": "mlm", "rate": 0.15, "mask": 0.85, "random": 0.0}]
+            objective += [{"kind": "rtd", "generator": share, "activation": activation}]
+        length = min(model["embedding"]["length"], 512)
+        return {
+            "paper": "Clark et al. 2020, ELECTRA, arXiv:2003.10555",
+            "model": model,
+            "input": {"format": "full_sentences", "length": length},
+            "objective": objective,
+        }
+
+    def config(self, recipe: Recipe) -> dict[str, Any]:
+        """ELECTRA's config."""
+        kinds = require_heads(recipe, ("mlm", "rtd"))
+        return {
+            **bert_config(recipe),
+            "embedding_size": recipe.model.table_width,
+            "type_vocab_size": max(1, recipe.model.embedding.segments),
+            "architectures": ["ElectraForPreTraining" if "rtd" in kinds else "ElectraForMaskedLM"],
+        }
+
+    def body(self, recipe: Recipe) -> Iterator[Link]:
+        """Embedding, its map where it is narrower, and layers."""
+        embeddings = "electra.embeddings"
+        yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
+        yield same("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight")
+        yield segment_table(recipe, f"{embeddings}.token_type_embeddings.weight")
+        yield from linear("model.embedding.norm", f"{embeddings}.LayerNorm")
+        assert recipe.model.encoder is not None
+        if recipe.model.table_width != recipe.model.encoder.width:
+            yield from linear("model.embedding.projection", "electra.embeddings_project")
+        yield from encoder_layers(recipe, "electra.encoder.layer.{}", BERT_LAYER)
+
+    def heads(self, recipe: Recipe) -> Iterator[Link]:
+        """The head of rtd; else that of mlm, which is the generator's where both are trained."""
+        if any(part.kind == "rtd" for part in recipe.objective):
+            for link in (
+                *linear("heads.rtd.transform", "discriminator_predictions.dense"),
+                *linear("heads.rtd.output", "discriminator_predictions.dense_prediction"),
+            ):
+                yield link.may_miss("head of rtd")
+            return
+        for link in (
+            *linear("heads.mlm.transform", "generator_predictions.dense"),
+            *linear("heads.mlm.norm", "generator_predictions.LayerNorm"),
+            same("heads.mlm.bias", "generator_lm_head.bias", vocabulary=True),
+        ):
+            yield link.may_miss(HEAD)
+        yield tied("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight")
+
+    def compared(self, module: Any, hidden: Any, answers: Any) -> Iterator[tuple[str, Any, Any]]:
+        """The discriminator's score of each token's being replaced; or the generator's logits."""
+        if "rtd" not in module.heads:
+            yield from super().compared(module, hidden, answers)
+            return
+        scores = module.heads["rtd"].scores(hidden, module.model.embedding.table)
+        yield "rtd", (scores[..., 1:] - scores[..., :1]), answers["logits"][..., None]
+
+    def remarks(self, recipe: Recipe) -> list[str]:
+        """The generator stays here."""
+        rtd = any(part.kind == "rtd" for part in recipe.objective)
+        return ["the generator, which ELECTRA trains beside the discriminator, does not go along"] if rtd else []
+
+    def task(self, part: TaskPart) -> TaskHead:
+        """Heads of tokens; a row's head of theirs has a gelu where ours has a tanh."""
+        if part.of_rows:
+            raise NotSaid("ELECTRA's heads of rows have a gelu, and the run's a tanh or no map")
+        return token_head("Electra", part)

@@ -1,0 +1,101 @@
+"""Which family can say a recipe, and with which config.json."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bakeoff.config import differing
+from bakeoff.errors import UserError
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families import FAMILIES, Family, NotSaid
+from bakeoff.interop.families.task_heads import TaskPart
+from bakeoff.interop.links import Link
+from bakeoff.models.model import ModelConfig
+from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+OF_TRAINING = {"initial", "projection_initial", "scaled_residuals", "second_stream"}
+"""Keys of a model that matter only before its first step."""
+
+
+class Choice(NamedTuple):
+    """A family that has a model."""
+
+    family: Family
+    """The family."""
+    config: dict[str, Any]
+    """The config.json, without what the tokenizer says."""
+    links: list[Link]
+    """Links of all tensors."""
+
+
+def choose(
+    recipe: Recipe, tokenizer: Tokenizer, preferred: str | None, task: TaskPart | None = None
+) -> Choice | dict[str, str]:
+    """The family that has a recipe's model and its heads; or for each family the reason why it has not.
+
+    Args:
+        recipe: the run's.
+        tokenizer: the run's.
+        preferred: the model_type that the run was imported from, if any.
+        task: the head of a fine-tuned run; None: those of the recipe's objectives.
+    """
+    kind = tokenizer.config.kind
+
+    def rank(family: Family) -> tuple[bool, bool]:
+        return preferred not in family.model_types, kind not in family.kinds
+
+    reasons = {}
+    for family in sorted(FAMILIES, key=rank):
+        try:
+            if family.pad not in (None, tokenizer.pad):
+                raise NotSaid(f"its padding token is {tokenizer.pad}, and that of this family {family.pad}")
+            config = _said(family, recipe)
+            if task is None:
+                return Choice(family, config, family.links(recipe))
+            head = family.task(task)
+            config["architectures"] = [head.architecture]
+            return Choice(family, config, [*family.body(recipe), *head.links])
+        except NotSaid as reason:
+            reasons[family.model_types[0]] = str(reason)
+    return reasons
+
+
+def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
+    """The config, from which the same model comes back."""
+    config = family.config(recipe)
+    names = {name for link in family.links(recipe) for name in link.theirs}
+    try:
+        values = family.recipe(ConfigReader(config, "config.json"), names)
+        back = ModelConfig.parse(values["model"], "model")
+    except UserError as error:
+        raise NotSaid(str(error)) from None
+    for key, here, there in differing(_plain(recipe.model), _plain(back)):
+        raise NotSaid(f"model.{key} is {here!r:.50} here, and {there!r:.50} in that family")
+    heads = {part["kind"]: part.get("activation", "gelu") for part in values["objective"]}
+    for part in recipe.objective:
+        here, there = getattr(part, "activation", None), heads.get(part.kind)
+        if here is not None and there is not None and here != there:
+            raise NotSaid(f"{part.kind}'s head has the activation {here} here, and {there} in that family")
+    return {"model_type": family.model_types[0], **config}
+
+
+def _plain(model: ModelConfig) -> Any:
+    """What decides the model's numbers in use; no segments are one segment of zeros."""
+    values = model.model_dump(mode="json")
+    values["embedding"]["segments"] = max(1, values["embedding"]["segments"])
+    for stack in ("encoder", "decoder"):
+        if values[stack] is not None and values[stack]["share"] == "none":
+            values[stack]["groups"] = 1
+    return _decided(values, values["dropout"])
+
+
+def _decided(node: Any, dropout: float) -> Any:
+    """The tree without what only training's start reads, and with dropouts where they are the model's by default."""
+    if isinstance(node, list):
+        return [_decided(each, dropout) for each in node]
+    if not isinstance(node, Mapping):
+        return node
+    found = {name: _decided(value, dropout) for name, value in node.items() if name not in OF_TRAINING}
+    if "dropout" in found and found["dropout"] is None:
+        found["dropout"] = dropout
+    return found

@@ -1,0 +1,119 @@
+"""A folder of others: its files are read if they are in it, and none of them is run."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+
+CONFIG = "config.json"
+WEIGHTS = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt.index", "tf_model.h5")
+"""Weights that are not read: a pickle can run what it likes, the others need another framework."""
+DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64"}
+
+
+class Folder:
+    """A model as transformers saves it."""
+
+    def __init__(self, path: Path) -> None:
+        """The folder at a path.
+
+        Raises:
+            UserError: there is none, or it has no config.json.
+        """
+        if not path.is_dir():
+            raise UserError(f"{path}: no such folder, and no name on the Hub (OWNER/NAME)")
+        self.path = path
+        if not (path / CONFIG).is_file():
+            raise UserError(f"{path}: has no {CONFIG}, so it is not a model as transformers saves it")
+
+    def file(self, name: str) -> Path | None:
+        """A file that lies in the folder itself; None where there is none.
+
+        Raises:
+            UserError: the name leads out of the folder.
+        """
+        if Path(name).name != name:
+            raise UserError(f"{self.path}: names the file {name!r}, which is outside of this folder; it is not read")
+        path = self.path / name
+        return path if path.is_file() else None
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The content of a JSON file; nothing where there is no such file."""
+        path = self.file(name)
+        return {} if path is None else read_json(path)
+
+    @property
+    def where(self) -> str:
+        """The config's path, for errors."""
+        return str(self.path / CONFIG)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All weights, by their names, on the CPU.
+
+        Raises:
+            UserError: there are none but in a pickle, a part is missing or damaged, or a name comes twice.
+        """
+        found: dict[str, Tensor] = {}
+        for file in self._weight_files():
+            for name, tensor in _read(file):
+                if name in found:
+                    raise UserError(f"{file}: the tensor {name} is in another file of this folder, too")
+                found[name] = tensor
+        if (index := self.file(INDEX)) is not None and self.file(WEIGHTS) is None:
+            listed = read_json(index)["weight_map"]
+            if missing := [name for name in listed if name not in found]:
+                raise UserError(f"{index}: the tensor {missing[0]} is listed there, but in none of the files")
+        return found
+
+    def _weight_files(self) -> list[Path]:
+        if (single := self.file(WEIGHTS)) is not None:
+            return [single]
+        if (index := self.file(INDEX)) is not None:
+            names = read_json(index).get("weight_map")
+            if not isinstance(names, dict) or not all(isinstance(name, str) for name in names.values()):
+                raise UserError(f"{index}: weight_map: names of files by names of tensors are wanted")
+            files = []
+            for name in dict.fromkeys(names.values()):
+                if (file := self.file(name)) is None:
+                    raise UserError(f"{index}: names {name}, which is not in this folder")
+                files.append(file)
+            return files
+        for name in PICKLES:
+            if (self.path / name).is_file():
+                folder = str(self.path)
+                raise UserError(
+                    f"{self.path / name}: not read, because only safetensors are; convert it once, where you trust it: "
+                    f'python -c "from transformers import AutoModelForPreTraining as M; '
+                    f'M.from_pretrained({folder!r}).save_pretrained({folder!r})"'
+                )
+        raise UserError(f"{self.path}: has no weights: neither {WEIGHTS} nor {INDEX}")
+
+
+def _read(file: Path) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of a file.
+
+    Raises:
+        UserError: it is damaged.
+    """
+    try:
+        with safe_open(file, "pt") as opened:
+            for name in opened.keys():  # noqa: SIM118 it is no mapping
+                yield name, opened.get_tensor(name)
+    except SafetensorError as error:
+        raise UserError(f"{file}: damaged, or no safetensors ({error}); get it again") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror or error}") from None
+
+
+def to_text(values: dict[str, Any]) -> str:
+    """A JSON file as transformers writes it."""
+    return json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -1,0 +1,182 @@
+"""A model of transformers becomes a run."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bakeoff.durable import fresh, remove
+from bakeoff.errors import UserError
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families import FAMILIES, Family
+from bakeoff.interop.hugging_face.folder import DTYPES, Folder
+from bakeoff.interop.hugging_face.sources import folder_of
+from bakeoff.interop.hugging_face.tokenizer_reading import filled_up, tokenizer_text
+from bakeoff.interop.tensors_across import Taken, take
+from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
+from bakeoff.recipe import Recipe
+from bakeoff.runs.environment import environment
+from bakeoff.runs.run import Run
+from bakeoff.tensors import save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+LEFT = "imported.safetensors"
+"""Tensors that the run has no place for, kept for the way back."""
+TRAINING: dict[str, Any] = {
+    "batch": 32,
+    "optimizer": {"kind": "adamw", "lr": 2.0e-5, "weight_decay": 0.01},
+    "schedule": {"kind": "linear", "warmup": 0.06},
+    "budget": {"steps": 10000},
+}
+"""How an imported model is trained further unless one says otherwise: at the rate that BERT's own README gives for more
+steps from a published model."""
+OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
+"""How norms of the first conversions from TensorFlow end, and what transformers reads for it."""
+
+
+def import_model(source: str | Path, out: str | Path) -> Run:
+    """Make a run of a model as transformers saves it.
+
+    Args:
+        source: a folder with config.json, weights in safetensors and a tokenizer, or a name on the Hub (OWNER/NAME,
+            with @REVISION or not). No code of it is run, and no pickle is read.
+        out: the run to make; it appears when it is complete.
+
+    Raises:
+        UserError: no such model; its family is not known, or something in it has no counterpart here; files are
+            damaged or contradict each other; `out` is there.
+    """
+    out = Path(out)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out}: holds something already; choose another --out")
+    folder = Folder(folder_of(source))
+    config = ConfigReader(folder.json("config.json"), folder.where)
+    family = family_of(config)
+    theirs = _named(folder.tensors(), family)
+    rows = config.whole("vocab_size")
+    text = tokenizer_text(folder, family.model_types[0])
+    tokenizer = Tokenizer.from_string(filled_up(text, rows, f"{folder.path}: its tokenizer"), str(folder.path))
+    recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
+    module = build_on_meta(recipe, tokenizer.size)
+    shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    _require_tokenizer(tokenizer, rows, folder)
+    taken = take(family.links(recipe), theirs, shapes, rows, str(folder.path))
+    remarks = _remarks(taken, tokenizer, rows)
+    facts = {
+        "recipe": recipe.model_dump(mode="json"),
+        "corpus": None,
+        "budget": None,
+        "seed": 0,
+        "origin": f"imported from {source}",
+        "imported": {
+            "model_type": str(config.values["model_type"]),
+            "rows": rows,
+            "dtype": _dtype(theirs, folder),
+            "config": dict(config.values),
+            "remarks": remarks,
+        },
+        **environment(torch.device("cpu"), "float32"),
+    }
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        with fresh(partial, out):
+            run = Run.create(partial, recipe, tokenizer, facts)
+            if taken.left or taken.partly:
+                save_tensors(taken.left | taken.partly, partial / LEFT)
+            run.finish(_filled(recipe, tokenizer, taken), _summary(recipe, module), path=out)
+            if out.exists():
+                out.rmdir()
+            partial.replace(out)
+    except BaseException:
+        remove(partial)
+        raise
+    return Run(out)
+
+
+def family_of(config: ConfigReader) -> Family:
+    """The family that a config is of.
+
+    Raises:
+        UserError: it is of none that is known.
+    """
+    kind = config.values.get("model_type")
+    for family in FAMILIES:
+        if kind in family.model_types:
+            return family
+    known = ", ".join(sorted({each for family in FAMILIES for each in family.model_types}))
+    raise UserError(f"{config.where}: model_type: {kind!r:.50} cannot be imported; these can: {known}")
+
+
+def _named(tensors: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
+    """Tensors by the names that the family uses: without those that are computed, and with its prefix."""
+    found = {}
+    for name, tensor in tensors.items():
+        if name.endswith(("position_ids", "token_type_ids")):
+            continue
+        for old, new in OLD_NAMES.items():
+            if name.endswith(old):
+                name = name.removesuffix(old) + new
+        found[name] = tensor
+    if family.prefix and not any(name.startswith(family.prefix) for name in found):
+        found = {f"{family.prefix}{name}": tensor for name, tensor in found.items()}
+    return found
+
+
+def _recipe(family: Family, config: ConfigReader, tensors: set[str], tokenizer: Tokenizer, name: str) -> Recipe:
+    values = {"name": name, **family.recipe(config, tensors), "tokenizer": tokenizer.config.model_dump()}
+    return Recipe.parse({"training": TRAINING, **values}, config.where)
+
+
+def _require_tokenizer(tokenizer: Tokenizer, rows: int, folder: Folder) -> None:
+    if tokenizer.size - rows > 5:  # more than the special tokens that may have been missing
+        raise UserError(
+            f"{folder.path}: its tokenizer has {tokenizer.size:,} tokens, but by the config the model has {rows:,}: "
+            "this is another model's tokenizer"
+        )
+
+
+def _remarks(taken: Taken, tokenizer: Tokenizer, rows: int) -> list[str]:
+    remarks = [f"{part}: not there, so that it is fresh" for part in taken.fresh]
+    if taken.left:
+        parts = sorted({".".join(name.split(".")[:2]) for name in taken.left})
+        remarks.append(f"kept for the way back, but not used here: {', '.join(parts)}")
+    if tokenizer.size > rows:
+        new = tokenizer.size - rows
+        remarks.append(f"{new} special token{'s' if new > 1 else ''} that it lacked came to its {rows:,} tokens")
+    return remarks
+
+
+def _dtype(theirs: Mapping[str, Tensor], folder: Folder) -> str:
+    found = {tensor.dtype for tensor in theirs.values() if tensor.is_floating_point()}
+    if len(found) != 1 or not found <= set(DTYPES):
+        kinds = ", ".join(sorted(str(each).removeprefix("torch.") for each in found)) or "no floating-point numbers"
+        raise UserError(f"{folder.path}: its weights are of {kinds}; one of {', '.join(DTYPES.values())} is read")
+    return DTYPES[found.pop()]
+
+
+def _filled(recipe: Recipe, tokenizer: Tokenizer, taken: Taken) -> PretrainingModel:
+    """The model; parts that were missing are drawn with seed 0."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = PretrainingModel(recipe, tokenizer.size)
+    module.load_state_dict(module.state_dict() | taken.tensors)
+    return module
+
+
+def _summary(recipe: Recipe, module: PretrainingModel) -> dict[str, Any]:
+    return {
+        "name": recipe.name,
+        "seed": 0,
+        "steps": 0,
+        "tokens": 0,
+        "seconds": 0.0,
+        "flops": 0.0,
+        "parameters": module.parameter_count(),
+        "flops_per_token": float(module.flops_per_token()),
+        "tokens_per_second": None,
+        "peak_memory_bytes": None,
+        "unigram_entropy": None,
+        "validation": None,
+    }

@@ -1,0 +1,147 @@
+"""What transformers computes of an exported folder, compared with what the run computes."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.families import Family
+from bakeoff.models.inputs import Inputs
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.kinds.regression import Regression
+from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+TOLERANCE = 1e-5
+"""Of the largest number of the logits, in float32; both sides add up in another order."""
+TEXT = "Language models read text: 12 words, and some more, 中文 and العربية too."
+
+
+def pretrained_difference(run: Run, family: Family, folder: Path, architecture: str) -> float | None:
+    """Load a folder and compare the logits of all heads, on padded rows of random tokens and of text.
+
+    Raises:
+        UserError: they differ, or transformers cannot load the folder, or lacks tensors.
+    """
+    made = load_theirs(folder, architecture)
+    if made is None:
+        return None
+    imported = run.environment.get("imported") or {}
+    ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
+    worst = 0.0
+    with torch.no_grad():
+        module = run.load()
+        hidden = module.model(Inputs(ids, segments, real))
+        for name, ours, theirs in family.compared(module, hidden, made(**_given(ids, real, segments))):
+            kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
+            worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
+    return worst
+
+
+def task_difference(run: FinetunedRun, folder: Path, architecture: str) -> float | None:
+    """The same of a fine-tuned run and the numbers of its head.
+
+    Raises:
+        UserError: as of `pretrained_difference`.
+    """
+    made = load_theirs(folder, architecture)
+    if made is None:
+        return None
+    ids, real, segments = rows_of(run.recipe, run.tokenizer, None)
+    kind = run.task.kind
+    with torch.no_grad():
+        ours = run.load()(InputBatch(ids, segments, real))
+        given = _given(ids, real, segments)
+        if kind == "choice":
+            given = {name: tensor[None] for name, tensor in given.items()}
+        answers = made(**given)
+    if kind == "question_answering":
+        theirs = torch.stack([answers["start_logits"], answers["end_logits"]], dim=-1)
+    else:
+        theirs = answers["logits"][0][:, None] if kind == "choice" else answers["logits"]
+    if isinstance(run.learned, Regression):
+        ours = ours * run.learned.deviation + run.learned.mean
+    if ours.dim() == 3:
+        ours, theirs = ours[real], theirs[real]
+    return _difference(ours, theirs, f"{folder}: its head")
+
+
+def load_theirs(folder: Path, architecture: str) -> Any:
+    """The model as transformers loads it, in float32 and evaluation mode; None where there is no transformers here.
+
+    Raises:
+        UserError: it cannot load the folder, or lacks tensors.
+    """
+    try:
+        import transformers
+    except ImportError:
+        return None
+    with quiet(transformers):
+        try:
+            made, found = getattr(transformers, architecture).from_pretrained(
+                folder, output_loading_info=True, dtype=torch.float32, local_files_only=True
+            )
+        except (OSError, ValueError, RuntimeError, AttributeError) as error:
+            reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise UserError(f"{folder}: transformers cannot load what was exported ({reason}); not exported") from None
+    missing = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
+    # A pooler that the class has, but that its heads do not read, is fresh there.
+    if missing := [name for name in missing if ".pooler." not in name]:
+        raise UserError(f"{folder}: transformers misses {', '.join(missing[:5])}; not exported")
+    return made.eval()
+
+
+def _given(ids: Tensor, real: Tensor, segments: Tensor | None) -> dict[str, Tensor]:
+    given = {"input_ids": ids, "attention_mask": real.long()}
+    return given if segments is None else given | {"token_type_ids": segments}
+
+
+def _difference(ours: Tensor, theirs: Tensor, what: str) -> float:
+    worst, scale = float((ours - theirs).abs().max()), float(ours.abs().max())
+    if not worst <= TOLERANCE * max(scale, 1.0):
+        raise UserError(f"{what}: transformers computes other numbers, by {worst:.2g} of {scale:.2g}; not exported")
+    return worst
+
+
+def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
+    """(B, T) ids, which are tokens, and segments where the model has such: random tokens and a text, padded.
+
+    Args:
+        recipe: the run's.
+        tokenizer: the run's.
+        rows: ids are below this; None: they are the tokenizer's.
+    """
+    length = min(64, recipe.model.longest_input or 64)
+    rows = min(rows or tokenizer.size, tokenizer.size)
+    usable = torch.tensor([i for i in range(rows) if i != tokenizer.pad])
+    ids = usable[torch.randint(len(usable), (3, length), generator=torch.Generator().manual_seed(1))]
+    (text, _), *_ = tokenizer.encode([TEXT])
+    own = torch.from_numpy(text[text < rows][:length])
+    ids[2, : len(own)] = own
+    real = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(own))]])
+    ids = ids.masked_fill(~real, tokenizer.pad if tokenizer.pad < rows else 0)
+    if recipe.model.embedding.segments < 2:
+        return ids, real, None
+    return ids, real, (torch.arange(length) > length // 3).long().expand(3, -1).contiguous()
+
+
+@contextmanager
+def quiet(transformers: Any) -> Iterator[None]:
+    """Keep transformers' bars and warnings from standard error."""
+    logging = transformers.utils.logging
+    level = logging.get_verbosity()
+    shown = logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,134 @@
+"""SentencePiece's model file, read without its library: a protocol buffer of which four fields matter."""
+
+import struct
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import tokenizers
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
+
+from bakeoff.errors import UserError
+from bakeoff.tokenizer.file import guarded
+
+NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
+"""Types of pieces, as sentencepiece_model.proto numbers them."""
+
+
+class Pieces(NamedTuple):
+    """What the file says."""
+
+    pieces: list[tuple[str, float, int]]
+    """Text, score and type of each, by id."""
+    unigram: bool
+    """Model type; false: BPE, words or characters."""
+    characters: bytes
+    """The table of characters by which texts are normalised."""
+
+
+def read_pieces(data: bytes, where: str) -> Pieces:
+    """The pieces of a model file.
+
+    Raises:
+        UserError: it is damaged, or something else.
+    """
+    pieces, kind, characters = [], 1, b""
+    try:
+        for field, value in _fields(data):
+            if field == 1 and isinstance(value, bytes):
+                own = dict(_fields(value))
+                text, score = own[1], own.get(2, b"\0\0\0\0")
+                assert isinstance(text, bytes)
+                assert isinstance(score, bytes)
+                number = own.get(3, NORMAL)
+                assert isinstance(number, int)
+                pieces.append((text.decode(), struct.unpack("<f", score)[0], number))
+            elif field == 2 and isinstance(value, bytes):
+                found = dict(_fields(value)).get(3, 1)
+                kind = found if isinstance(found, int) else 0
+            elif field == 3 and isinstance(value, bytes):
+                table = dict(_fields(value)).get(2, b"")
+                characters = table if isinstance(table, bytes) else b""
+    except (AssertionError, IndexError, KeyError, ValueError, struct.error):
+        pieces = []
+    if not pieces:
+        raise UserError(f"{where}: not a model of SentencePiece, or damaged; get it again")
+    return Pieces(pieces, kind == 1, characters)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Numbers and values of a message's fields."""
+    place = 0
+    while place < len(data):
+        tag, place = _varint(data, place)
+        if tag & 7 == 0:
+            value, place = _varint(data, place)
+            yield tag >> 3, value
+            continue
+        if tag & 7 == 2:
+            size, place = _varint(data, place)
+        elif tag & 7 in (1, 5):
+            size = 8 if tag & 7 == 1 else 4
+        else:
+            raise ValueError("no such kind of field")
+        if place + size > len(data):
+            raise ValueError("cut short")
+        yield tag >> 3, data[place : place + size]
+        place += size
+
+
+def _varint(data: bytes, place: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[place]
+        value |= (byte & 127) << shift
+        place, shift = place + 1, shift + 7
+        if byte < 128:
+            return value, place
+        if shift > 63:
+            raise ValueError("a number without end")
+
+
+def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: str) -> str:
+    """The text of a tokenizer.json that cuts as ALBERT's, XLNet's and T5's tokenizers do.
+
+    Raises:
+        UserError: the file is damaged, or its model is none of unigrams.
+    """
+    found = read_pieces(data, where)
+    if not found.unigram:
+        raise UserError(
+            f"{where}: only unigram models of SentencePiece are read; convert it once with transformers: "
+            "AutoTokenizer.from_pretrained(DIR).save_pretrained(DIR) writes tokenizer.json"
+        )
+    unknown = next((number for number, piece in enumerate(found.pieces) if piece[2] == UNKNOWN), None)
+    lowercase = bool(settings.get("do_lower_case", model_type == "albert"))
+    steps: list[Any] = []
+    if model_type in ("albert", "xlnet"):
+        steps += [normalizers.Replace("``", '"'), normalizers.Replace("''", '"')]
+        if not settings.get("keep_accents", False):
+            steps += [normalizers.NFKD(), normalizers.StripAccents()]
+        if lowercase:
+            steps.append(normalizers.Lowercase())
+    if found.characters:
+        steps.append(normalizers.Precompiled(found.characters))
+    elif model_type == "t5":
+        steps.append(normalizers.NFKC())
+    steps.append(normalizers.Replace(Regex(" {2,}"), " "))
+    with guarded(where, "not a vocabulary of unigrams"):
+        inner = tokenizers.Tokenizer(models.Unigram([piece[:2] for piece in found.pieces], unknown, False))
+        inner.normalizer = normalizers.Sequence(steps)
+        inner.pre_tokenizer = (
+            pre_tokenizers.Sequence(
+                [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
+            )
+            if model_type in ("albert", "xlnet")
+            else pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
+        )
+        inner.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+        for text, _, kind in found.pieces:
+            if kind in (UNKNOWN, CONTROL):
+                inner.add_special_tokens([AddedToken(text, normalized=False)])
+        user = [text for text, _, kind in found.pieces if kind == USER_DEFINED]
+        special = {text for text in user if text.startswith(("[", "<")) and len(text) > 1}
+        inner.add_special_tokens([text for text in user if text in special])
+        return inner.to_str(pretty=True)

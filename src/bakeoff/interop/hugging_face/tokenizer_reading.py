@@ -1,0 +1,145 @@
+"""A tokenizer from the files that a model is published with, whichever of their forms these have."""
+
+import json
+from typing import Any
+
+import tokenizers
+from tokenizers import AddedToken, decoders, models, normalizers, pre_tokenizers
+
+from bakeoff.errors import UserError
+from bakeoff.interop.hugging_face.folder import Folder
+from bakeoff.interop.hugging_face.sentencepiece import unigram_of
+from bakeoff.tokenizer import file as tokenizer_file
+from bakeoff.tokenizer.file import guarded
+
+TOKENIZER = "tokenizer.json"
+SETTINGS = "tokenizer_config.json"
+MOST_FILLED = 4096
+"""Rows of a table of tokens beyond the tokenizer's that are filled up: tables are padded to a multiple of something."""
+
+
+def tokenizer_text(folder: Folder, model_type: str) -> str:
+    """The text of a tokenizer.json for the folder's tokenizer.
+
+    Raises:
+        UserError: none of the files is there, or one is not what it should be.
+    """
+    if (whole := folder.file(TOKENIZER)) is not None:
+        return tokenizer_file.read(whole)
+    settings = folder.json(SETTINGS)
+    for key, value in settings.items():
+        if key.endswith("_file") and isinstance(value, str):
+            folder.file(value)  # refuses what is outside
+    if (words := folder.file("vocab.txt")) is not None:
+        return _wordpiece(tokenizer_file.read(words), str(words), settings)
+    vocabulary, merges = folder.file("vocab.json"), folder.file("merges.txt")
+    if vocabulary is not None and merges is not None:
+        text, name = tokenizer_file.read(vocabulary), str(vocabulary)
+        return _merges(text, tokenizer_file.read(merges), name, settings, model_type)
+    for name in ("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"):
+        if (pieces := folder.file(name)) is not None:
+            return unigram_of(pieces.read_bytes(), str(pieces), settings, model_type)
+    raise UserError(
+        f"{folder.path}: has no tokenizer: neither {TOKENIZER} nor vocab.txt, vocab.json with merges.txt, or "
+        "spiece.model"
+    )
+
+
+def filled_up(text: str, rows: int, where: str) -> str:
+    """A tokenizer.json with a name for each row of the table of tokens, as far as there are more rows than tokens.
+
+    Raises:
+        UserError: there are many more.
+    """
+    with tokenizer_file.quiet(), guarded(where, "not a tokenizer.json of the tokenizers library"):
+        inner = tokenizers.Tokenizer.from_str(text)
+        size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+    if rows - size > MOST_FILLED:
+        raise UserError(
+            f"{where}: has {size:,} tokens, but by the config the model has {rows:,}: this is another model's tokenizer"
+        )
+    if rows > size:
+        inner.add_special_tokens([f"[unused row {number}]" for number in range(size, rows)])
+        text = inner.to_str(pretty=True)
+    return text
+
+
+def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
+    """BERT's: one token a line."""
+    tokens = words.splitlines() if "\u2028" not in words and "\x85" not in words else words.split("\n")
+    tokens = [token.rstrip("\r") for token in tokens]
+    while tokens and not tokens[-1]:
+        tokens.pop()
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    unknown = _content(settings.get("unk_token"), "[UNK]")
+    if unknown not in vocabulary:
+        raise UserError(f"{where}: has no token {unknown}, so it is not the vocabulary of a BERT")
+    lowercase = bool(settings.get("do_lower_case", True))
+    accents = settings.get("strip_accents")
+    with guarded(where, "not a vocabulary of WordPiece"):
+        inner = tokenizers.Tokenizer(models.WordPiece(vocabulary, unk_token=unknown, max_input_chars_per_word=100))
+        inner.normalizer = normalizers.BertNormalizer(
+            clean_text=True,
+            handle_chinese_chars=bool(settings.get("tokenize_chinese_chars", True)),
+            strip_accents=accents if isinstance(accents, bool) else None,
+            lowercase=lowercase,
+        )
+        inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+        inner.decoder = decoders.WordPiece(prefix="##")
+        inner.add_special_tokens([name for name in _specials(settings, _BERT) if name in vocabulary])
+        return inner.to_str(pretty=True)
+
+
+_BERT = {
+    "pad_token": "[PAD]",
+    "unk_token": "[UNK]",
+    "cls_token": "[CLS]",
+    "sep_token": "[SEP]",
+    "mask_token": "[MASK]",
+}
+_ROBERTA = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "mask_token": "<mask>"}
+
+
+def _merges(vocabulary: str, merges: str, where: str, settings: dict[str, Any], model_type: str) -> str:
+    """Byte-level BPE of GPT-2 and RoBERTa; GPT's has marks at the ends of words instead."""
+    try:
+        ids = json.loads(vocabulary)
+    except ValueError as error:
+        raise UserError(f"{where}: not valid JSON ({error})") from None
+    if not isinstance(ids, dict) or not all(isinstance(number, int) for number in ids.values()):
+        raise UserError(f"{where}: ids by tokens are wanted")
+    pairs: list[Any] = [
+        tuple(line.split(" ")) for line in merges.split("\n") if line.strip() and not line.startswith("#version")
+    ]
+    if any(len(pair) != 2 for pair in pairs):
+        raise UserError(f"{where}: its merges.txt has a line that is no pair of tokens")
+    with guarded(where, "not a vocabulary with its merges"):
+        if model_type == "openai-gpt":
+            bpe = models.BPE(ids, pairs, unk_token="<unk>", end_of_word_suffix="</w>", fuse_unk=False)
+            inner = tokenizers.Tokenizer(bpe)
+            inner.normalizer = normalizers.BertNormalizer(lowercase=True)
+            inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+            inner.decoder = decoders.BPEDecoder(suffix="</w>")
+            special: dict[str, str] = {"unk_token": "<unk>"}
+        else:
+            inner = tokenizers.Tokenizer(models.BPE(ids, pairs, fuse_unk=False))
+            prefix = bool(settings.get("add_prefix_space", False))
+            inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=prefix)
+            inner.decoder = decoders.ByteLevel()
+            special = {} if model_type == "gpt2" else _ROBERTA
+            special = special or {"eos_token": "<|endoftext|>"}
+        inner.add_special_tokens(
+            [AddedToken(name, lstrip=name == "<mask>") for name in _specials(settings, special) if name in ids]
+        )
+        return inner.to_str(pretty=True)
+
+
+def _specials(settings: dict[str, Any], usual: dict[str, str]) -> list[str]:
+    """The special tokens, each once."""
+    return list(dict.fromkeys(_content(settings.get(role), name) for role, name in usual.items()))
+
+
+def _content(token: Any, usual: str) -> str:
+    """A token, which tokenizer_config.json may say as a text or as an object."""
+    token = token.get("content") if isinstance(token, dict) else token
+    return token if isinstance(token, str) else usual

@@ -1,0 +1,116 @@
+"""Tensors of another tool to ours and back, by the links of a family."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.links import Link
+
+
+class Taken(NamedTuple):
+    """What has come of tensors of another tool."""
+
+    tensors: dict[str, Tensor]
+    """Ours, by name, in float32; those that were missing are not among them."""
+    left: dict[str, Tensor]
+    """Theirs that ours has no place for."""
+    partly: dict[str, Tensor]
+    """Theirs of which ours has no place for a part, such as rows that nothing reads."""
+    fresh: list[str]
+    """Parts that were missing as a whole."""
+
+
+def take(
+    links: Iterable[Link],
+    theirs: Mapping[str, Tensor],
+    shapes: Mapping[str, tuple[int, ...]],
+    rows: int,
+    where: str,
+) -> Taken:
+    """Ours from theirs.
+
+    Args:
+        links: of the family.
+        theirs: by name.
+        shapes: of ours, by name.
+        rows: those of the table of tokens that the config says.
+        where: named in errors.
+
+    Raises:
+        UserError: a tensor is missing, or not of the shape that the config says, or does not repeat another as it
+            should.
+    """
+    links = list(links)
+    made: dict[str, Tensor] = {}
+    partly: dict[str, Tensor] = {}
+    used: set[str] = set()
+    there = {
+        link.optional for link in links if link.optional and not link.tied and any(n in theirs for n in link.theirs)
+    }
+    fresh = [part for part in dict.fromkeys(link.optional for link in links) if part and part not in there]
+    for link in links:
+        if link.tied:
+            _require_repeated(link, theirs, where)
+            used |= set(link.theirs)
+            continue
+        if link.optional in fresh:
+            continue
+        if missing := [name for name in link.theirs if name not in theirs]:
+            raise UserError(f"{where}: the tensor {missing[0]} is missing")
+        used |= set(link.theirs)
+        given = [theirs[name] for name in link.theirs]
+        if odd := [name for name, each in zip(link.theirs, given, strict=True) if not each.is_floating_point()]:
+            raise UserError(
+                f"{where}: the tensor {odd[0]} holds no floating-point numbers (quantised weights are not read)"
+            )
+        try:
+            ours = link.to_ours([each.float() for each in given])
+        except (RuntimeError, IndexError):
+            raise _other_shape(link, given, "", where) from None
+        partly |= {
+            name: each
+            for name, each, back in zip(link.theirs, given, link.to_theirs(ours), strict=True)
+            if not torch.equal(each.float(), back)
+        }
+        for name, tensor in zip(link.ours, ours, strict=True):
+            wanted = (rows, *shapes[name][1:]) if link.vocabulary else shapes[name]
+            if tuple(tensor.shape) != wanted:
+                raise _other_shape(
+                    link, given, f"; by the config what is made of it is {wanted}, not {tuple(tensor.shape)}", where
+                )
+            made[name] = _with_rows(tensor, shapes[name][0]) if link.vocabulary else tensor.contiguous()
+    return Taken(made, {name: tensor for name, tensor in theirs.items() if name not in used}, partly, fresh)
+
+
+def give(links: Iterable[Link], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Theirs from ours, all of them; what only repeats another tensor is left out."""
+    made: dict[str, Tensor] = {}
+    for link in links:
+        if not link.tied:
+            found = link.to_theirs([ours[name] for name in link.ours])
+            made |= {name: each.contiguous() for name, each in zip(link.theirs, found, strict=True)}
+    return made
+
+
+def _require_repeated(link: Link, theirs: Mapping[str, Tensor], where: str) -> None:
+    (name,) = link.theirs
+    if name in theirs and link.tied in theirs and not torch.equal(theirs[name], theirs[link.tied]):
+        raise UserError(
+            f"{where}: the tensor {name} is not {link.tied} again, as it is in the models that are read here"
+        )
+
+
+def _other_shape(link: Link, given: list[Tensor], wanted: str, where: str) -> UserError:
+    shapes = ", ".join(str(tuple(each.shape)) for each in given)
+    return UserError(f"{where}: {' and '.join(link.theirs)}: of shape {shapes}, which the config does not say{wanted}")
+
+
+def _with_rows(tensor: Tensor, rows: int) -> Tensor:
+    """(V, ...) with so many rows; tokens that are new begin as the mean of those that are there."""
+    if rows <= len(tensor):
+        return tensor[:rows].contiguous()
+    mean = tensor.double().mean(0, keepdim=True).to(tensor.dtype)
+    return torch.cat([tensor, mean.expand(rows - len(tensor), *tensor.shape[1:])])

@@ -1,0 +1,247 @@
+"""Encoders of transformers come in with the same numbers, and go out again to the last bit."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import bakeoff
+from bakeoff.models.inputs import Inputs
+from tests.interop.elsewhere import randomise, write_byte_bpe, write_unigram, write_wordpiece
+
+transformers = pytest.importorskip("transformers")
+
+BERT_SIZES = {
+    "hidden_size": 35,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 5,
+    "intermediate_size": 51,
+    "max_position_embeddings": 77,
+}
+DISTILBERT_SIZES = {"dim": 35, "n_layers": 3, "n_heads": 5, "hidden_dim": 51, "max_position_embeddings": 77}
+ALBERT_SIZES = BERT_SIZES | {"num_hidden_layers": 4, "num_hidden_groups": 2, "embedding_size": 21}
+MODELS = {
+    "bert": ("BertForPreTraining", "BertConfig", BERT_SIZES, write_wordpiece),
+    "bert masked": ("BertForMaskedLM", "BertConfig", BERT_SIZES | {"hidden_act": "relu"}, write_wordpiece),
+    "bert body": ("BertModel", "BertConfig", BERT_SIZES | {"type_vocab_size": 3}, write_wordpiece),
+    "bert sentences": ("BertForNextSentencePrediction", "BertConfig", BERT_SIZES, write_wordpiece),
+    "bert tagger": ("BertForTokenClassification", "BertConfig", BERT_SIZES | {"num_labels": 4}, write_wordpiece),
+    "roberta": (
+        "RobertaForMaskedLM",
+        "RobertaConfig",
+        BERT_SIZES | {"type_vocab_size": 1, "layer_norm_eps": 1e-5, "pad_token_id": 1},
+        write_byte_bpe,
+    ),
+    "albert": ("AlbertForPreTraining", "AlbertConfig", ALBERT_SIZES, write_unigram),
+    "albert masked": ("AlbertForMaskedLM", "AlbertConfig", ALBERT_SIZES | {"hidden_act": "gelu"}, write_unigram),
+    "distilbert": ("DistilBertForMaskedLM", "DistilBertConfig", DISTILBERT_SIZES, write_wordpiece),
+    "electra": ("ElectraForPreTraining", "ElectraConfig", BERT_SIZES | {"embedding_size": 21}, write_wordpiece),
+    "electra generator": ("ElectraForMaskedLM", "ElectraConfig", BERT_SIZES | {"embedding_size": 35}, write_wordpiece),
+}
+LOGITS = {
+    "mlm": ("prediction_logits", "logits"),
+    "nsp": ("seq_relationship_logits", "logits"),
+    "sop": ("sop_logits",),
+    "rtd": ("logits",),
+}
+
+
+def saved(folder, name, rows_more=0, **changes):
+    """A random model with its tokenizer in a folder."""
+    architecture, config, sizes, tokenizer = MODELS[name]
+    folder.mkdir(exist_ok=True)
+    rows = tokenizer(folder) + rows_more
+    model = getattr(transformers, architecture)(getattr(transformers, config)(vocab_size=rows, **sizes, **changes))
+    randomise(model.eval())
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.fixture(autouse=True)
+def _no_bars():
+    transformers.utils.logging.disable_progress_bar()
+
+
+@pytest.fixture(params=MODELS)
+def name(request):
+    return request.param
+
+
+def batch(model, segments):
+    """(3, 60) ids, real, segments, padded on the right."""
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, model.config.vocab_size - 1, (3, 60), generator=generator)
+    real = torch.arange(60) < torch.tensor([[60], [31], [2]])
+    ids = ids.masked_fill(~real, model.config.pad_token_id or 0)
+    return ids, real, (torch.arange(60) > 12).long().expand(3, -1) if segments > 1 else None
+
+
+@pytest.mark.parametrize("rows_more", [0, 3])
+def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
+    theirs = saved(tmp_path / "theirs", name, rows_more)
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    ids, real, segments = batch(theirs, run.recipe.model.embedding.segments)
+    given = {"input_ids": ids, "attention_mask": real.long()} | (
+        {} if segments is None else {"token_type_ids": segments}
+    )
+    ours, theirs = run.load().double(), theirs.double()
+    with torch.no_grad():
+        hidden = ours.model(Inputs(ids, segments, real))
+        answers = theirs(**given, output_hidden_states=True)
+        last = answers.hidden_states[-1]
+        torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))
+        seen = 0
+        for objective in ours.objectives:
+            key = next((key for key in LOGITS[objective.name] if key in answers), None)
+            known = objective.name == "nsp" if "sentences" in name else "tagger" not in name
+            if key is None or not known or (objective.name == "mlm" and name == "electra"):
+                continue
+            expected = answers[key]
+            rows = hidden if expected.dim() == 3 or objective.name == "rtd" else hidden[:, 0]
+            found = objective.head.scores(rows, ours.model.embedding.table)
+            if objective.name == "rtd":
+                found = found[..., 1] - found[..., 0]
+            kept = real if found.dim() == 3 or objective.name == "rtd" else torch.ones(3, dtype=torch.bool)
+            scale = float(expected.abs().max())
+            torch.testing.assert_close(found[kept], expected[kept], rtol=1e-12, atol=1e-12 * scale)
+            seen += 1
+    assert seen == {"bert": 2, "albert": 2, "bert body": 0, "bert tagger": 0}.get(name, 1)
+    done = bakeoff.export(run.path, tmp_path / "again")
+    assert done.largest_difference < 1e-3
+    before, after = load_file(tmp_path / "theirs/model.safetensors"), load_file(done.path / "model.safetensors")
+    assert set(before) <= set(after) or name == "bert body"
+    for key, tensor in before.items():
+        key = key if key in after else f"bert.{key}"
+        assert torch.equal(tensor, after[key]), key
+
+
+def test_half_precision_stays(tmp_path):
+    saved(tmp_path / "theirs", "bert").bfloat16().save_pretrained(tmp_path / "theirs")
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    done = bakeoff.export(run.path, tmp_path / "again")
+    before, after = load_file(tmp_path / "theirs/model.safetensors"), load_file(done.path / "model.safetensors")
+    assert all(after[key].dtype == torch.bfloat16 and torch.equal(each, after[key]) for key, each in before.items())
+
+
+def test_several_files(tmp_path):
+    model = saved(tmp_path / "theirs", "bert")
+    (tmp_path / "theirs/model.safetensors").unlink()
+    model.save_pretrained(tmp_path / "theirs", max_shard_size="20KB")
+    assert (tmp_path / "theirs/model.safetensors.index.json").is_file()
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    own = run.load().state_dict()["model.embedding.tokens.weight"]
+    assert torch.equal(own, model.bert.embeddings.word_embeddings.weight)
+
+
+def edit_config(**values):
+    def edit(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return edit
+
+
+def edit_tensors(change):
+    def edit(folder):
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return edit
+
+
+def outside(folder):
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    index = {"weight_map": {"bert.embeddings.word_embeddings.weight": "../outside.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def pickled(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+LAYER = "bert.encoder.layer.1.attention.self.key.weight"
+HEAD = "cls.predictions.transform.dense.bias"
+DAMAGE = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    "pickle": (pickled, "pytorch_model.bin: not read, because only safetensors are; convert it once"),
+    "cut short": (
+        lambda folder: (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:5000]),
+        "model.safetensors: damaged",
+    ),
+    "missing tensor": (edit_tensors(lambda each: each.pop(LAYER)), f"the tensor {LAYER} is missing"),
+    "half a head": (edit_tensors(lambda each: each.pop(HEAD)), f"the tensor {HEAD} is missing"),
+    "wrong shape": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(34, 35)})), "of shape"),
+    "whole numbers": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(35, 35).char()})), "no floating-point"),
+    "unknown type": (edit_config(model_type="bort"), "model_type: 'bort' cannot be imported; these can: "),
+    "other width": (edit_config(hidden_size=40), "of shape"),
+    "more layers": (edit_config(num_hidden_layers=4), "the tensor bert.encoder.layer.3.attention.self.query.weight"),
+    "no width": (edit_config(hidden_size=None), "hidden_size is missing"),
+    "odd width": (edit_config(hidden_size="wide"), "hidden_size: a whole number from 1 on is wanted, not 'wide'"),
+    "odd heads": (edit_config(num_attention_heads=4), "4 heads do not divide the width 35"),
+    "activation": (edit_config(hidden_act="swish"), "hidden_act: 'swish' has no counterpart here"),
+    "positions": (edit_config(position_embedding_type="relative_key"), "position_embedding_type"),
+    "decoder": (edit_config(is_decoder=True), "is_decoder: True has no counterpart here; only False has"),
+    "huge": (edit_config(hidden_size=10**12), "too large"),
+    "no tokenizer": (lambda folder: (folder / "vocab.txt").unlink(), "has no tokenizer"),
+    "other tokenizer": (
+        lambda folder: (folder / "vocab.txt").write_text("[UNK]\n" + "\n".join(map(str, range(500)))),
+        "by the config the model has",
+    ),
+    "broken tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer"),
+    "outside": (outside, "names the file '../outside.safetensors', which is outside of this folder"),
+    "tokenizer outside": (
+        lambda folder: (folder / "tokenizer_config.json").write_text('{"vocab_file": "/etc/passwd"}'),
+        "outside of this folder",
+    ),
+    "config is a list": (lambda folder: (folder / "config.json").write_text("[]"), "expected a JSON object"),
+    "untied": (
+        edit_tensors(lambda each: each.update({"cls.predictions.decoder.weight": torch.zeros(3, 35)})),
+        "is not bert.embeddings.word_embeddings.weight again",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("bert") / "theirs"
+    saved(folder, "bert")
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_one_line_and_leaves_nothing(damage, bert, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for file in bert.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    change, message = DAMAGE[damage]
+    change(folder)
+    with pytest.raises(bakeoff.errors.UserError) as error:
+        bakeoff.import_model(folder, tmp_path / "run")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert {path.name for path in tmp_path.iterdir()} <= {"theirs", "outside.safetensors"}
+
+
+def test_code_of_the_folder_is_never_run(bert, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for file in bert.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    edit_config(auto_map={"AutoModel": "modeling_evil.Evil"})(folder)
+    (folder / "modeling_evil.py").write_text("open('/tmp/bakeoff-evil', 'w')\nraise SystemExit")
+    run = bakeoff.import_model(folder, tmp_path / "run")
+    done = bakeoff.export(run.path, tmp_path / "again")
+    assert "auto_map" not in json.loads((done.path / "config.json").read_text())
+    assert not list(done.path.glob("*.py"))
+
+
+def test_something_there_already(bert, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/file").write_text("")
+    for make in (bakeoff.import_model, bakeoff.export):
+        with pytest.raises(bakeoff.errors.UserError, match="choose another --out"):
+            make(bert, tmp_path / "run")
