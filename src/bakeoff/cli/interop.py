@@ -12,7 +12,7 @@ from bakeoff.display.terminal import show
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf, onnx, sentence-transformers or gguf.")] = "hf",
+    to: Annotated[str, typer.Option(help="hf, onnx or sentence-transformers.")] = "hf",
     quantize: Annotated[
         str | None, typer.Option(help="int8, for onnx: weights of eight bits, their loss and gain measured.")
     ] = None,

@@ -5,9 +5,10 @@ from typing import Any
 from bakeoff.display import markdown
 
 OPENING = """import json
+import pathlib
 import unicodedata
 import numpy as np, onnxruntime, tokenizers
-config = json.load(open("config.json", encoding="utf-8"))
+config = json.loads(pathlib.Path("config.json").read_text(encoding="utf-8"))
 tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
 tokenizer.encode_special_tokens = True  # their names in a text are text
 session = onnxruntime.InferenceSession("model.onnx")
