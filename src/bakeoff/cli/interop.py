@@ -12,7 +12,17 @@ from bakeoff.display.terminal import show
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf, onnx, sentence-transformers or gguf.")] = "hf",
+    to: Annotated[str, typer.Option(help="hf, onnx or sentence-transformers.")] = "hf",
+    quantize: Annotated[
+        str | None, typer.Option(help="int8, for onnx: weights of eight bits, their loss and gain measured.")
+    ] = None,
+    measure_on: Annotated[
+        Path | None,
+        typer.Option(help="What int8 is measured on: labelled rows for a fine-tuned run, else texts, one a line."),
+    ] = None,
+    pooling: Annotated[
+        str | None, typer.Option(help="mean, max or cls, for sentence-transformers.  [default: mean]")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Write a run in the form of another tool, read back and compared.
@@ -21,7 +31,8 @@ def export(
     """
     from bakeoff.interop.export import export as write
 
-    done = write(run, out, to=to)
+    given = {"quantize": quantize, "measure_on": measure_on, "pooling": pooling}
+    done = write(run, out, to=to, **{name: value for name, value in given.items() if value is not None})
     if json:
         print_json({**done._asdict(), "path": str(done.path)})
         return

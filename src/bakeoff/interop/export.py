@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ FORMS = {
     "hf": "bakeoff.interop.hugging_face.export",
     "onnx": "bakeoff.interop.onnx.export",
     "sentence-transformers": "bakeoff.interop.sentence_transformers",
-    "gguf": "bakeoff.interop.gguf",
 }
 """For each form the module whose `export(run, out, **options)` writes it."""
 
@@ -23,7 +23,7 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     Args:
         run: a pre-trained or fine-tuned run.
         out: the folder to make; it appears when it is complete and compared.
-        to: hf, onnx, sentence-transformers or gguf.
+        to: hf, onnx or sentence-transformers.
         options: of the form, see docs/export.md.
 
     Raises:
@@ -33,4 +33,8 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     if to not in FORMS:
         raise UserError(f"--to {to}: no such form; there are {', '.join(FORMS)}")
     write: Callable[..., Exported] = import_module(FORMS[to]).export
+    takes = signature(write).parameters
+    for name in options:
+        if name not in takes:
+            raise UserError(f"--{name.replace('_', '-')}: --to {to} has no such option")
     return write(Path(run), Path(out), **options)

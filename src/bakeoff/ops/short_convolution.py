@@ -56,6 +56,8 @@ def short_convolution(
         same = (neighbours == documents[..., None]).to(x.dtype)  # (B, T, K)
     if left is not None:
         x, before = torch.cat([left, x], dim=1), 0
+    if torch.compiler.is_exporting():  # into the operators of another library, which has no windows that overlap
+        return _sum_of_moved(x, weight.to(x.dtype), same, Taps(before, after, dilation))
     result: Tensor = _ShortConvolution.apply(x, weight.to(x.dtype), same, Taps(before, after, dilation))  # type: ignore[no-untyped-call]
     return result
 
@@ -96,6 +98,21 @@ def _sum_over_windows(x: Tensor, weight: Tensor, taps: Taps) -> Tensor:
     heads, kernel = weight.shape[-2:]
     windows = _windows(taps.pad(x).unflatten(-1, (heads, -1)), kernel, taps.dilation)  # (B, T, H, R, K)
     return (windows * weight[..., None, :]).sum(-1).flatten(-2)
+
+
+def _sum_of_moved(x: Tensor, weight: Tensor, same: Tensor | None, taps: Taps) -> Tensor:
+    """A depthwise convolution for fixed kernels, and for all else the sum over the taps of the moved input."""
+    padded, kernel = taps.pad(x), weight.shape[-1]
+    if weight.dim() == 2 and same is None:
+        kernels = weight.repeat_interleave(x.shape[-1] // len(weight), dim=0)[:, None]  # (D, 1, K)
+        mixed = F.conv1d(padded.transpose(1, 2), kernels, dilation=taps.dilation, groups=len(kernels))
+        return mixed.transpose(1, 2)
+    length, y = padded.shape[1] - taps.halo(kernel), torch.zeros((), dtype=x.dtype, device=x.device)
+    for tap in range(kernel):
+        moved = padded[:, tap * taps.dilation : tap * taps.dilation + length]
+        of_tap = weight[..., tap] if same is None else weight[..., tap] * same[:, :, tap, None]
+        y = y + moved.unflatten(-1, (weight.shape[-2], -1)) * of_tap[..., None]
+    return y.flatten(-2)
 
 
 def _gradients_over_windows(

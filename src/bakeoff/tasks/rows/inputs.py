@@ -128,6 +128,11 @@ class InputFormat:
             self._around = start, separator, separator
 
     @property
+    def around(self) -> tuple[list[int], list[int], list[int]]:
+        """Ids of the special tokens in front of a text, between the two of a pair, and behind the last."""
+        return self._around
+
+    @property
     def before(self) -> int:
         """Special tokens in front of a text."""
         return len(self._around[0])

@@ -1,0 +1,125 @@
+"""What int8 loses: the task's metric on labelled rows, or on texts, or random rows, how often both say the same.
+
+Shapes: B batch, T length, K outputs of a token or a row.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bakeoff.errors import UserError
+from bakeoff.inference.text_files import TextFile
+from bakeoff.interop.onnx.conversion import drawn
+from bakeoff.interop.onnx.graphs import Graph
+from bakeoff.interop.onnx.quantization import Accuracy, Feeds, agreement
+from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.resources.device import Placement
+from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.data import read_examples
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.rows.inputs import InputFormat
+
+MOST_TEXTS = 2000
+"""So many texts of a file are read."""
+ROWS_AT_ONCE = 16
+"""Rows that go through the models together."""
+
+
+def by_metric(run: FinetunedRun, path: Path) -> Callable[[Any, Any], Accuracy]:
+    """The task's metric on a file of labelled rows.
+
+    Raises:
+        UserError: there is a mistake in the file.
+    """
+    examples, _ = read_examples(run.task, path)
+    task, format = run.learned, run.format()
+    task.check(examples, path, "what the run has learnt")
+    items = task.encode(examples, format)
+    sign = -1.0 if task.metric in task.config.lower_is_better else 1.0
+
+    def measure(original: Any, session: Any) -> Accuracy:
+        on = Placement(torch.device("cpu"), "float32")
+        both = [
+            sign * task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
+            for each in (original, session)
+        ]
+        name = f"{task.config.described(task.metric).title} on {len(examples):,} rows of {path.name}"
+        return Accuracy(f"negative {name}" if sign < 0 else name, *both)
+
+    return measure
+
+
+def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Callable[[Any, Any], Accuracy]:
+    """How often both models' likeliest outputs are the same."""
+    names = [name for name, _ in graph.outputs]
+    wanted = "logits" if "logits" in names else names[0]
+
+    def measure(original: Any, session: Any) -> Accuracy:
+        shares, counts = [], []
+        for feeds in batches:
+            one, other = (each.run([wanted], dict(feeds))[0] for each in (original, session))
+            if one.ndim == 3 and "attention_mask" in feeds:
+                kept = feeds["attention_mask"].astype(bool)
+                one, other = one[kept], other[kept]
+            one, other = one.reshape(-1, one.shape[-1]), other.reshape(-1, other.shape[-1])
+            shares.append(agreement(one, other))
+            counts.append(len(one))
+        return Accuracy(f"same likeliest output on {what}", 1.0, float(np.average(shares, weights=counts)))
+
+    return measure
+
+
+def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
+    """Batches of the rows of a file's texts.
+
+    Raises:
+        UserError: there is no such file, or no text in it.
+    """
+    texts = []
+    for (text,) in TextFile(file, ["text"]):
+        if text.strip():
+            texts.append(text)
+        if len(texts) == MOST_TEXTS:
+            break
+    if not texts:
+        raise UserError(f"{file}: holds no text")
+    encoded = format.framed(format.ids(texts))
+    batches: list[Feeds] = []
+    order = np.argsort(encoded.lengths, kind="stable")
+    whole = all(each.name != "attention_mask" for each in graph.inputs)
+    for first in range(0, len(order), 1 if whole else ROWS_AT_ONCE):  # without a mask there is no padding
+        rows = [encoded.ids[row] for row in order[first : first + (1 if whole else ROWS_AT_ONCE)]]
+        width = max(map(len, rows))
+        ids = np.full((len(rows), width), format.pad, np.int64)
+        for place, row in enumerate(rows):
+            ids[place, : len(row)] = row
+        mask = (np.arange(width) < np.array([[len(row)] for row in rows])).astype(np.int64)
+        batches.append(_feeds(graph, ids, mask))
+    return batches
+
+
+def random_rows(graph: Graph, vocabulary: int, longest: int, rows: int = 64) -> list[Feeds]:
+    """Batches of rows of random tokens."""
+    draw, batches = np.random.default_rng(2), []
+    for _ in range(0, rows, ROWS_AT_ONCE):
+        sizes = {"batch": ROWS_AT_ONCE, "length": min(128, longest), "past": 0}
+        given = drawn(graph.inputs, sizes, vocabulary, draw)
+        ids = given[0].numpy()
+        batches.append(_feeds(graph, ids, np.ones_like(ids)))
+    return batches
+
+
+def _feeds(graph: Graph, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Feeds:
+    """What a graph reads of (B, T) rows, which begin a text."""
+    made: dict[str, NDArray[Any]] = {}
+    for each in graph.inputs:
+        shape = [len(ids) if axis == "batch" else 0 if axis == "past" else axis for axis in each.axes]
+        if each.name in ("input_ids", "attention_mask"):
+            made[each.name] = ids if each.name == "input_ids" else mask
+        else:
+            made[each.name] = np.zeros_like(ids) if each.integer else np.zeros(shape, np.float32)  # type: ignore[arg-type]
+    return made

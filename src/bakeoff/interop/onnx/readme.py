@@ -1,0 +1,96 @@
+"""The README.md of an exported model.onnx: what it reads and gives, and lines of Python that use it."""
+
+from typing import Any
+
+from bakeoff.display import markdown
+
+OPENING = """import json
+import pathlib
+import unicodedata
+import numpy as np, onnxruntime, tokenizers
+config = json.loads(pathlib.Path("config.json").read_text(encoding="utf-8"))
+tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
+tokenizer.encode_special_tokens = True  # their names in a text are text
+session = onnxruntime.InferenceSession("model.onnx")
+def ids_of(text):
+    return tokenizer.encode(" ".join(unicodedata.normalize("NFC", text).split()), add_special_tokens=False).ids
+"""
+
+OF_TEXTS = """room = config["length"] - len(config["before"]) - len(config["behind"])
+texts = ["The first text.", "A second one, which is longer."]
+rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in texts]
+second = [len(row) for row in rows]
+"""
+
+OF_PAIRS = """pairs = [("Where is the town?", "The town is behind the hill.")]
+opened = [config["before"] + ids_of(first) + config["between"] for first, _ in pairs]
+second = [len(row) for row in opened]
+rows = [row + ids_of(other) + config["behind"] for row, (_, other) in zip(opened, pairs)]
+assert max(map(len, rows)) <= config["length"]
+"""
+
+RUN = """width = max(map(len, rows))
+ids = np.array([row + [config["special_ids"]["pad"]] * (width - len(row)) for row in rows])
+mask = (np.arange(width) < np.array([[len(row)] for row in rows])).astype(np.int64)
+types = (np.arange(width) >= np.array(second)[:, None]) * mask
+feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+outputs = session.run(None, {each.name: feeds[each.name] for each in session.get_inputs()})
+"""
+
+START_LAST = """types[np.arange(len(rows)), mask.sum(1) - 1] = 2
+"""
+
+ENDINGS = {
+    "encoder": "print(outputs[0].shape)  # hidden states; where there is a second output: scores of each token\n",
+    "classification": 'print([config["labels"][place] for place in outputs[0].argmax(-1)])\n',
+    "tagging": "print(outputs[0].argmax(-1))  # for each token the place of a tag in config.json's labels\n",
+    "question_answering": "print(outputs[0].argmax(1))  # for each pair the tokens where its answer begins and ends\n",
+}
+
+CAUSAL = """ids = np.array([[config["opening"]] + ids_of("The town")])
+def empty(axes):
+    return np.zeros([1 if a == "batch" else 0 if a == "past" else a for a in axes], np.float32)
+state = {each["name"]: empty(each["axes"]) for each in config["inputs"][1:]}
+written = []
+for _ in range(20):
+    logits, *after = session.run(None, {"input_ids": ids, **state})
+    state = dict(zip(state, after))
+    ids = logits[:, -1].argmax(-1)[:, None]
+    written.append(int(ids[0, 0]))
+print(tokenizer.decode(written))
+"""
+
+
+def snippet(settings: dict[str, Any]) -> str:
+    """Lines of Python that use the folder they are run in, without Bakeoff."""
+    if settings["kind"] == "causal":
+        return OPENING + CAUSAL
+    run = RUN
+    if settings["start_last"]:
+        run = run.replace("feeds = ", START_LAST + "feeds = ", 1)
+    ending = ENDINGS.get(settings["kind"], "print(outputs[0])\n")
+    return OPENING + (OF_PAIRS if settings["pairs"] else OF_TEXTS) + run + ending
+
+
+def readme(name: str, settings: dict[str, Any]) -> str:
+    """The README.md."""
+    rows = "".join(
+        f"| {side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
+        for side in ("inputs", "outputs")
+        for each in settings[side]
+    )
+    small = "".join(f"- {line}\n" for line in settings["int8"] or [])
+    return f"""# {markdown.text(name)} as ONNX
+
+Written by Bakeoff; the largest difference from torch on random rows was {settings["largest_difference"]:.1e} of the
+largest number{" before the weights were made int8" if small else ""}. Rows and lengths may be any, up to \
+{settings["length"]} tokens; `attention_mask` is 1 for tokens and 0 for padding, which stands behind them.
+{"" if not small else chr(10) + small}
+| | name | shape |
+|---|---|---|
+{rows}
+With `pip install onnxruntime tokenizers`, in this folder:
+
+```python
+{snippet(settings)}```
+"""

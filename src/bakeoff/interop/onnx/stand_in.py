@@ -1,0 +1,34 @@
+"""A model.onnx in the place of a fine-tuned run's head, so that the task reads its numbers as it does the head's."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.rows.batches import InputBatch
+
+
+class OnnxHead(Head):
+    """Gives (B, K), or (B, T, K) numbers of a batch's rows, by onnxruntime.
+
+    Args:
+        session: of onnxruntime.
+    """
+
+    def __init__(self, session: Any) -> None:
+        torch.nn.Module.__init__(self)  # it has no model of its own
+        self.session = session
+        self.names = {each.name for each in session.get_inputs()}
+
+    @override
+    def forward(self, batch: InputBatch) -> Tensor:
+        """The numbers, float32."""
+        ids = batch.ids.numpy()
+        real = np.ones_like(ids) if batch.real is None else batch.real.numpy().astype(np.int64)
+        segments = np.zeros_like(ids) if batch.segments is None else batch.segments.numpy()
+        feeds = {"input_ids": ids, "attention_mask": real, "token_type_ids": segments}
+        found = self.session.run(["logits"], {name: feeds[name] for name in self.names})
+        return torch.from_numpy(found[0])

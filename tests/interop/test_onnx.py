@@ -1,0 +1,189 @@
+import json
+import os
+
+import pytest
+import torch
+
+import bakeoff.interop.appearing as appearing
+from bakeoff.errors import UserError
+from bakeoff.interop.export import export
+from tests.conftest import shrink
+from tests.inference.untrained_runs import untrained
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from bakeoff.interop.onnx import export as own
+from bakeoff.interop.onnx.conversion import open_session
+from bakeoff.interop.onnx.readme import snippet
+from bakeoff.interop.onnx.stand_in import OnnxHead
+
+
+@pytest.fixture(scope="module")
+def encoder(corpus, tmp_path_factory):
+    return untrained("conv-light-encoder-tiny", corpus, tmp_path_factory.mktemp("encoder") / "run")
+
+
+@pytest.fixture(scope="module")
+def written(encoder):
+    return export(encoder.path, encoder.path.parent / "onnx", to="onnx")
+
+
+def test_padding_changes_nothing_of_an_encoder(encoder, written):
+    session, module = open_session(written.path / "model.onnx"), encoder.load()
+    ids = torch.randint(0, encoder.tokenizer.size, (1, 9))
+    with torch.inference_mode():
+        from bakeoff.models.inputs import Inputs
+
+        right = module.model(Inputs(ids))
+    longer = torch.cat([ids, torch.randint(0, encoder.tokenizer.size, (1, 6))], 1)
+    mask = (torch.arange(15) < 9).long()[None]
+    found = session.run(["hidden_states"], {"input_ids": longer.numpy(), "attention_mask": mask.numpy()})[0][:, :9]
+    assert torch.allclose(torch.from_numpy(found), right, atol=1e-5)
+    assert written.largest_difference < 1e-5
+
+
+def test_the_lines_of_the_readme_run_without_bakeoff(written, monkeypatch, capsys):
+    monkeypatch.chdir(written.path)
+    lines = (written.path / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    assert "bakeoff" not in lines
+    exec(compile(lines, "README.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("(2, ")
+
+
+def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypatch, capsys):
+    run = untrained("conv-light-lm-tiny", corpus, tmp_path / "run")
+    made = export(run.path, tmp_path / "onnx", to="onnx")
+    session, module = open_session(made.path / "model.onnx"), run.load()
+    config = json.loads((made.path / "config.json").read_text())
+    ids = torch.randint(0, corpus.tokenizer.size, (2, 11))
+    with torch.inference_mode():
+        from bakeoff.models.inputs import Inputs
+
+        head = module.objectives[0].head
+        right = head.scores(module.model(Inputs(ids)), module.model.embedding.table)
+    state = {
+        each["name"]: torch.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]]).numpy()
+        for each in config["inputs"][1:]
+    }
+    parts = []
+    for begin, end in ((0, 1), (1, 6), (6, 11)):
+        logits, *after = session.run(None, {"input_ids": ids[:, begin:end].numpy(), **state})
+        state = dict(zip(state, after, strict=True))
+        parts.append(torch.from_numpy(logits))
+    assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
+    monkeypatch.chdir(made.path)
+    exec(compile(snippet(config), "README.md", "exec"), {})
+    assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"quantize": "int3"}, "no such kind of weights"),
+        ({"measure_on": "x"}, "nothing to measure"),
+        ({"pooling": "mean"}, "--pooling: --to onnx has no such option"),
+    ],
+)
+def test_wrong_options_are_refused(encoder, tmp_path, options, message):
+    with pytest.raises(UserError, match=message):
+        export(encoder.path, tmp_path / "out", to="onnx", **options)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_folder_that_is_there_is_left_alone(encoder, tmp_path):
+    (tmp_path / "mine").write_text("mine")
+    with pytest.raises(UserError, match="is there already"):
+        export(encoder.path, tmp_path, to="onnx")
+    assert (tmp_path / "mine").read_text() == "mine"
+
+
+def test_a_missing_library_is_named(encoder, tmp_path, monkeypatch):
+    def absent(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr(appearing, "import_module", absent)
+    with pytest.raises(UserError, match=r"needs the library onnx; install it with `pip install 'bakeoff\[onnx\]'`"):
+        export(encoder.path, tmp_path / "out", to="onnx")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, MemoryError])
+def test_nothing_is_left_of_an_export_that_was_stopped(encoder, tmp_path, monkeypatch, stop):
+    def stopped(graph, file, what):
+        file.write_bytes(b"half")
+        raise stop
+
+    monkeypatch.setattr(own, "convert", stopped)
+    with pytest.raises(stop):
+        export(encoder.path, tmp_path / "out", to="onnx")
+    assert not os.listdir(tmp_path)
+
+
+def test_other_numbers_than_torchs_are_not_written(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(own, "largest_difference", lambda *given: 2e-4)
+    with pytest.raises(UserError, match="computes something else"):
+        export(encoder.path, tmp_path / "out", to="onnx")
+    assert not os.listdir(tmp_path)
+
+
+def test_an_encoder_with_a_decoder_is_refused(corpus, tmp_path):
+    run = untrained("bart-tiny", corpus, tmp_path / "run")
+    with pytest.raises(UserError, match="an encoder with a decoder"):
+        export(run.path, tmp_path / "out", to="onnx")
+
+
+KINDS = {
+    "classification": ("text\tlabel\n" + "one two three\ta\nfour five\tb\nsix\ta\n" * 12, "tsv"),
+    "tagging": ("".join(f"{w} {t}\n" for w, t in [("one", "O"), ("two", "B-X"), ("three", "O"), ("", "")] * 12), "txt"),
+    "question_answering": (
+        "".join(
+            json.dumps({"question": "one two", "context": "three four five six", "answer": "four", "start": 6}) + "\n"
+            for _ in range(12)
+        ),
+        "jsonl",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_a_fine_tuned_run_answers_as_predict_does(kind, corpus, tmp_path):
+    from bakeoff.resources.device import Placement
+    from bakeoff.tasks.answers.answering import answers_of
+    from bakeoff.tasks.data import read_examples
+    from bakeoff.tasks.finetune import finetune
+    from bakeoff.tasks.finetuned_run import FinetunedRun
+    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+    from bakeoff.tasks.predict import answer_file
+    from bakeoff.tasks.registry import parse_task
+
+    text, suffix = KINDS[kind]
+    file = tmp_path / f"train.{suffix}"
+    file.write_text(text)
+    columns = {"text_column": "text", "label_column": "label"} if kind == "classification" else {}
+    task = parse_task({"kind": kind, "train": str(file), **columns}, "task")
+    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1, length=16)
+    tokenizer = corpus.path / "tokenizer.json"
+    recipe = shrink("conv-light-encoder-tiny")
+    finetune(recipe, task, tmp_path / "run", config=config, tokenizer=tokenizer, device="cpu", progress=False)
+    made = export(tmp_path / "run", tmp_path / "onnx", to="onnx")
+    run = FinetunedRun.open(tmp_path / "run")
+    examples, _ = read_examples(run.task, file)
+    items = run.learned.encode(examples, run.format())
+    head = OnnxHead(open_session(made.path / "model.onnx"))
+    found = answers_of(head, items, run.learned, run.format(), Placement(torch.device("cpu"), "float32"))
+    right = [each.answer for part in answer_file(run, file, device="cpu") for each in part]
+    for example, one, other in zip(examples, found.answers, right, strict=True):
+        ours, theirs = (run.learned.answered(example, each) for each in (one, other))
+        assert _rounded(ours) == _rounded(theirs)
+    small = export(tmp_path / "run", tmp_path / "int8", to="onnx", quantize="int8", measure_on=file)
+    assert any("before" in remark for remark in small.remarks)
+
+
+def _rounded(values):
+    if isinstance(values, float):
+        return pytest.approx(values, abs=1e-4)
+    if isinstance(values, dict):
+        return {key: _rounded(value) for key, value in values.items()}
+    return [_rounded(each) for each in values] if isinstance(values, list) else values
