@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
     from bakeoff.optimization.budget import Budget
+    from bakeoff.overview.listing import list_runs
+    from bakeoff.overview.watch import watch
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
     from bakeoff.preparation.prepare_pairs import prepare_pairs
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
     from bakeoff.throughput.measure import speed
+    from bakeoff.tracking.track import track
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.tuning.search import tune
@@ -59,6 +62,7 @@ _HOMES = {
     "finetune": "bakeoff.tasks.finetune",
     "generate": "bakeoff.inference.generate",
     "inspect": "bakeoff.inspection.inspect",
+    "list_runs": "bakeoff.overview.listing",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.preparation.prepare",
@@ -71,7 +75,9 @@ _HOMES = {
     "pretrain": "bakeoff.training.pretrain",
     "similarity": "bakeoff.vectors.similarity",
     "speed": "bakeoff.throughput.measure",
+    "track": "bakeoff.tracking.track",
     "tune": "bakeoff.tuning.search",
+    "watch": "bakeoff.overview.watch",
 }
 
 __all__ = [
@@ -96,6 +102,7 @@ __all__ = [
     "finetune",
     "generate",
     "inspect",
+    "list_runs",
     "load_plugin",
     "load_recipe",
     "merge_parts",
@@ -108,7 +115,9 @@ __all__ = [
     "pretrain",
     "similarity",
     "speed",
+    "track",
     "tune",
+    "watch",
 ]
 
 
