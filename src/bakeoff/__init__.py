@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bakeoff.models.mixers.mixer import MixerBaseConfig
     from bakeoff.models.part import Part, State
     from bakeoff.optimization.budget import Budget
+    from bakeoff.overview.listing import list_runs
+    from bakeoff.overview.watch import watch
     from bakeoff.plugins import load_plugin
     from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
     from bakeoff.preparation.prepare_pairs import prepare_pairs
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.kinds.tagging import TaggingConfig
     from bakeoff.tasks.predict import predict
     from bakeoff.throughput.measure import speed
+    from bakeoff.tracking.track import track
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
     from bakeoff.tuning.search import tune
@@ -73,6 +76,7 @@ _HOMES = {
     "import_model": "bakeoff.interop.hugging_face.importing",
     "inspect": "bakeoff.inspection.inspect",
     "load": "bakeoff.using.loaded_run",
+    "list_runs": "bakeoff.overview.listing",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
     "merge_parts": "bakeoff.preparation.prepare",
@@ -86,7 +90,9 @@ _HOMES = {
     "serve": "bakeoff.web.serve",
     "similarity": "bakeoff.vectors.similarity",
     "speed": "bakeoff.throughput.measure",
+    "track": "bakeoff.tracking.track",
     "tune": "bakeoff.tuning.search",
+    "watch": "bakeoff.overview.watch",
 }
 
 __all__ = [
@@ -119,6 +125,7 @@ __all__ = [
     "import_model",
     "inspect",
     "load",
+    "list_runs",
     "load_plugin",
     "load_recipe",
     "merge_parts",
@@ -132,7 +139,9 @@ __all__ = [
     "serve",
     "similarity",
     "speed",
+    "track",
     "tune",
+    "watch",
 ]
 
 

@@ -154,3 +154,32 @@ def fresh(folder: Path, name: Path) -> Iterator[None]:
     folder.mkdir(parents=True)
     with held(folder, name):
         yield
+
+
+def is_held(folder: Path) -> bool | None:
+    """Whether a process holds a folder; None: this system does not tell.
+
+    Nobody is kept from holding it meanwhile: where the system lists its locks, only one that is listed is tried.
+    """
+    if fcntl is None:
+        return None
+    try:
+        locks = Path("/proc/locks").read_text(encoding="ascii")
+        if f":{folder.stat().st_ino} " not in locks:
+            return False
+    except (FileNotFoundError, PermissionError):
+        if not folder.is_dir():
+            return False
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,5 +1,6 @@
 """The application: its verbs in the order in which `bakeoff --help` lists them."""
 
+import platform
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +22,7 @@ from bakeoff.cli import (
     predict,
     score,
     serve,
+    runs,
     speed,
     tune,
     vectors,
@@ -31,7 +33,6 @@ app = typer.Typer(
     name="bakeoff",
     help="Pre-train language models on your own text, and measure which one to use instead of guessing.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -39,14 +40,29 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        show(f"bakeoff {metadata.version('bakeoff')}")
+        import torch
+
+        from bakeoff.resources.device import processor_name, resolve_device
+
+        device = resolve_device("auto")
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else processor_name()
+        show(
+            f"bakeoff {metadata.version('bakeoff')}, torch {torch.__version__}, Python {platform.python_version()}, "
+            f"device {device.type} ({name})"
+        )
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Print the versions of Bakeoff, torch and Python, and the device.",
+        ),
     ] = False,
     plugin: Annotated[
         list[Path] | None,
@@ -77,6 +93,8 @@ app.command()(vectors.embed)
 app.command()(vectors.similarity)
 app.command()(inspection.inspect)
 app.command()(comparison.compare)
+app.command()(runs.runs)
+app.command()(runs.watch)
 app.command()(speed.speed)
 app.command()(check.check)
 app.command("import")(interop.import_model)

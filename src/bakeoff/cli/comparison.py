@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bakeoff.cli.output import Jobs, Json, jobs_of
+from bakeoff.cli.output import Jobs, Json, Track, jobs_of
 from bakeoff.display.terminal import tell, write_json
 
 
@@ -13,6 +13,7 @@ def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
     out: Annotated[Path, typer.Option(help="Directory of all runs and the report.")],
     jobs: Jobs = "auto",
+    track: Track = [],  # noqa: B006
     json: Json = False,
 ) -> None:
     """Run recipes x seeds x tasks under one budget, and report which differences are real.
@@ -23,8 +24,10 @@ def compare(
     """
     from bakeoff.comparison.execution import compare as run_comparison
     from bakeoff.comparison.reporting.terminal import print_results
+    from bakeoff.tracking.track import track as mirrored
 
-    results = run_comparison(plan, out, jobs=jobs_of(jobs), progress=tell)
+    with mirrored(out, track):
+        results = run_comparison(plan, out, jobs=jobs_of(jobs), progress=tell)
     if json:
         write_json(results.model_dump_json(indent=2))
     else:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bakeoff.cli.completing import complete_source
 from bakeoff.cli.output import (
     Device,
     Errors,
@@ -12,6 +13,7 @@ from bakeoff.cli.output import (
     Seed,
     Set,
     Threads,
+    Track,
     print_json,
     print_table,
     threads_of,
@@ -25,7 +27,12 @@ if TYPE_CHECKING:
 
 
 def finetune(
-    source: Annotated[str, typer.Argument(metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.")],
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.", autocompletion=complete_source
+        ),
+    ],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
     train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
     dataset: Dataset = None,
@@ -90,6 +97,7 @@ def finetune(
     errors: Errors = "strict",
     device: Device = "auto",
     threads: Threads = "auto",
+    track: Track = [],  # noqa: B006
     json: Json = False,
 ) -> None:
     """Fine-tune a pre-trained run, or train a recipe from scratch, on labelled data.
@@ -103,6 +111,7 @@ def finetune(
     from bakeoff.recipe_files import load_recipe, recipe_names
     from bakeoff.tasks.finetune import finetune as finetune_model
     from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+    from bakeoff.tracking.track import track as mirrored
 
     given: dict[str, Any] = {
         "kind": task,
@@ -140,17 +149,18 @@ def finetune(
     }
     settings |= {name: value for name, value in flags.items() if value is not None}
     asked = task_of(Files(dataset, data, given), settings, "finetune")
-    result = finetune_model(
-        begun,
-        asked,
-        out,
-        config=FinetuneConfig.parse(settings, "--option"),
-        seed=seed,
-        tokenizer=tokenizer or corpus,
-        device=device,
-        threads=threads_of(threads),
-        resume=resume,
-    )
+    with mirrored(out, track):
+        result = finetune_model(
+            begun,
+            asked,
+            out,
+            config=FinetuneConfig.parse(settings, "--option"),
+            seed=seed,
+            tokenizer=tokenizer or corpus,
+            device=device,
+            threads=threads_of(threads),
+            resume=resume,
+        )
     if json:
         print_json(result.model_dump(mode="json"))
         return

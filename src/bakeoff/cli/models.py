@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bakeoff.cli.completing import complete_recipe, complete_run
 from bakeoff.cli.output import (
     LARGEST_SEED,
     Device,
     Json,
     Set,
     Threads,
+    Track,
     losses_text,
     print_json,
     print_table,
@@ -43,7 +45,7 @@ def recipes(json: Json = False) -> None:
 
 
 def show(
-    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
+    recipe: Annotated[str, typer.Argument(help="A recipe's name or file.", autocompletion=complete_recipe)],
     set: Set = [],  # noqa: B006
     vocabulary: Annotated[
         int | None, typer.Option(min=1, max=2**32, help="Size of the vocabulary; the recipe's.")
@@ -128,7 +130,10 @@ def _by_stack(texts: dict[str, str]) -> str:
 def pretrain(
     out: Annotated[Path, typer.Option(help="Directory of the run.")],
     recipe: Annotated[
-        str | None, typer.Argument(help="A recipe's name or file. With --from or --resume: that run's.")
+        str | None,
+        typer.Argument(
+            help="A recipe's name or file. With --from or --resume: that run's.", autocompletion=complete_recipe
+        ),
     ] = None,
     corpus: Annotated[
         Path | None,
@@ -144,7 +149,10 @@ def pretrain(
     ] = None,
     device: Device = "auto",
     threads: Threads = "auto",
-    from_run: Annotated[Path | None, typer.Option("--from", metavar="RUN", help="Start from a run's weights.")] = None,
+    from_run: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="RUN", help="Start from a run's weights.", autocompletion=complete_run),
+    ] = None,
     grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,
     grow_by: Annotated[
         str, typer.Option(metavar="repeat|interleave", help="Layers 1 2 become 1 2 1 2, or 1 1 2 2.")
@@ -168,6 +176,7 @@ def pretrain(
     finish_now: Annotated[
         bool, typer.Option("--finish-now", help="End an interrupted run as it is, marked as cut short.")
     ] = False,
+    track: Track = [],  # noqa: B006
     json: Json = False,
 ) -> None:
     """Pre-train a model on a corpus.
@@ -181,6 +190,7 @@ def pretrain(
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe
     from bakeoff.runs.run import Run
+    from bakeoff.tracking.track import track as mirrored
     from bakeoff.training.averaging import average_path
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain as pretrain_model
@@ -193,19 +203,20 @@ def pretrain(
     if finish_now and budget is not None:
         raise UserError("--finish-now ends the run where it is, and --budget lets it go on; give one of them")
     try:
-        run = pretrain_model(
-            None if recipe is None else load_recipe(recipe, set),
-            corpus,
-            out,
-            seed=seed,
-            budget=None if budget is None else Budget.parse_text(budget),
-            device=device,
-            threads=threads_of(threads),
-            start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
-            average_last=average_last,
-            resume=resume,
-            finish_now=finish_now,
-        )
+        with mirrored(out, track):
+            run = pretrain_model(
+                None if recipe is None else load_recipe(recipe, set),
+                corpus,
+                out,
+                seed=seed,
+                budget=None if budget is None else Budget.parse_text(budget),
+                device=device,
+                threads=threads_of(threads),
+                start=Start.parse({**given, "grow_by": grow_by}, "pretrain") if given else None,
+                average_last=average_last,
+                resume=resume,
+                finish_now=finish_now,
+            )
     except Interrupted as stop:
         if not _wants_it_finished(stop):
             raise

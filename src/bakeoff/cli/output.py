@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from bakeoff.cli.completing import complete_tracker
 from bakeoff.display.terminal import show, tell, write_json
 from bakeoff.errors import UserError
 
@@ -65,6 +66,15 @@ Threads = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
+Track = Annotated[
+    list[str],
+    typer.Option(
+        "--track",
+        metavar="NAME",
+        help="Mirror its course to tensorboard, trackio or wandb while it trains; may be repeated (docs/runs.md).",
+        autocompletion=complete_tracker,
+    ),
+]
 Set = Annotated[
     list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from bakeoff.cli.completing import complete_dataset
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -13,7 +14,11 @@ if TYPE_CHECKING:
 
 Dataset = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A published data set whose files and columns are known (docs/datasets.md)."),
+    typer.Option(
+        metavar="NAME",
+        help="A published data set whose files and columns are known (docs/datasets.md).",
+        autocompletion=complete_dataset,
+    ),
 ]
 Data = Annotated[
     str | None, typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published.")

@@ -54,9 +54,11 @@ class TrainingProgress:
 
     def step(self, done: int, loss: float, rate: float, seconds_left: float) -> None:
         """Show the figures after a step: its loss, tokens a second, and the time left."""
-        if not self.shown:
-            return
-        figures = f"loss {loss:.3f}{self.held_out}  {rate:,.0f} tokens/s  {duration(seconds_left)} left"
+        if self.shown:
+            self.figures(done, f"loss {loss:.3f}{self.held_out}  {rate:,.0f} tokens/s  {duration(seconds_left)} left")
+
+    def figures(self, done: int, figures: str) -> None:
+        """Show figures in words after a step."""
         if self.note is not None:
             if time.monotonic() - self.noted > NOTE_SECONDS or done == self.total:
                 self.noted = time.monotonic()

@@ -1,0 +1,50 @@
+"""What the shell offers behind Tab: names of recipes and data sets, folders of runs; without torch, which takes long."""
+
+from importlib import resources
+from pathlib import Path
+
+MOST = 200
+"""Entries of a folder that are looked at."""
+
+
+def complete_recipe(incomplete: str) -> list[str]:
+    """Names of recipes that begin so."""
+    folder = resources.files("bakeoff.recipes")
+    names = sorted(each.name.removesuffix(".yaml") for each in folder.iterdir() if each.name.endswith(".yaml"))
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_source(incomplete: str) -> list[str]:
+    """Folders of runs, and names of recipes, that begin so."""
+    return [*complete_run(incomplete), *complete_recipe(incomplete)]
+
+
+def complete_run(incomplete: str) -> list[str]:
+    """Folders below which runs may be, runs first."""
+    parent, _, start = incomplete.rpartition("/")
+    folder = Path(parent or ("/" if incomplete.startswith("/") else "."))
+    prefix = incomplete[: len(incomplete) - len(start)]
+    try:
+        inside = sorted(each for each in folder.iterdir() if each.name.startswith(start) and each.is_dir())[:MOST]
+    except OSError:
+        return []
+    shown = [each for each in inside if start.startswith(".") or not each.name.startswith(".")]
+    runs = [each for each in shown if (each / "recipe.yaml").is_file()]
+    return [f"{prefix}{each.name}" for each in runs] + [f"{prefix}{each.name}/" for each in shown if each not in runs]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Names of published data sets that begin so."""
+    from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
+    from bakeoff.tasks.datasets.texts import TEXTS
+    from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
+
+    known = (GLUE, SUPERGLUE, TEXTS, TAGGING, READING, TRANSLATION)
+    return sorted(name for names in known for name in names if name.startswith(incomplete))
+
+
+def complete_tracker(incomplete: str) -> list[str]:
+    """Names of trackers that begin so."""
+    from bakeoff.tracking.track import TRACKERS
+
+    return [name for name in TRACKERS if name.startswith(incomplete)]

@@ -1,0 +1,89 @@
+"""`bakeoff runs` and `watch`."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from bakeoff.cli.completing import complete_run
+from bakeoff.cli.output import Json, print_json
+from bakeoff.display.terminal import show, tell
+from bakeoff.errors import UserError
+
+
+def runs(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[RUN|FOLDER]...",
+            help="Folders with runs, or runs; the one you are in.",
+            autocompletion=complete_run,
+        ),
+    ] = None,
+    sort: Annotated[str, typer.Option(help="path, loss, age or tokens.")] = "path",
+    plot: Annotated[bool, typer.Option("--plot", help="Draw their curves.")] = False,
+    over: Annotated[str, typer.Option(help="With --plot: tokens, steps, seconds or flops.")] = "tokens",
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw into a .html, .svg or .png instead of the terminal.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the runs below a folder, or draw their curves.
+
+    Example: bakeoff runs --sort loss
+
+    Example: bakeoff runs runs/bert runs/conv --plot --out curves.html
+    """
+    from bakeoff.overview.curves import Axis, as_json, curves
+    from bakeoff.overview.listing import Order, list_runs, table
+
+    given = list(paths or [Path()])
+    if not plot and out is None:
+        entries = list_runs(given, sort=cast(Order, sort))
+        if json:
+            print_json([entry.model_dump(mode="json") for entry in entries])
+        elif entries:
+            for line in table(entries):
+                show(line)
+        else:
+            tell(f"{', '.join(map(str, given))}: no runs here")
+        return
+    axis = cast(Axis, over)
+    if out is not None:
+        from bakeoff.overview.page import require_ending, write_curves
+
+        require_ending(out)
+        write_curves(curves(given, axis), axis, out)
+        show(str(out))
+        return
+    from bakeoff.overview.text_chart import text_chart
+
+    found = curves(given, axis)
+    if json:
+        print_json(as_json(found))
+        return
+    for line in text_chart(found, axis):
+        show(line)
+
+
+def watch(
+    run: Annotated[
+        Path, typer.Argument(help="A run, a search, a comparison or a folder of runs.", autocompletion=complete_run)
+    ],
+    every: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Seconds between looks.")] = 1.0,
+) -> None:
+    """Follow a training in another terminal or process until it ends; Ctrl-C leaves it alone.
+
+    Example: bakeoff watch runs/bert
+    """
+    from bakeoff.overview.listing import table
+    from bakeoff.overview.watch import watch as follow
+
+    try:
+        ended = follow(run, every=every)
+    except KeyboardInterrupt:
+        raise UserError("stopped watching; the training goes on") from None
+    for line in table(ended):
+        show(line)
+    if len(ended) == 1 and ended[0].state == "stopped":
+        raise UserError(f"{run}: stopped without an end; the command that began it goes on with --resume")

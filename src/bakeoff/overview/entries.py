@@ -1,0 +1,171 @@
+"""What a run's directory says of it, read without torch: a thousand of them are listed in seconds."""
+
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from bakeoff.config import Config
+from bakeoff.durable import is_held
+from bakeoff.errors import UserError
+from bakeoff.json_files import read_json
+from bakeoff.overview.lines import read_lines
+
+Kind = Literal["pre-training", "fine-tuning", "search"]
+State = Literal["training", "finished", "cut short", "stopped", "damaged"]
+
+UNFINISHED = ".unfinished"
+"""How the name of a fine-tuning's folder ends until it takes its place."""
+
+_ENDS = ("summary.json", "results.json", "metrics.jsonl", "environment.json", "search.json", "asked.json")
+"""Files whose times say when a run was last written to."""
+
+
+class RunEntry(Config):
+    """One run in a list; a figure is None where it is not known."""
+
+    path: Path
+    """Its directory; of a fine-tuning that has not finished, where it will be."""
+    kind: Kind
+    """What was trained."""
+    state: State
+    """training: a process is at it now; stopped: none is, and it has not finished."""
+    recipe: str | None = None
+    """The recipe's name."""
+    step: int | None = None
+    """Optimizer steps done, as far as metrics.jsonl says."""
+    steps: int | None = None
+    """Those that are planned."""
+    tokens: int | None = None
+    """Tokens seen."""
+    loss: float | None = None
+    """The last held-out loss; of a fine-tuning that on dev, of a search the best trial's."""
+    metric: str | None = None
+    """Of a fine-tuning: what dev decides by."""
+    score: float | None = None
+    """Its value on test."""
+    parameters: int | None = None
+    """Numbers of the model and its heads."""
+    trials: int | None = None
+    """Of a search: its trials so far."""
+    age: float
+    """Seconds since it was last written to."""
+    problem: str | None = None
+    """What is damaged."""
+
+
+def folder_of(path: Path) -> Path:
+    """Where a run's files are: a fine-tuning that has not finished stands beside its place."""
+    beside = path.absolute().with_name(f".{path.absolute().name}{UNFINISHED}")
+    return path if path.exists() or not beside.is_dir() else beside
+
+
+def entry_of(folder: Path, now: float | None = None) -> RunEntry:
+    """The entry of a run's directory, whatever is wrong with it.
+
+    Args:
+        folder: where its files are.
+        now: seconds since the epoch; None: this moment.
+    """
+    waiting = folder.name.startswith(".") and folder.name.endswith(UNFINISHED)
+    path = folder.with_name(folder.name.removeprefix(".").removesuffix(UNFINISHED)) if waiting else folder
+    names = {each.name for each in folder.iterdir()}
+    kind: Kind = "pre-training"
+    if "search.json" in names:
+        kind = "search"
+    elif waiting or names & {"labels.json", "task.yaml", "results.json"}:
+        kind = "fine-tuning"
+    times = [(folder / name).stat().st_mtime for name in _ENDS if name in names]
+    common: dict[str, Any] = {"path": path, "kind": kind}
+    common["age"] = max(0.0, (time.time() if now is None else now) - max(times, default=folder.stat().st_mtime))
+    read = {"search": _search, "fine-tuning": _finetuning, "pre-training": _pretraining}[kind]
+    try:
+        return RunEntry(**common, **read(folder, names))
+    except (UserError, OSError) as error:
+        return RunEntry(**common, state="damaged", problem=str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        # What is there is JSON, but not what Bakeoff writes.
+        return RunEntry(**common, state="damaged", problem=f"{folder}: not what Bakeoff writes there: {error!r}")
+
+
+def _going_on(folder: Path) -> State:
+    return "training" if is_held(folder) else "stopped"
+
+
+def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
+    if "recipe.yaml" not in names:
+        raise UserError(f"{folder / 'recipe.yaml'}: missing")
+    environment = read_json(folder / "environment.json")
+    found: dict[str, Any] = {"recipe": environment["recipe"]["name"], "steps": environment.get("steps")}
+    if "summary.json" in names:
+        summary = read_json(folder / "summary.json")
+        if "model.safetensors" not in names:
+            raise UserError(f"{folder / 'model.safetensors'}: missing")
+        planned = summary.get("planned_steps") or summary["steps"]
+        return found | {
+            "state": "cut short" if summary["steps"] < planned else "finished",
+            "step": summary["steps"],
+            "steps": planned,
+            "tokens": summary["tokens"],
+            "loss": summary["validation"]["loss"],
+            "parameters": summary["parameters"],
+        }
+    lines = read_lines(folder / "metrics.jsonl")
+    losses = [line["loss"] for line in lines if line["kind"] == "validation"]
+    last = lines[-1] if lines else {"step": 0, "tokens": 0}
+    return found | {
+        "state": _going_on(folder),
+        "step": last["step"],
+        "tokens": last["tokens"],
+        "loss": losses[-1] if losses else None,
+    }
+
+
+def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
+    lines = read_lines(folder / "metrics.jsonl")
+    if "results.json" in names:
+        if "model.safetensors" not in names:
+            raise UserError(f"{folder / 'model.safetensors'}: missing")
+        results = read_json(folder / "results.json")
+        rate, metric = results["learning_rate"], results["metric"]
+        own = [line for line in lines if line["learning_rate"] == rate] or lines
+        best = [line for line in own if line.get(metric) == results["scores"]["dev"].get(metric)] or own[-1:]
+        return {
+            "state": "finished",
+            "recipe": results["recipe"],
+            "step": own[-1]["step"] if own else None,
+            "loss": best[0]["loss"] if best else None,
+            "metric": metric,
+            "score": results["scores"]["test"][metric],
+            "parameters": results["parameters"],
+        }
+    found: dict[str, Any] = {"state": _going_on(folder), "recipe": _recipe_name(folder / "recipe.yaml")}
+    if lines:
+        found |= {"step": lines[-1]["step"], "steps": planned_steps(lines[-1]), "loss": lines[-1]["loss"]}
+    return found
+
+
+def planned_steps(line: dict[str, Any]) -> int | None:
+    """The most steps of a fine-tuning's training, from a line of its metrics."""
+    epochs, epoch = line.get("epochs"), line.get("epoch")
+    return round(line["step"] * epochs / epoch) if epochs and epoch else None
+
+
+def _search(folder: Path, names: set[str]) -> dict[str, Any]:
+    trials = [each for each in (folder / "trials").iterdir() if each.is_dir()] if "trials" in names else []
+    found: dict[str, Any] = {"trials": len(trials)}
+    if "results.json" in names:
+        results = read_json(folder / "results.json")
+        losses = [trial["losses"][-1] for trial in results["trials"] if trial.get("losses")]
+        return found | {"state": "finished", "recipe": results["recipe"], "loss": min(losses, default=None)}
+    read_json(folder / "search.json")
+    return found | {"state": _going_on(folder)}
+
+
+def _recipe_name(path: Path) -> str | None:
+    """The name in a recipe's file, which is its first key; to parse all of it would take longer than all else."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            names = [line.removeprefix("name:").strip() for line in file if line.startswith("name:")]
+    except (OSError, UnicodeDecodeError):
+        return None
+    return names[0].strip("'\"") if names else None

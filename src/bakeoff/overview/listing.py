@@ -1,0 +1,131 @@
+"""The runs below folders: found, put in an order, and as the lines of a table."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal
+
+from bakeoff.display.wording import quantity
+from bakeoff.errors import UserError
+from bakeoff.overview.entries import UNFINISHED, RunEntry, entry_of, folder_of
+
+Order = Literal["path", "loss", "age", "tokens"]
+ORDERS: tuple[Order, ...] = ("path", "loss", "age", "tokens")
+
+_MARKS = {"environment.json", "metrics.jsonl", "summary.json", "labels.json"}
+"""One of these beside recipe.yaml makes a folder a run; a folder with a recipe alone is somebody's recipe."""
+
+
+def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: Order = "path") -> list[RunEntry]:
+    """The runs at and below folders: pre-trained and fine-tuned ones, unfinished ones, searches.
+
+    What is damaged is told in its entry. A search is one entry; its trials are listed where it is a path itself. Links
+    to folders are not followed.
+
+    Args:
+        paths: folders, or runs.
+        sort: by path; by loss, the least first; by age, the newest first; by tokens, the most first. What has no such
+            figure comes last.
+
+    Raises:
+        UserError: there is no such folder, or no such order.
+    """
+    if sort not in ORDERS:
+        raise UserError(f"--sort {sort}: give one of {', '.join(ORDERS)}")
+    given = [Path(paths)] if isinstance(paths, str | Path) else [Path(path) for path in paths]
+    found: dict[Path, RunEntry] = {}
+    for path in given:
+        folder = folder_of(path)
+        if not folder.is_dir():
+            raise UserError(f"{path}: {'not a folder' if path.exists() else 'no such folder'}")
+        for each in run_folders(folder):
+            entry = entry_of(each)
+            found.setdefault(entry.path.absolute(), entry)
+    return sorted(found.values(), key=lambda entry: _rank(entry, sort))
+
+
+def _rank(entry: RunEntry, sort: Order) -> tuple[bool, float, str]:
+    value = {"path": 0.0, "loss": entry.loss, "age": entry.age, "tokens": entry.tokens and -entry.tokens}[sort]
+    return value is None, value or 0.0, str(entry.path)
+
+
+def run_folders(top: Path) -> Iterator[Path]:
+    """The directories of runs at and below a folder, in the order of their names."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as scan:
+                inside = {each.name: each.is_dir(follow_symlinks=False) for each in scan}
+        except OSError:
+            continue  # not ours to read
+        search = "search.json" in inside
+        is_run = search or _is_run(set(inside)) or (folder.name.endswith(UNFINISHED) and "asked.json" in inside)
+        if is_run:
+            yield folder
+        if is_run and not (search and folder == top):
+            continue
+        below = sorted(name for name, is_folder in inside.items() if is_folder)
+        waiting += [
+            folder / name
+            for name in reversed(below)
+            if not name.startswith(".") or (name.endswith(UNFINISHED) and name.removesuffix(UNFINISHED) != ".")
+        ]
+
+
+def _is_run(names: set[str]) -> bool:
+    if "recipe.yaml" in names:
+        return bool(names & _MARKS)
+    return {"environment.json", "tokenizer.json"} <= names and "corpus.json" not in names
+
+
+def table(entries: Iterable[RunEntry]) -> list[str]:
+    """Lines for people: a heading, and one a run, its figures below each other."""
+    rows = [("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age")]
+    rows += [_row(entry) for entry in entries]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    numbers = (3, 4, 6, 7)
+    return [
+        "  ".join(
+            cell.rjust(width) if column in numbers else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+            if widths[column]
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _row(entry: RunEntry) -> tuple[str, ...]:
+    return (
+        str(entry.path),
+        entry.recipe or "-",
+        state_text(entry),
+        "-" if entry.tokens is None else quantity(entry.tokens),
+        "-" if entry.loss is None else f"{entry.loss:.4f}",
+        "" if entry.score is None else f"{entry.metric} {entry.score:.4f}",
+        "-" if entry.parameters is None else quantity(entry.parameters),
+        age_text(entry.age),
+    )
+
+
+def state_text(entry: RunEntry) -> str:
+    """What has become of a run, in words."""
+    if entry.problem is not None:
+        return f"damaged: {entry.problem}"
+    if entry.kind == "search":
+        return f"{'searching' if entry.state == 'training' else entry.state}, {entry.trials} trials"
+    if entry.state == "finished":
+        return "finished" if entry.kind == "pre-training" else "fine-tuned"
+    of = "" if entry.steps is None else f" of {entry.steps:,}"
+    step = f"step {entry.step or 0:,}{of}"
+    return {"training": f"training, {step}", "cut short": f"cut short at {step}", "stopped": f"stopped at {step}"}[
+        entry.state
+    ]
+
+
+def age_text(seconds: float) -> str:
+    """Seconds in the largest unit of which there are two."""
+    for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"

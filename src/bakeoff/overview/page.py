@@ -1,0 +1,96 @@
+"""Curves as one HTML file that needs no network, or as a picture for slides and papers."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import altair
+import vl_convert
+
+from bakeoff.durable import beside, write_atomically
+from bakeoff.errors import UserError
+from bakeoff.overview.curves import SMOOTHED, TITLES, Axis, Curve, remarks, span
+from bakeoff.report.charts import Figure, colour_scale, dash_scale, on_page, specification, styles
+from bakeoff.report.elements import legend, note, opening, panels, table
+from bakeoff.report.page import html_page
+
+INK = "#1c2126"
+"""Colour of text in a picture; on the page it is the page's."""
+
+ENDINGS = (".html", ".svg", ".png")
+
+
+def require_ending(path: Path) -> None:
+    """Refuse a file of another kind before anything is read.
+
+    Raises:
+        UserError: its name ends otherwise than in `ENDINGS`.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        raise UserError(f"--out {path}: give a name that ends in {', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+
+
+def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
+    """Write the curves as the file's ending says, whole or not at all.
+
+    Raises:
+        UserError: the ending is none of `ENDINGS`.
+    """
+    require_ending(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure = Figure("curves", "Loss", f"over {TITLES[over]}", _chart(found, over))
+    if path.suffix.lower() == ".html":
+        rows = [[curve.label, *(f"{part[-1][1]:.4f}" if part else "" for part in curve[1:3])] for curve in found]
+        body = [
+            *opening(f"{len(found)} curves over {TITLES[over]}", "Losses of runs", (), remarks(found)),
+            note(f"Thick: held-out text. Thin: training, each point the mean of {SMOOTHED} around it."),
+            legend(styles([curve.label for curve in found])),
+            *panels([figure]),
+            table(["run", "train", "held-out"], rows),
+        ]
+        write_atomically(path, html_page("Losses of runs", "\n".join(body), on_page([figure], 420)))
+        return
+    drawn = specification(figure.chart, width=760, height=420, ink=INK, legend=True)
+    if path.suffix.lower() == ".svg":
+        write_atomically(path, vl_convert.vegalite_to_svg(drawn))
+        return
+    partial = beside(path)
+    partial.write_bytes(vl_convert.vegalite_to_png(drawn, scale=2))
+    partial.replace(path)
+
+
+def _chart(found: Sequence[Curve], over: Axis) -> Any:
+    rows = [
+        {"run": curve.label, "part": part, "x": float(f"{x:.6g}"), "y": float(f"{y:.5g}")}
+        for curve in found
+        for part, points in (("train", curve.train), ("held-out", curve.held_out))
+        for x, y in points
+    ]
+    style = styles([curve.label for curve in found])
+    left, right, bottom, top = span(found)
+    suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
+    base = altair.Chart().encode(
+        x=altair.X(
+            "x:Q",
+            title=TITLES[over],
+            axis=altair.Axis(tickCount=8, labelExpr=suffix),
+            scale=altair.Scale(domain=[left, right], nice=False),
+        ),
+        y=altair.Y("y:Q", title="loss, nats per target", scale=altair.Scale(domain=[bottom, top], nice=False)),
+        color=altair.Color("run:N", title=None, scale=colour_scale(style)),
+        strokeDash=altair.StrokeDash("run:N", title=None, scale=dash_scale(style)),
+    )
+    held = base.transform_filter("datum.part === 'held-out'")
+    return altair.layer(
+        base.transform_filter("datum.part === 'train'").mark_line(strokeWidth=1, opacity=0.6, clip=True),
+        held.mark_line(strokeWidth=2.5, clip=True),
+        held.mark_circle(size=40, clip=True).encode(
+            strokeDash=altair.value([1, 0]),
+            tooltip=[
+                altair.Tooltip("run:N"),
+                altair.Tooltip("x:Q", title=TITLES[over], format=".3s"),
+                altair.Tooltip("y:Q", title="held-out loss", format=".4f"),
+            ],
+        ),
+        data=altair.Data(values=rows),
+    )

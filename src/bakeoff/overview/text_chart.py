@@ -1,0 +1,65 @@
+"""Curves as a chart of letters, for a terminal, a pipe or a file alike.
+
+A library would draw with finer dots that only colours tell apart; letters are told apart in a pipe, by colour-blind
+readers and in a copied text, and are forty lines.
+"""
+
+import shutil
+from collections.abc import Sequence
+from itertools import pairwise
+
+from bakeoff.display.wording import quantity
+from bakeoff.overview.curves import TITLES, Axis, Curve, Point, remarks, span
+
+MARGIN = 9
+"""Columns of the numbers at the left."""
+HEIGHT = 18
+"""Rows of the chart."""
+
+
+def text_chart(found: Sequence[Curve], over: Axis, width: int | None = None) -> list[str]:
+    """The lines of the chart, of its axis and of its legend.
+
+    Args:
+        found: the curves.
+        over: what their places are.
+        width: columns; None: those of the terminal.
+    """
+    columns = max(20, (width or min(120, shutil.get_terminal_size().columns)) - MARGIN - 2)
+    left, right, bottom, top = span(found)
+    grid = [[" "] * columns for _ in range(HEIGHT)]
+
+    def draw(points: Sequence[Point], letter: str) -> None:
+        for column in range(columns):
+            y = _at(points, left + (right - left) * column / (columns - 1), (right - left) / columns)
+            if y is not None and bottom <= y <= top:
+                grid[round((top - y) / (top - bottom) * (HEIGHT - 1))][column] = letter
+
+    for place, curve in enumerate(found):
+        draw(curve.train, chr(ord("a") + place))
+    for place, curve in enumerate(found):
+        draw(curve.held_out, chr(ord("A") + place))
+    lines = []
+    for row, cells in enumerate(grid):
+        value = f"{top - (top - bottom) * row / (HEIGHT - 1):.3f}" if row % 4 == 0 or row == HEIGHT - 1 else ""
+        lines.append(f"{value:>{MARGIN}} |{''.join(cells)}".rstrip())
+    lines.append(f"{'':>{MARGIN}} +{'-' * columns}")
+    ends = f"{quantity(left)}{TITLES[over]:^{max(1, columns - 14)}}{quantity(right)}"
+    lines.append(f"{'':>{MARGIN}}  {ends}")
+    for place, curve in enumerate(found):
+        told = [
+            f"{chr(ord(first) + place)} {name} {points[-1][1]:.4f}"
+            for first, name, points in (("A", "held-out", curve.held_out), ("a", "train", curve.train))
+            if points
+        ]
+        lines.append(f"{', '.join(told)}  {curve.label}")
+    return [*lines, *remarks(found)]
+
+
+def _at(points: Sequence[Point], x: float, near: float) -> float | None:
+    """The height of a curve at a place, straight between its points; None beyond its ends."""
+    for (x0, y0), (x1, y1) in pairwise(points):
+        if x0 <= x <= x1:
+            return y1 if x1 == x0 else y0 + (y1 - y0) * (x - x0) / (x1 - x0)
+    closest = min(points, key=lambda point: abs(point[0] - x), default=None)
+    return closest[1] if closest is not None and abs(closest[0] - x) <= near else None

@@ -1,0 +1,158 @@
+"""A training followed from outside, by what it writes: on a terminal a bar, elsewhere lines; it is never touched."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bakeoff.display.terminal import tell
+from bakeoff.durable import is_held
+from bakeoff.errors import UserError
+from bakeoff.overview.entries import RunEntry, entry_of, folder_of, planned_steps
+from bakeoff.overview.lines import Follower, Line
+from bakeoff.overview.listing import run_folders, state_text
+from bakeoff.training.board import Board
+from bakeoff.training.progress import TrainingProgress, duration
+
+LOOKS = 2
+"""Looks at which nobody is at a training before it counts as stopped: it may be about to go on."""
+
+
+def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None] = time.sleep) -> list[RunEntry]:
+    """Follow a training until it ends, or all that go on below a folder, such as those of a search or a comparison.
+
+    Args:
+        path: a run, finished or not; a search; a comparison; a folder of runs.
+        every: seconds between looks.
+        sleep: waits so many seconds.
+
+    Returns:
+        What became of the run, or of all runs below the folder.
+
+    Raises:
+        UserError: there is no run, or its files are damaged.
+    """
+    path = Path(path)
+    folder = folder_of(path)
+    if not folder.is_dir():
+        raise UserError(f"{path}: no such run")
+    if next(iter(run_folders(folder)), None) == folder and not (folder / "search.json").is_file():
+        return [_Watched(path).follow(every, sleep)]
+    return _follow_all(path, every, sleep)
+
+
+class _Watched:
+    """One run and what was seen of it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.follower = Follower(folder_of(path) / "metrics.jsonl")
+        self.last: Line | None = None
+        self.held_out = ""
+
+    def look(self) -> tuple[list[Line], bool]:
+        """The new lines, and whether old ones have gone."""
+        self.follower.path = folder_of(self.path) / "metrics.jsonl"  # a fine-tuning moves when it has finished
+        lines, back = self.follower.look()
+        if back:
+            self.last = self.follower.seen[-1] if self.follower.seen else None
+            self.held_out = ""
+        for line in self.follower.seen if back else lines:
+            if line["kind"] != "train":
+                self.held_out = f"{'dev' if line['kind'] == 'dev' else 'held-out'} {_losses(line)}"
+        if lines:
+            self.last = lines[-1]
+        return lines, back
+
+    def total(self, entry: RunEntry) -> int:
+        """The steps that are planned, as far as is known."""
+        own = None if self.last is None else planned_steps(self.last)
+        return entry.steps or own or entry.step or 0
+
+    def figures(self, total: int) -> str:
+        """The figures of the last line in words."""
+        line = self.last
+        if line is None:
+            return "no figures yet"
+        trained = [each for each in self.follower.seen if each["kind"] == "train"]
+        loss = trained[-1]["loss"] if trained else line.get("train_loss")
+        parts = [] if loss is None else [f"loss {loss:.3f}"]
+        parts += [self.held_out] if self.held_out else []
+        if trained:
+            parts.append(f"{trained[-1]['tokens_per_second']:,.0f} tokens/s")
+        if line["step"] and line.get("seconds"):
+            parts.append(f"{duration((total - line['step']) * line['seconds'] / line['step'])} left")
+        return "  ".join(parts)
+
+    def follow(self, every: float, sleep: Callable[[float], None]) -> RunEntry:
+        """Show it until it ends."""
+        entry = entry_of(folder_of(self.path))
+        self.look()
+        title, alone = entry.recipe or str(self.path), 0
+        with TrainingProgress(title, self.total(entry)) as shown:
+            if entry.state == "training":
+                shown.line(f"{title}: step {entry.step or 0}/{self.total(entry)}  {self.figures(self.total(entry))}")
+            while True:
+                entry = entry_of(folder_of(self.path))
+                if entry.problem is not None:
+                    raise UserError(entry.problem)
+                alone = alone + 1 if entry.state == "stopped" and is_held(folder_of(self.path)) is False else 0
+                if entry.state in ("finished", "cut short") or alone >= LOOKS:
+                    return entry
+                sleep(every)
+                lines, back = self.look()
+                if back:
+                    shown.line(f"{title}: goes on from step {_step(self.last)}")
+                total = self.total(entry)
+                for line in lines:
+                    if line["kind"] != "train":
+                        shown.line(f"{title}: step {line['step']}/{total}  {self.held_out}")
+                shown.total = total
+                if shown.bar and total:
+                    shown.bar.update(shown.task, total=total)
+                if self.last is not None:
+                    shown.figures(self.last["step"], self.figures(total))
+
+
+def _losses(line: Line) -> str:
+    losses = line.get("losses") or {}
+    if len(losses) > 1:
+        return " ".join(f"{name} {loss:.3f}" for name, loss in losses.items())
+    return f"{line['loss']:.3f}"
+
+
+def _step(line: Line | None) -> int:
+    return 0 if line is None else int(line["step"])
+
+
+def _follow_all(top: Path, every: float, sleep: Callable[[float], None]) -> list[RunEntry]:
+    """Show every training below a folder until none goes on and nobody is at the folder."""
+    begun: dict[Path, _Watched] = {}
+    alone = 0
+    if not any(run_folders(top)) and not is_held(top):
+        raise UserError(f"{top}: no runs here")
+    with Board(tell, 0, "training") as board:
+        while True:
+            entries = [entry_of(folder) for folder in run_folders(top)]
+            entries = [entry for entry in entries if entry.path != top]
+            training = {entry.path: entry for entry in entries if entry.state == "training"}
+            board.total = len(entries)
+            if board.bars:
+                board.bars.update(board.all, total=len(entries))
+            board.done = sum(entry.state in ("finished", "cut short") for entry in entries)
+            for path in [path for path in begun if path not in training]:
+                board.end(path, over=False)
+                begun.pop(path)
+                ended = entry_of(folder_of(path)) if folder_of(path).is_dir() else None
+                if ended is not None:
+                    board.say(f"{path}: {state_text(ended)}")
+            for path, entry in training.items():
+                watched = begun.setdefault(path, _Watched(path))
+                board.begin(path, str(path.relative_to(top)))
+                watched.look()
+                total = watched.total(entry)
+                done = 0 if watched.last is None else watched.last["step"]
+                board.hear(path, {"done": done, "total": total, "figures": watched.figures(total)})
+            alone = 0 if training or is_held(top) else alone + 1
+            if alone >= LOOKS:
+                return entries
+            sleep(every)

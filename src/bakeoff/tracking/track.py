@@ -1,0 +1,197 @@
+"""Mirrors the metrics.jsonl of trainings to trackers while they grow.
+
+A thread follows the files, which stay the truth: no training knows of it, and whatever becomes of a tracker, no
+training stops for it.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from bakeoff.display.terminal import tell
+from bakeoff.durable import write_atomically
+from bakeoff.errors import UserError, nearest
+from bakeoff.json_files import read_json
+from bakeoff.overview.entries import UNFINISHED, folder_of
+from bakeoff.overview.lines import Follower, Line
+from bakeoff.overview.listing import run_folders
+from bakeoff.tracking.tracker import Tracker, Training
+
+TRACKERS = ("tensorboard", "trackio", "wandb")
+"""What `--track` knows; each is a file of this folder."""
+
+EVERY = 2.0
+"""Seconds between looks at the files."""
+
+
+@contextmanager
+def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] = tell) -> Iterator[None]:
+    """Mirror what is trained into `out` for as long as this lasts, and at its end what is left.
+
+    Args:
+        out: the run, the fine-tuned run or the comparison that is made or resumed meanwhile.
+        names: tensorboard, trackio or wandb; none: nothing is mirrored.
+        say: told one line where a tracker fails, which ends that tracker alone.
+
+    Raises:
+        UserError: there is no such tracker, or its library is not installed.
+    """
+    modules = {name: _module(name) for name in dict.fromkeys(names)}
+    if not modules:
+        yield
+        return
+    mirror = _Mirror(Path(out), modules, say)
+    over = threading.Event()
+
+    def follow() -> None:
+        while not over.wait(EVERY):
+            mirror.look()
+
+    thread = threading.Thread(target=follow, name="bakeoff-track", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        mirror.look()
+        mirror.close()
+
+
+def _module(name: str) -> Any:
+    """A tracker's file.
+
+    Raises:
+        UserError: there is none, or its library is not installed.
+    """
+    if name not in TRACKERS:
+        raise UserError(f"--track {name}: there is no such tracker{nearest(name, TRACKERS)}; {', '.join(TRACKERS)}")
+    module = import_module(f"bakeoff.tracking.{name}")
+    if find_spec(module.INSTALL) is None:
+        raise UserError(f"--track {name}: {module.INSTALL} is not installed; pip install 'bakeoff[track]'")
+    return module
+
+
+class _Mirror:
+    """All trainings below a place, each in every tracker."""
+
+    def __init__(self, out: Path, modules: dict[str, Any], say: Callable[[str], None]) -> None:
+        self.out, self.modules, self.say = out, modules, say
+        self.followers: dict[Path, Follower] = {}
+        self.open: dict[tuple[str, Path], _Sent] = {}
+
+    def look(self) -> None:
+        """Send the lines that have come."""
+        for folder in self._folders():
+            path = _final(folder)
+            follower = self.followers.setdefault(path, Follower(folder / "metrics.jsonl"))
+            follower.path = folder / "metrics.jsonl"
+            try:
+                lines, _ = follower.look()
+            except UserError:
+                continue  # in the middle of a change, or damaged, which the training itself tells of
+            if not lines:
+                continue
+            for name in list(self.modules):
+                self._attempt(name, partial(self._send, name, folder, path, lines))
+
+    def close(self) -> None:
+        """End all of them."""
+        for (name, _), sent in list(self.open.items()):
+            self._attempt(name, sent.close)
+
+    def _folders(self) -> list[Path]:
+        folder = folder_of(self.out)
+        beside = self.out.absolute().with_name(f".{self.out.absolute().name}{UNFINISHED}")
+        return [each for top in (folder, beside) if top.is_dir() for each in run_folders(top)]
+
+    def _send(self, name: str, folder: Path, path: Path, lines: Sequence[Line]) -> None:
+        sent = self.open.get((name, path))
+        if sent is None:
+            whole = path == self.out.absolute()
+            place = path.parent if whole else self.out.absolute()
+            training = Training(str(path.relative_to(place)), place, _settings(folder))
+            sent = self.open[name, path] = _Sent(name, self.modules[name], training)
+        for line in lines:
+            sent.line(line)
+        sent.remember()
+
+    def _attempt(self, name: str, what: Callable[[], None]) -> None:
+        """Whatever a tracker raises ends this tracker, and nothing else."""
+        if name not in self.modules:
+            return
+        try:
+            what()
+        except Exception as error:
+            del self.modules[name]
+            text = " ".join(str(error).split()) or type(error).__name__
+            self.say(f"bakeoff: --track {name} failed and is left out from here on: {text}")
+
+
+class _Sent:
+    """One training in one tracker, and how far it has been sent."""
+
+    def __init__(self, name: str, module: Any, training: Training) -> None:
+        self.file: Path | None = None
+        self.steps: dict[str, int] = {}
+        if not module.ANEW:  # what a killed process has sent stays; a resumed training makes the very same lines again
+            self.file = training.place / f".{training.name.replace('/', '--')}.{name}.json"
+            if self.file.is_file():
+                self.steps = {key: int(step) for key, step in read_json(self.file).items()}
+        self.tracker: Tracker = module.begin(training)
+
+    def line(self, line: Line) -> None:
+        """Send a line, unless it was sent before."""
+        series = _series(line)
+        if line["step"] <= self.steps.get(series, -1):
+            return
+        self.tracker.log(numbers(line), line["step"])
+        self.steps[series] = line["step"]
+
+    def remember(self) -> None:
+        """Keep how far it has come."""
+        if self.file is not None:
+            write_atomically(self.file, json.dumps(self.steps))
+
+    def close(self) -> None:
+        """Nothing more comes."""
+        self.tracker.close()
+
+
+def _series(line: Line) -> str:
+    """What has each step once: a kind of line, and of a fine-tuning one of its trainings."""
+    if line["kind"] != "dev":
+        return str(line["kind"])
+    return f"dev lr {line.get('learning_rate')} epochs {line.get('epochs')}"
+
+
+def numbers(line: Line) -> dict[str, float]:
+    """A line's numbers by `kind/name`; those of an objective by `kind/name/objective`."""
+    found: dict[str, float] = {}
+    kind = _series(line) if line["kind"] == "dev" else line["kind"]
+    for key, value in line.items():
+        if key in ("step", "kind"):
+            continue
+        for name, each in value.items() if isinstance(value, dict) else [(None, value)]:
+            if isinstance(each, int | float) and not isinstance(each, bool):
+                found[f"{kind}/{key}" if name is None else f"{kind}/{key}/{name}"] = float(each)
+    return found
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    path = folder / "environment.json"
+    return read_json(path) if path.is_file() else {}
+
+
+def _final(folder: Path) -> Path:
+    """Where a training will stand."""
+    name = folder.name
+    if name.startswith(".") and name.endswith(UNFINISHED):
+        name = name.removeprefix(".").removesuffix(UNFINISHED)
+    return folder.absolute().with_name(name)

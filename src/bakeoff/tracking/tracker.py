@@ -1,0 +1,31 @@
+"""What every tracker is: something that takes the numbers of one training, line by line."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+
+class Training(NamedTuple):
+    """The training whose lines are mirrored."""
+
+    name: str
+    """What it is called in the tracker: its path below `place`."""
+    place: Path
+    """The folder that holds it: of a run the one that it stands in, of a comparison its own."""
+    settings: Mapping[str, Any]
+    """The recipe and the rest of what its environment.json says."""
+
+    @property
+    def project(self) -> str:
+        """What a tracker groups trainings by."""
+        return self.place.absolute().name or "bakeoff"
+
+
+class Tracker(Protocol):
+    """Takes the numbers of one training."""
+
+    def log(self, numbers: Mapping[str, float], step: int) -> None:
+        """Take numbers that belong to a step."""
+
+    def close(self) -> None:
+        """Nothing more will come from this process."""
