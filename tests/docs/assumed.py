@@ -19,9 +19,15 @@ RECORD = ".assumed"
 TEXTS = sentences(300)
 LABELS = [("good", "bad")["old" in text] for text in TEXTS]
 PAIRS = digit_pairs(240)
-CONLL = "".join("".join(f"{word} {'NOUN' if at % 2 else 'X'}\n" for at, word in enumerate(text.split())) + "\n" for text in TEXTS[:60])
+CONLL = "".join(
+    "".join(f"{word} {'NOUN' if at % 2 else 'X'}\n" for at, word in enumerate(text.split())) + "\n"
+    for text in TEXTS[:60]
+)
 CONLLU = "".join(
-    "".join(f"{at + 1}\t{word}\t_\t{'NOUN' if at % 2 else 'X'}\t_\t_\t0\t_\t_\t_\n" for at, word in enumerate(text.split())) + "\n"
+    "".join(
+        f"{at + 1}\t{word}\t_\t{'NOUN' if at % 2 else 'X'}\t_\t_\t0\t_\t_\t_\n" for at, word in enumerate(text.split())
+    )
+    + "\n"
     for text in TEXTS[:60]
 )
 
@@ -55,11 +61,13 @@ def documents(first: int = 0, last: int = 300) -> str:
 
 LABELLED = table("text sentence label", zip(TEXTS[:120], TEXTS[:120], LABELS, strict=False))
 REVIEWS = table("review stars", zip(TEXTS[:120], LABELS, strict=False), ",")
-ALIKE = table("sentence1 sentence2 score", [(TEXTS[at], TEXTS[at + 1], at % 6) for at in range(60)])
+ALIKE = table("sentence1 sentence2 score", [(TEXTS[at], TEXTS[at + 1], at % 6) for at in range(150)])
 SST2 = table("sentence label", [(text, int(label == "good")) for text, label in zip(TEXTS[:120], LABELS, strict=False)])
 TREC = "".join(f"{('NUM', 'DESC')[at % 2]}:{'count' if at % 2 == 0 else 'manner'} {TEXTS[at]}\n" for at in range(80))
 SOURCES, TARGETS = ("".join(f"{line}\n" for line in side) for side in zip(*PAIRS, strict=True))
-SPANS = [{"text": text, "entities": [[4, 4 + len(text.split()[1]), "THING"]]} for text in TEXTS[:60]]
+SPANS = [
+    {"text": text, "entities": [{"start": 4, "end": 4 + len(text.split()[1]), "label": "THING"}]} for text in TEXTS[:60]
+]
 MINIMAL = [
     {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "order", "field": "syntax"}
     for text in TEXTS[:8]
@@ -76,7 +84,7 @@ FILES: dict[str, str] = {
     "wiki.valid.tokens.txt": documents(0, 60),
     "wiki.test.tokens.txt": documents(60, 120),
     "wiki/a.jsonl.gz": lines({"text": text} for text in documents().split("\n\n")),
-    "novels/a.txt": documents(120, 300),
+    **{f"novels/{at}.txt": documents(at * 30, at * 30 + 30) for at in range(10)},
     "train.tsv": LABELLED,
     "dev.tsv": LABELLED,
     "test.tsv": LABELLED,
@@ -86,14 +94,23 @@ FILES: dict[str, str] = {
     "glue/SST-2/dev.tsv": SST2,
     "TREC/train_5500.label": TREC,
     "TREC/TREC_10.label": TREC,
-    **{f"mails/{part}/{label}/{at}.txt": f"{TEXTS[at]}\n" for part in ("train", "test") for label in ("ham", "spam") for at in range(30)},
-    **{name: CONLL for name in ("train.conll", "test.conll", "eng.train.conll", "eng.testa.conll", "eng.testb.conll")},
-    **{name: CONLLU for name in ("en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz")},
+    **{
+        f"mails/{part}/{label}/{at}.txt": f"{TEXTS[at]}\n"
+        for part in ("train", "test")
+        for label in ("ham", "spam")
+        for at in range(30)
+    },
+    **dict.fromkeys(("train.conll", "test.conll", "eng.train.conll", "eng.testa.conll", "eng.testb.conll"), CONLL),
+    **dict.fromkeys(("en_ewt-ud-train.conllu.gz", "en_ewt-ud-dev.conllu.gz"), CONLLU),
     "notes.jsonl": lines(SPANS),
     "train-v1.1.json": squad(0),
     "dev-v1.1.json": squad(80),
     "other.json": squad(160),
-    "faq.csv": table("question page answer", [("What is first?", " ".join(TEXTS[at : at + 3]), TEXTS[at].split()[1]) for at in range(60)], ","),
+    "faq.csv": table(
+        "question page answer",
+        [("What is first?", " ".join(TEXTS[at : at + 3]), TEXTS[at].split()[1]) for at in range(60)],
+        ",",
+    ),
     "train.de": SOURCES,
     "train.en": TARGETS,
     "a.tsv": table("de en", PAIRS),
@@ -117,7 +134,9 @@ FILES: dict[str, str] = {
 """Text by name; what ends with .gz is compressed."""
 
 _MINE = "--corpus corpora/mine --out"
-_REVIEWS = "--train reviews-train.csv --dev reviews-dev.csv --test reviews-test.csv --text-column review --label-column stars"
+_REVIEWS = (
+    "--train reviews-train.csv --dev reviews-dev.csv --test reviews-test.csv --text-column review --label-column stars"
+)
 
 COMMANDS: dict[str, str] = {
     "corpora/mine": "bakeoff prepare articles --out corpora/mine --vocabulary 300 --validation 10%",
@@ -132,9 +151,13 @@ COMMANDS: dict[str, str] = {
     "runs/t5": f"bakeoff pretrain t5-tiny {_MINE} runs/t5",
     "runs/bart": f"bakeoff pretrain bart-tiny {_MINE} runs/bart",
     "runs/xl": f"bakeoff pretrain transformer-xl-tiny {_MINE} runs/xl",
+    "corpora/wt103": "bakeoff prepare wiki.train.tokens.txt --validation wiki.valid.tokens.txt "
+    "--test wiki.test.tokens.txt --out corpora/wt103 --recipe transformer-xl-wikitext103",
+    "runs/xl-wt103": "bakeoff pretrain transformer-xl-tiny --corpus corpora/wt103 --out runs/xl-wt103",
     "runs/de-en": "bakeoff pretrain transformer-translation-tiny --corpus corpora/de-en --out runs/de-en",
     "runs/bert-reviews": f"bakeoff finetune runs/bert {_REVIEWS} --out runs/bert-reviews",
-    "runs/squad": "bakeoff finetune runs/bert --task question-answering --train train-v1.1.json --dev dev-v1.1.json --out runs/squad",
+    "runs/squad": "bakeoff finetune runs/bert --task question-answering --train train-v1.1.json "
+    "--dev dev-v1.1.json --out runs/squad",
     "runs/damaged": "cp -r runs/small runs/damaged && printf x >> runs/damaged/model.safetensors",
     **{
         f"runs/{name}": f"bakeoff --stopped pretrain bert-tiny {_MINE} runs/{name} || test $? = 130"
@@ -143,7 +166,9 @@ COMMANDS: dict[str, str] = {
 }
 """What makes a corpus or a run."""
 
-NAMES = sorted({*COMMANDS, *FILES, *(folder.as_posix() for name in FILES for folder in Path(name).parents)} - {"."}, key=len)
+NAMES = sorted(
+    {*COMMANDS, *FILES, *(folder.as_posix() for name in FILES for folder in Path(name).parents)} - {"."}, key=len
+)
 
 
 def named(text: str) -> list[str]:

@@ -35,9 +35,11 @@ PLAN = {"budget": "steps=4", "seeds": 1}
 SEARCHED = {"budget": "steps=50", "search": {"trials": 2, "budget": "100 %"}}
 """Of a plan; one with a search has as many steps as a trial must have."""
 
-PYTHON = [
+PYTHON = [  # patterns, and what stands in their place
     (r"Budget\([^)]*\)", 'Budget.parse("steps=3")'),
-    (r"bakeoff\.tune\(", "bakeoff.tune(trials=2, jobs=1, *"),
+    (r"\bover=", "trials=2, jobs=1, over="),
+    (r"\[128, 1024\]", "[16, 32], seconds=0.01"),
+    (r'"bert-mini", 1024\)', '"bert-mini", 32)'),
 ]
 
 
