@@ -158,6 +158,7 @@ COMMANDS: dict[str, str] = {
     "runs/bert-reviews": f"bakeoff finetune runs/bert {_REVIEWS} --out runs/bert-reviews",
     "runs/squad": "bakeoff finetune runs/bert --task question-answering --train train-v1.1.json "
     "--dev dev-v1.1.json --out runs/squad",
+    "articles.npy": "bakeoff embed runs/bert --texts articles.jsonl --text-column body --out articles.npy",
     "runs/damaged": "cp -r runs/small runs/damaged && printf x >> runs/damaged/model.safetensors",
     **{
         f"runs/{name}": f"bakeoff --stopped pretrain bert-tiny {_MINE} runs/{name} || test $? = 130"
