@@ -61,7 +61,7 @@ def documents(first: int = 0, last: int = 300) -> str:
 
 LABELLED = table("text sentence label", zip(TEXTS[:120], TEXTS[:120], LABELS, strict=False))
 REVIEWS = table("review stars", zip(TEXTS[:120], LABELS, strict=False), ",")
-ALIKE = table("sentence1 sentence2 score", [(TEXTS[at], TEXTS[at + 1], at % 6) for at in range(150)])
+ALIKE = table("sentence1 sentence2 score", [(TEXTS[at], TEXTS[at + 1], at % 6) for at in range(290)])
 SST2 = table("sentence label", [(text, int(label == "good")) for text, label in zip(TEXTS[:120], LABELS, strict=False)])
 TREC = "".join(f"{('NUM', 'DESC')[at % 2]}:{'count' if at % 2 == 0 else 'manner'} {TEXTS[at]}\n" for at in range(80))
 SOURCES, TARGETS = ("".join(f"{line}\n" for line in side) for side in zip(*PAIRS, strict=True))
@@ -74,7 +74,7 @@ MINIMAL = [
 ]
 
 FILES: dict[str, str] = {
-    **{f"articles/{at}.txt": documents(at * 60, at * 60 + 60) for at in range(5)},
+    **{f"articles/{at}.txt": documents(at, at + 6) for at in range(220)},
     "notes.txt": documents(0, 60),
     "text.txt": documents(),
     "ptb.train.txt": "".join(f"{text}\n" for text in TEXTS),
