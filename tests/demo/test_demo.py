@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from bakeoff.cli import run
 from bakeoff.comparison.plan import Plan
 from bakeoff.demo import data
 from bakeoff.demo.docstrings import prose
@@ -84,3 +85,42 @@ def test_the_plan_is_legal(scale):
         recipe = load_recipe(entry.recipe, entry.set)
         assert (recipe.model.stack.width, recipe.model.stack.layers) == (128, 2)
     assert [task.finetune.learning_rate for task in plan.tasks] == [[1e-3], [3e-3, 6e-3]]
+
+
+@pytest.fixture
+def quick_files(monkeypatch):
+    """The demo's files, in no time."""
+
+    def write(folder):
+        (folder / "text.jsonl").write_text('{"text": "A text."}\n', encoding="utf-8")
+        (folder / "word-order-dev.tsv").write_text("label\ttext\nintact\tA text.\n", encoding="utf-8")
+
+    monkeypatch.setattr("bakeoff.demo.run.write_files", write)
+
+
+def test_the_files_alone(quick_files, tmp_path, capsys):
+    out = tmp_path / "files"
+    assert run(["demo", "--files-only", "--out", str(out)]) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"files"}
+    assert {path.name for path in out.iterdir()} == {"text.jsonl", "word-order-dev.tsv"}
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"{out / 'text.jsonl'}  0.00 MB, a document a line"
+    assert second.endswith("columns label and text")
+
+
+def test_files_are_written_over_nothing(quick_files, tmp_path, capsys):
+    kept = tmp_path / "notes.txt"
+    kept.write_text("mine", encoding="utf-8")
+    assert run(["demo", "--files-only", "--out", str(kept)]) == 2
+    assert kept.read_text(encoding="utf-8") == "mine"
+    assert capsys.readouterr().err == f"bakeoff: {kept}: is there already; choose another --out\n"
+
+
+def test_files_are_whole_or_not_there(quick_files, tmp_path, monkeypatch):
+    def broken(folder):
+        (folder / "text.jsonl").write_text("half", encoding="utf-8")
+        raise OSError(28, "No space left on device", str(folder))
+
+    monkeypatch.setattr("bakeoff.demo.run.write_files", broken)
+    assert run(["demo", "--files-only", "--out", str(tmp_path / "files")]) == 2
+    assert not list(tmp_path.iterdir())

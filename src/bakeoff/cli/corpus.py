@@ -1,11 +1,13 @@
 """`bakeoff prepare`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
+from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -243,6 +245,7 @@ def prepare(
             "skipped": _skips(summary),
         }
     )
+    suggest(f"bakeoff pretrain laptop-encoder-tiny --corpus {quote(str(out))} --out RUN --budget minutes=10")
 
 
 def _show_pairs(corpus: "Corpus", json: bool) -> None:

@@ -11,11 +11,19 @@ def demo(
     scale: Annotated[
         float, typer.Option(min=0.01, max=100.0, help="Share of the usual budget, e.g. 0.1 for a quick look.")
     ] = 1.0,
+    files_only: Annotated[
+        bool, typer.Option("--files-only", help="Write the text and the labelled files alone, for trials of your own.")
+    ] = False,
 ) -> None:
     """Go the whole path in minutes, on text that ships with Python: prepare, pre-train, fine-tune, compare.
 
     Example: bakeoff demo
-    """
-    from bakeoff.demo.run import run_demo
 
-    run_demo(out, scale)
+    Example: bakeoff demo --files-only --out text
+    """
+    from bakeoff.demo.run import run_demo, write_demo_files
+
+    if files_only:
+        write_demo_files(out)
+    else:
+        run_demo(out, scale)

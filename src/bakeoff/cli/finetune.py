@@ -1,6 +1,7 @@
 """`bakeoff finetune`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from bakeoff.cli.output import (
 )
 from bakeoff.cli.scores import simplest_text
 from bakeoff.cli.task_values import Data, Dataset, Files, one_or_several, task_of
+from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -178,6 +180,7 @@ def finetune(
             **{f"note {number + 1}": note for number, note in enumerate(result.notes)},
         }
     )
+    suggest(f"bakeoff predict {quote(str(out))} --texts FILE")
 
 
 def _search(result: "FinetuneResult") -> dict[str, str]:

@@ -3,6 +3,7 @@
 import signal
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from bakeoff.cli.output import (
     print_table,
     threads_of,
 )
-from bakeoff.display.terminal import tell, write
+from bakeoff.display.terminal import suggest, tell, write
 from bakeoff.errors import Interrupted, UserError
 
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ def pretrain(
             "unigram entropy": f"{summary['unigram_entropy']:.4f} nats, the loss from the tokens' frequencies alone",
         }
     )
+    path = quote(str(run.path))
+    if any(part.writes for part in run.recipe.objective):
+        suggest(f'bakeoff generate {path} "TEXT"')
+    else:
+        suggest(f"bakeoff finetune {path} --train FILE --text-column COLUMN --label-column COLUMN --out RUN")
 
 
 def _steps(summary: dict[str, Any]) -> str:

@@ -9,6 +9,8 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.demo.data import write_files
 from bakeoff.demo.plan import demo_plan
 from bakeoff.display.console import Console
+from bakeoff.display.terminal import show
+from bakeoff.durable import fresh, remove
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer import TokenizerConfig
@@ -43,6 +45,29 @@ def run_demo(out: Path, scale: float) -> None:
     )
     results = compare(Plan.read(plan_file), out, progress=lambda line: console.print(line))
     print_results(results, out)
+
+
+def write_demo_files(out: Path) -> None:
+    """Write the demo's text and labelled files alone, and print a line on each.
+
+    Args:
+        out: directory of the files, which is not there yet.
+
+    Raises:
+        UserError: there is something at `out`.
+    """
+    if out.exists() or out.is_symlink():
+        raise UserError(f"{out}: is there already; choose another --out")
+    folder = out.with_name(f".{out.name}.unfinished")
+    try:
+        with fresh(folder, out):
+            write_files(folder)
+            folder.rename(out)
+    finally:
+        remove(folder)
+    for path in sorted(out.iterdir()):
+        what = "a document a line" if path.suffix == ".jsonl" else "columns label and text"
+        show(f"{path}  {path.stat().st_size / 1e6:.2f} MB, {what}")
 
 
 def _corpus(out: Path, console: Console) -> Corpus:

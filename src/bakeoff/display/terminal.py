@@ -23,6 +23,12 @@ def write_json(text: str, end: str = "\n") -> None:
     print(visible_json(text), end=end)
 
 
+def suggest(command: str) -> None:
+    """Say on standard error what one may do next, to people alone: where that is no terminal, nothing is said."""
+    if sys.stderr.isatty():
+        tell(f"next: {command}")
+
+
 def tell(text: str, end: str = "\n") -> None:
     """Print one line on standard error, about what is done or went wrong; a question ends otherwise."""
     print(visible(text, "\t"), end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,88 @@
+"""What the test changes in commands before it runs them, so that all of them together take minutes.
+
+Nothing else is changed, and nothing in the pages: a command has the options below in place of its own, or added.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+STEPS = "steps=3"
+"""Of every pre-training."""
+
+STOPPED = "steps=40"
+"""What was planned for a pre-training that a page assumes to have been stopped."""
+
+GOES_ON = "steps=60"
+"""Of one that is resumed to another end: more than those that were stopped have."""
+
+INSTEAD: dict[str, dict[str, str]] = {
+    "demo": {"--scale": "0.01"},
+    "tune": {"--budget": "steps=3", "--trials": "2", "--jobs": "1"},
+    "speed": {"--lengths": "16,32", "--seconds": "0.01"},
+    "compare": {"--jobs": "1"},
+}
+"""Options that stand in place of the page's, by verb."""
+
+FINE_TUNING = {"epochs": 1, "least_steps": 0, "evaluations": 1}
+SMALL_RECIPES = {"transformer-base-wmt": "transformer-translation-tiny", "bart-base": "bart-tiny"}
+"""Recipes in the place of large ones, where they are trained."""
+
+PRETRAINING = {"training.validation_examples": 16}
+PLAN = {"budget": "steps=4", "seeds": 1}
+SEARCHED = {"budget": "steps=50", "search": {"trials": 2, "budget": "100 %"}}
+"""Of a plan; one with a search has as many steps as a trial must have."""
+
+PYTHON = [  # patterns, and what stands in their place
+    (r"Budget\([^)]*\)", 'Budget.parse("steps=3")'),
+    (r"\bover=", "trials=2, jobs=1, over="),
+    (r"\[128, 1024\]", "[16, 32], seconds=0.01"),
+    (r'"bert-mini", 1024\)', '"bert-mini", 32)'),
+]
+
+
+def smaller(arguments: list[str]) -> list[str]:
+    """The arguments that are run."""
+    verb = next((word for word in arguments if not word.startswith("-")), "")
+    for option, value in INSTEAD.get(verb, {}).items():
+        arguments = _instead(arguments, option, value)
+    if verb == "pretrain":
+        return _pretraining(arguments)
+    if verb == "finetune" and "--resume" not in arguments:
+        options = [f"--option={key}={value}" for key, value in FINE_TUNING.items()]
+        return [*arguments, *options]
+    if verb == "compare":
+        _shrink_plan(Path(arguments[arguments.index("compare") + 1]))
+    return arguments
+
+
+def _pretraining(arguments: list[str]) -> list[str]:
+    arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
+    if "--resume" in arguments or "--finish-now" in arguments:
+        return _instead(arguments, "--budget", GOES_ON) if "--budget" in arguments else arguments
+    settings = [f"--set={key}={value}" for key, value in PRETRAINING.items()]
+    return [*_instead(arguments, "--budget", STEPS), *([] if "--from" in arguments else settings)]
+
+
+def _instead(arguments: list[str], option: str, value: str) -> list[str]:
+    if option in arguments:
+        at = arguments.index(option)
+        arguments = arguments[:at] + arguments[at + 2 :]
+    return [*arguments, option, value]
+
+
+def _shrink_plan(path: Path) -> None:
+    plan: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    plan |= SEARCHED | {"seeds": 1} if "search" in plan else PLAN
+    for task in plan["tasks"]:
+        task["finetune"] = {**task.get("finetune", {}), **FINE_TUNING}
+    path.write_text(yaml.safe_dump(plan), encoding="utf-8")
+
+
+def smaller_python(text: str) -> str:
+    """The Python that is run."""
+    for pattern, replacement in PYTHON:
+        text = re.sub(pattern, replacement, text)
+    return text

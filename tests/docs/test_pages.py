@@ -1,0 +1,140 @@
+"""What the pages say can be typed: verbs, options, recipes, keys and links exist; nothing is run here."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+import typer.main
+from tests.docs.pages import PAGES, ROOT, blocks, calls, inline
+from tests.docs.shape import columns, missing
+from tests.docs.smaller import smaller
+
+from bakeoff.cli import _plugins_first
+from bakeoff.cli.app import app
+from bakeoff.recipe_files import load_recipe, recipe_names
+
+GROUP = typer.main.get_command(app)
+RECIPE_VERBS = {"show", "peek", "pretrain", "tune", "speed", "finetune"}
+NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+$")
+COMING = {"use.md", "python.md", "serve.md", "runs.md", "import.md", "export.md"}
+"""Pages that the map has already, and that come with their verbs."""
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+
+
+def parse(arguments):
+    """Have the command line's own parser read the arguments; it raises what is wrong."""
+    with GROUP.make_context("bakeoff", _plugins_first(arguments)) as context:
+        name, command, rest = GROUP.resolve_command(context, [*context._protected_args, *context.args])
+        return name, command.make_context(name, rest, parent=context).params
+
+
+@every_page
+def test_commands_parse(page):
+    for block in blocks(page):
+        if block.kind == "shell":
+            for call in block.calls():
+                if call[0].startswith("--"):
+                    continue
+                try:
+                    verb, values = parse(call)
+                except Exception as problem:
+                    raise AssertionError(f"{block.place}: bakeoff {' '.join(call)}: {problem}") from problem
+                if verb in RECIPE_VERBS:
+                    recipes_exist(values, block.place)
+
+
+def recipes_exist(values, place):
+    """Recipes that a command names, and the keys that it sets."""
+    named = values.get("recipes") or values.get("recipe") or values.get("source")
+    for name in [named] if isinstance(named, str) else named or []:
+        if NAME.match(str(name)):
+            assert name in recipe_names(), f"{place}: no recipe {name}"
+            load_recipe(name, [text for text in values.get("set", []) if "--" not in text])
+
+
+@every_page
+def test_commands_within_the_prose_exist(page):
+    for text in inline(page):
+        for call in calls(text):
+            if not call or call[0].startswith("--") or not call[0].isalpha() or call[0].isupper():
+                continue
+            command = GROUP.commands.get(call[0])
+            assert command is not None, f"{page.name}: no verb in `{text}`"
+            options = {name for parameter in command.params for name in parameter.opts} | {"--help", "--plugin"}
+            unknown = {word.partition("=")[0] for word in call if word.startswith("--")} - options
+            assert not unknown, f"{page.name}: `{text}` has no {', '.join(unknown)}"
+
+
+@every_page
+def test_python_can_be_read(page):
+    for block in blocks(page):
+        if block.kind == "python":
+            ast.parse(block.text, block.place)
+
+
+def test_what_is_not_run_says_why():
+    found = [block for page in PAGES for block in blocks(page)]
+    not_run = [block for block in found if block.reason is not None]
+    assert all(len(block.reason.split()) >= 3 for block in not_run)
+    run = [block for block in found if block.kind in ("shell", "python") and block.reason is None]
+    assert len(run) > 4 * len(not_run)
+
+
+def _anchor(heading):
+    return re.sub(r"[^\w -]", "", re.sub(r"[`*]", "", heading).lower()).replace(" ", "-")
+
+
+def _anchors(path):
+    text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    return {_anchor(heading) for heading in re.findall(r"^#+ +(.*)$", text, re.MULTILINE)}
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose):
+        if "://" in link:
+            continue
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if file in COMING and not target.exists():
+            continue
+        assert target.exists(), f"{page.name}: {link}"
+        if anchor and target.suffix == ".md":
+            assert anchor in _anchors(target), f"{page.name}: {link}"
+
+
+def test_the_map_has_every_page():
+    linked = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert not {page for page in pages if f"]({page}" not in linked}
+
+
+def test_calls_are_read_as_a_shell_reads_them():
+    typed = "cat a | bakeoff generate runs/gpt --beams 4 > out && bakeoff check 'a b' \\\n  --json  # why\n"
+    assert calls(typed) == [["generate", "runs/gpt", "--beams", "4"], ["check", "a b", "--json"]]
+
+
+def test_a_budget_is_made_smaller_and_nothing_else():
+    asked = ["pretrain", "bert-mini", "--corpus", "c", "--out", "o", "--budget", "minutes=10"]
+    changed = smaller(asked)
+    assert changed[:6] == asked[:6]
+    assert changed[6:8] == ["--budget", "steps=3"]
+    assert smaller(["evaluate", "runs/bert"]) == ["evaluate", "runs/bert"]
+
+
+def test_shapes_are_compared_without_numbers():
+    assert columns("run   a\n  indented\nstep 1/20  loss 2.5\n...\n") == ["run", "step 0/0"]
+    assert not missing("loss 2.5  x\n", "loss 1.25  y\nother\n")
+    assert missing("losses\n", "loss 1.25\n") == ["losses"]
+
+
+@pytest.mark.parametrize("text", ["```sh\nbakeoff nothing\n```\n", "```\nbakeoff show bert-base --sett a=1\n```\n"])
+def test_mistakes_on_a_page_are_found(text, tmp_path, monkeypatch):
+    page = Path(tmp_path) / "page.md"
+    page.write_text(text, encoding="utf-8")
+    monkeypatch.setattr("tests.docs.pages.ROOT", tmp_path)
+    with pytest.raises(AssertionError, match=r"page\.md"):
+        test_commands_parse(page)

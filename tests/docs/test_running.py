@@ -1,0 +1,85 @@
+"""Every command and every piece of Python on every page runs, with small budgets, in the order of the page."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.docs.assumed import named, put
+from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.shape import missing
+from tests.docs.smaller import smaller_python
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+class Shell:
+    """A shell whose `bakeoff` is answered by a process that is there already."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "assumed"
+        self.store.mkdir()
+        path = f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment = {**os.environ, "PATH": path, "COLUMNS": "100", "XDG_CACHE_HOME": str(folder / "cache")}
+        self.server = subprocess.Popen([sys.executable, "-m", "tests.docs.server", str(folder)], cwd=ROOT)
+        while not (folder / "bin" / "bakeoff").exists():
+            assert self.server.poll() is None
+            time.sleep(0.05)
+
+    def run(self, command: str, folder: Path, allowed: tuple[int, ...] = (0,)) -> str:
+        """Run some lines of shell, and return what they print."""
+        ended = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", command],
+            cwd=folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert ended.returncode in allowed, f"status {ended.returncode} of: {command}\n{ended.stdout[-3000:]}"
+        return ended.stdout
+
+    def put(self, text: str, folder: Path) -> None:
+        """Have what the lines of a block assume in the page's folder."""
+        for name in named(text):
+            put(name, folder, self.store, self.run)
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    shell = Shell(tmp_path_factory.mktemp("pages"))
+    yield shell
+    shell.server.terminate()
+    shell.server.wait()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_what_a_page_says_runs(page, shell, tmp_path):
+    python = []
+    for block in blocks(page):
+        if block.reason is not None:
+            continue
+        if block.kind == "file":
+            (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            shell.put(block.text, tmp_path)
+        if block.kind == "python":
+            python.append((block.place, smaller_python(block.text)))
+        for typed, shown in block.commands() if block.kind == "shell" else []:
+            shell.put(typed, tmp_path)
+            refused = shown.startswith("bakeoff: ")
+            printed = shell.run(typed, tmp_path, allowed=(2,) if refused else (0,))
+            assert "compare" in typed or not missing(shown, printed), f"{block.place}: {typed}\n{printed}"
+    if python:
+        folder = tmp_path / "python"  # where nothing is that the commands have made
+        folder.mkdir()
+        (folder / "python.json").write_text(json.dumps(python), encoding="utf-8")
+        for block in (block for block in blocks(page) if block.kind == "file"):
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        for _, text in python:
+            shell.put(text, folder)
+        shell.run("bakeoff --python python.json", folder)
