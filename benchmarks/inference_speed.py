@@ -6,8 +6,8 @@ Random weights, written over by the tables below, a BERT and a GPT-2 of the size
 words,
 short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of several batch sizes,
 with the texts as they come and sorted by length, the quickest. Both sides answer in turns; medians are told. The
-answers are compared before. Generation is greedy, 64 tokens for each of 32 prompts of 4 to 40 tokens. Last, what a token
-costs a convolutional model and a GPT-2 as the text grows.
+answers are compared before. Generation is greedy, 64 tokens for each of 32 prompts of 4 to 40 tokens. Last, what a
+token costs a convolutional model and a GPT-2 as the text grows.
 """
 
 import argparse
@@ -161,7 +161,8 @@ def filled(model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
     """Put tensors into a model, all of it but what is tied."""
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     left = [name for name in missing if "decoder" not in name and "lm_head" not in name and "position_ids" not in name]
-    assert not left and not unexpected, (left, unexpected)
+    assert not left, left
+    assert not unexpected, unexpected
     model.tie_weights()
 
 
