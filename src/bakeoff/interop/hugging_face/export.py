@@ -23,6 +23,8 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
 
+REMOTE_CODE = "bakeoff.interop.remote_code.export"
+"""What writes models that transformers has no class for."""
 SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", "id2label", "label2id", "problem_type")
 """Keys of an imported config.json that do not go out again: they name code or places, or are said anew."""
 
@@ -44,39 +46,46 @@ def export(run: Path, out: Path) -> Exported:
     chosen = choose(source.recipe, source.tokenizer, imported.get("model_type"), task)
     if not isinstance(chosen, dict) and isinstance(source, FinetunedRun) and (reason := require_plain(source)):
         chosen = {"any family": reason}
-    if isinstance(chosen, dict):
-        return _with_code_of_its_own(run, out, chosen)
     partial = out.with_name(f".{out.name}.partial")
     try:
         with fresh(partial, out):
-            largest = _write(source, chosen, partial)
+            if isinstance(chosen, dict):
+                largest, architecture, remarks = _with_code_of_its_own(run, partial, chosen)
+                line = f"transformers.{architecture}.from_pretrained({str(out)!r}, trust_remote_code=True)"
+            else:
+                largest = _write(source, chosen, partial)
+                line = f"transformers.{chosen.config['architectures'][0]}.from_pretrained({str(out)!r})"
+                remarks = [*imported.get("remarks", []), *([] if task else chosen.family.remarks(source.recipe))]
+                if largest is None:
+                    remarks.append("transformers is not installed, so that nothing was compared")
             if out.exists():
                 out.rmdir()
             partial.replace(out)
     except BaseException:
         remove(partial)
         raise
-    line = f"transformers.{chosen.config['architectures'][0]}.from_pretrained({str(out)!r})"
-    remarks = [*imported.get("remarks", []), *([] if task else chosen.family.remarks(source.recipe))]
-    if largest is None:
-        remarks.append("transformers is not installed, so that nothing was compared")
     return Exported(out, "hf", line, largest, remarks)
 
 
-def _with_code_of_its_own(run: Path, out: Path, reasons: dict[str, str]) -> Exported:
+def _with_code_of_its_own(run: Path, folder: Path, reasons: dict[str, str]) -> tuple[float | None, str, list[str]]:
     """Write what no family of transformers has, with a file of code beside the weights.
 
     Args:
         run: the run.
-        out: the folder to make.
+        folder: to write to; it is empty.
         reasons: why not, by family.
+
+    Returns:
+        The largest difference of what both compute, the class that it loads with, and what does not go along.
     """
     try:
-        write: Callable[[Path, Path], Exported] = import_module("bakeoff.interop.remote_code.export").export
-    except ModuleNotFoundError:
+        write: Callable[[Path, Path], tuple[float, str, list[str]]] = import_module(REMOTE_CODE).export
+    except ModuleNotFoundError as error:
+        if not REMOTE_CODE.startswith(str(error.name)):
+            raise
         why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise UserError(f"{run}: no family of transformers has this model ({why})") from None
-    return write(run, out)
+    return write(run, folder)
 
 
 def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | None:
