@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import GenerationConfig, Generator
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
@@ -100,9 +101,12 @@ class _Writer:
     def __init__(self, run: Run, config: GenerationConfig, device: str) -> None:
         self._run, self._config, self._tokenizer = run, config, run.tokenizer
         self._module = run.load(resolve_device(device))
-        self._generator = Generator(self._module, self._tokenizer.separator, never_written(self._tokenizer))
-        self._has_source = self._module.model.config.sequence_to_sequence
         (objective, *_) = run.recipe.objective
+        self._objective: ObjectiveConfig = objective
+        self._marks = objective.mark_ids(self._tokenizer)
+        banned = set(never_written(self._tokenizer)) - set(self._marks)
+        self._generator = Generator(self._module, self._tokenizer.separator, sorted(banned))
+        self._has_source = self._module.model.config.sequence_to_sequence
         self._continues = not objective.rewrites or objective.continues_source
         self._done = 0
 
@@ -113,7 +117,7 @@ class _Writer:
         for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
             self._require_room(number, text, len(row))
         if self._has_source:
-            starts = [[self._tokenizer.start]] * len(rows)
+            starts = [self._objective.prompt(self._tokenizer)] * len(rows)
             written = self._generator.write(starts, self._config, sources=rows, first=self._done)
         else:
             written = self._generator.write(rows, self._config, first=self._done)
@@ -131,8 +135,9 @@ class _Writer:
         if self._has_source and is_blank([prompt]):
             return Written(prompt, "" if self._continues else None, "")
         if not self._continues:
-            return Written(prompt, None, decoded(written, self._tokenizer))
-        before, behind = joined(row[:-1] if self._has_source else row[1:], written, self._tokenizer)
+            return Written(prompt, None, decoded(written, self._tokenizer, self._marks))
+        begun = len(self._objective.before_source(self._tokenizer))
+        before, behind = joined(row[begun:-1] if self._has_source else row[1:], written, self._tokenizer)
         return Written(prompt, behind, before + behind)
 
 
@@ -160,20 +165,21 @@ def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
     if objective.gap_marks:
         if len(marks) > objective.gap_marks:
             raise UserError(f"a prompt has {len(marks)} {MASK}, but the run knows {objective.gap_marks} marks")
-        marks = [tokenizer.size + index for index in range(len(marks))]
+        marks = objective.mark_ids(tokenizer)[: len(marks)]
     ids = [part.tolist() for part, _ in tokenizer.encode(parts)]
     joined = ids[0] + [token for mark, part in zip(marks, ids[1:], strict=True) for token in (mark, *part)]
-    return [*joined, tokenizer.separator] if objective.rewrites else [tokenizer.opening, *joined]
+    if objective.rewrites:
+        return [*objective.before_source(tokenizer), *joined, tokenizer.separator]
+    return [tokenizer.opening, *joined]
 
 
-def decoded(ids: Sequence[int], tokenizer: Tokenizer) -> str:
-    """The text of what was written; marks beyond the vocabulary are shown by their numbers, counted from 1."""
-    if all(token < tokenizer.size for token in ids):
+def decoded(ids: Sequence[int], tokenizer: Tokenizer, marks: Sequence[int]) -> str:
+    """The text of what was written; marks of gaps are shown by their numbers, counted from 1."""
+    numbers = {token: number for number, token in enumerate(marks, 1)}
+    if numbers.keys().isdisjoint(ids):
         return tokenizer.decode(ids)
     pieces: list[str] = []
-    for marked, run in groupby(ids, key=lambda token: token >= tokenizer.size):
+    for marked, run in groupby(ids, key=lambda token: token in numbers):
         tokens = list(run)
-        pieces += (
-            [f"[{token - tokenizer.size + 1}]" for token in tokens] if marked else [tokenizer.decode(tokens).strip()]
-        )
+        pieces += [f"[{numbers[token]}]" for token in tokens] if marked else [tokenizer.decode(tokens).strip()]
     return " ".join(pieces)

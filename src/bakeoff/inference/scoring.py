@@ -93,12 +93,13 @@ class TextScores:
     def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[ScoredText]]]:
         """The texts with their rows, a bounded number at once; refuses pairs that are too long: they cannot be cut."""
         longest = self.run.recipe.model.longest_input if self.pairs else None
+        before = len(scoring_objective(self.run).prompt(self.tokenizer)) - 1 if self.pairs else 0
         done = 0
         for part in read_ahead(self.file, TEXTS_AT_ONCE):
             texts = [tuple(map(clean, each)) for each in part]
             rows = self._rows(texts)
             for number, row in enumerate(rows, done + 1):
-                length = max(len(row.ids), 0 if row.source is None else len(row.source))
+                length = max(before + len(row.ids), 0 if row.source is None else len(row.source))
                 if longest is not None and length > longest:
                     raise UserError(
                         f"{self.file.name}: pair {number:,} has {length:,} tokens; the model has {longest:,} positions"
@@ -187,7 +188,7 @@ def scorer_of(
     if objective.scoring == "forwards":
         return Forwards(module, predictions, tokenizer.opening, recipe.input.length, recipe.input.continues, stride)
     if objective.scoring == "target":
-        return OfTargets(module, predictions, tokenizer.start)
+        return OfTargets(module, predictions, objective.prompt(tokenizer))
     special = tokenizer.start, tokenizer.separator, tokenizer.mask
     return EachAlone(module, predictions, objective, recipe, special, whole_words, stride)
 

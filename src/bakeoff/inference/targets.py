@@ -16,11 +16,11 @@ class OfTargets:
     Args:
         module: the model with its heads, in evaluation mode.
         predictions: its head's.
-        start: id of the token that the decoder begins with.
+        prompt: ids of the tokens that the decoder begins with.
     """
 
-    def __init__(self, module: PretrainingModel, predictions: TokenPredictions, start: int) -> None:
-        self.model, self.predictions, self.start = module.model, predictions, start
+    def __init__(self, module: PretrainingModel, predictions: TokenPredictions, prompt: Sequence[int]) -> None:
+        self.model, self.predictions, self.prompt = module.model, predictions, list(prompt)
         self.device = self.model.embedding.table.device
 
     @torch.inference_mode()
@@ -30,12 +30,13 @@ class OfTargets:
         sources = [np.zeros(0, np.int64) if row.source is None else row.source for row in rows]
         longer = [max(len(row.ids), len(source)) for row, source in zip(rows, sources, strict=True)]
         for batch in batches(longer):
-            read, real = padded([sources[place] for place in batch], self.start, self.device)
+            fill, first = self.prompt[0], len(self.prompt) - 1
+            read, real = padded([sources[place] for place in batch], fill, self.device)
             targets = [rows[place].ids for place in batch]
-            ids, _ = padded([np.concatenate([[self.start], ids[:-1]]) for ids in targets], self.start, self.device)
+            ids, _ = padded([np.concatenate([self.prompt, ids[:-1]]) for ids in targets], fill, self.device)
             hidden = self.model(Inputs(ids, source=Source(read, real)))
             self.predictions.write(
-                torch.cat([hidden[index, : len(target)] for index, target in enumerate(targets)]),
+                torch.cat([hidden[index, first : first + len(target)] for index, target in enumerate(targets)]),
                 torch.from_numpy(np.concatenate(targets)).to(self.device),
                 [(found[place], 0, len(rows[place].ids)) for place in batch],
             )

@@ -1,11 +1,11 @@
 """From token ids to the first hidden states."""
 
 import math
-from typing import Literal, cast
+from typing import Literal, Self, cast
 
 import torch
 import torch.nn.functional as F
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from bakeoff.config import Config
@@ -21,6 +21,11 @@ class EmbeddingConfig(Config):
     """E, the tables' width; a linear map leads to the model's width where they differ. Absent: the model's width."""
     positions: Literal["none", "learned", "sinusoidal"] = "learned"
     """Absolute positions: none, a learned table, or the sine and cosine waves of Vaswani et al. 2017, section 3.5."""
+    waves: Literal["alternating", "halves"] = "alternating"
+    """How sinusoidal positions lie: sine and cosine of each rate side by side, as the paper has it; or all sines, then
+    all cosines, counted from `first_wave` on and the last rate being 1 / 10000, as fairseq and tensor2tensor do."""
+    first_wave: int = Field(default=0, ge=0)
+    """The number of a text's first position; 2 in fairseq, whose padding has the number 1."""
     length: int = Field(default=512, gt=0)
     """Rows of the learned position table: the longest input that the model can take."""
     segments: int = Field(default=0, ge=0)
@@ -36,6 +41,14 @@ class EmbeddingConfig(Config):
     projection_initial: Literal["linear", "glorot"] = "linear"
     """How the factorisation's map begins: as linear maps do, or uniformly within sqrt(6 / (E + D)) of zero (Glorot and
     Bengio 2010; ELECTRA's code, by TensorFlow's default)."""
+
+    @model_validator(mode="after")
+    def _waves_of_sinusoids(self) -> Self:
+        if self.positions != "sinusoidal" and (self.waves != "alternating" or self.first_wave):
+            raise ValueError(
+                f"waves, first_wave: they belong to positions: sinusoidal, not {self.positions}; leave them out"
+            )
+        return self
 
     def build(self, vocabulary: int | None, context: BuildContext) -> "Embedding":
         """The embedding for a vocabulary of that size; None where the token table of another embedding is used."""
@@ -54,6 +67,7 @@ class Embedding(nn.Module):
         self.norm = context.norm(width) if config.norm else nn.Identity()
         self.projection = nn.Linear(width, context.width) if width != context.width else nn.Identity()
         self.sinusoidal = config.positions == "sinusoidal"
+        self.halves, self.first_wave = config.waves == "halves", config.first_wave
         self.initial = config.initial
         if self.sinusoidal and self.initial is None:
             self.initial = InitialConfig(kind="normal", scale=width**-0.5)
@@ -101,7 +115,8 @@ class Embedding(nn.Module):
             x = x + self.positions.weight[start : start + length]
         if self.sinusoidal:
             # Vaswani et al. scale the tokens, which begin at a deviation of 1 / sqrt(E), up to the waves' size.
-            x = x * math.sqrt(x.shape[-1]) + sinusoids(start, length, x.shape[-1], x.device)
+            made = halved_sinusoids if self.halves else sinusoids
+            x = x * math.sqrt(x.shape[-1]) + made(start + self.first_wave, length, x.shape[-1], x.device)
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         return dropout(self.norm(x), self.dropout, self.training)
@@ -118,3 +133,11 @@ def sinusoids(start: int, length: int, width: int, device: torch.device) -> Tens
     positions = torch.arange(start, start + length, device=device, dtype=torch.float32)
     angles = positions[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]
+
+
+def halved_sinusoids(start: int, length: int, width: int, device: torch.device) -> Tensor:
+    """(T, E) sines of all rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
+    half = width // 2
+    rates = torch.exp(torch.arange(half, device=device, dtype=torch.float32) * -(math.log(10_000) / max(1, half - 1)))
+    angles = torch.arange(start, start + length, device=device, dtype=torch.float32)[:, None] * rates
+    return F.pad(torch.cat([angles.sin(), angles.cos()], dim=-1), (0, width % 2))

@@ -12,7 +12,7 @@ from typing_extensions import override
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, rounded, teach, with_end
@@ -73,14 +73,14 @@ class Denoising:
 
     def __init__(self, config: DenoisingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = table_head(model, vocabulary)
+        self.head: Head = config.head_of_targets(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the source, as expected, and of the target of a row, the separator included."""
         hidden = round(length * self.config.rate)
         fewer = {"infilling": hidden - round(hidden / self.config.span), "deletion": hidden}.get(self.config.noise, 0)
-        return length - fewer + 1, length + 1
+        return self.config.source_length(length - fewer + 1), self.config.target_length(length + 1)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the corrupted text, the target the text."""
@@ -94,7 +94,7 @@ class Denoising:
         source, kept = with_end(source, kept, tokenizer.separator)
         examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
         target, kept = with_end(text, real, tokenizer.separator)
-        return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer)
+        return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)
 
     def corrupt(
         self, text: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws

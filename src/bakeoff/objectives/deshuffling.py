@@ -9,7 +9,7 @@ from typing_extensions import override
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, with_end
@@ -41,12 +41,13 @@ class Deshuffling:
     name = "deshuffling"
 
     def __init__(self, config: DeshufflingConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+        self.config = config
+        self.head: Head = config.head_of_targets(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the source and of the target of a row, each with its separator."""
-        return length + 1, length + 1
+        return self.config.source_length(length + 1), self.config.target_length(length + 1)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the shuffled text, the target the text."""
@@ -56,4 +57,4 @@ class Deshuffling:
         source, kept = with_end(np.take_along_axis(text, order, 1), real, tokenizer.separator)
         examples.source_ids, examples.source_real = gather(source, kept, source.shape[1], tokenizer.pad)
         target, kept = with_end(text, real, tokenizer.separator)
-        return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer)
+        return teach(examples, *gather(target, kept, target.shape[1], tokenizer.pad), tokenizer, self.config)

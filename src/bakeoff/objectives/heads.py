@@ -56,8 +56,9 @@ class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
-    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so. With
-    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
+    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so; `scaled`
+    divides h by the root of its width before (T5's code). With `label_smoothing` the loss is that of labels which give
+    this share of their probability to all tokens alike.
     """
 
     def __init__(
@@ -71,9 +72,11 @@ class TokenHead(Head):
         bias: bool = False,
         label_smoothing: float = 0.0,
         norm_affine: bool = True,
+        scaled: bool = False,
     ) -> None:
         super().__init__()
         self.activation, self.label_smoothing = activation, label_smoothing
+        self.scale = width**-0.5 if scaled else None
         self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
         self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
@@ -82,6 +85,8 @@ class TokenHead(Head):
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states and the (V, E) table to (N, V) unnormalised log-probabilities."""
+        if self.scale is not None:
+            rows = rows * self.scale
         if self.transform is not None:
             rows = self.transform(rows)
         if self.norm is not None:
@@ -93,10 +98,12 @@ class TokenHead(Head):
         return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 
-def table_head(model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0) -> TokenHead:
+def table_head(
+    model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0, scaled: bool = False
+) -> TokenHead:
     """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
     width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing)
+    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, scaled=scaled)
 
 
 def transformed_head(model: ModelConfig, vocabulary: int, activation: str) -> TokenHead:
@@ -106,10 +113,11 @@ def transformed_head(model: ModelConfig, vocabulary: int, activation: str) -> To
 
 
 class UntiedTokenHead(Head):
-    """Scores of every token of the vocabulary, W h + b, from a table of the head's own."""
+    """Scores of every token of the vocabulary, W h + b, from a table of the head's own; labels may be smoothed."""
 
-    def __init__(self, width: int, vocabulary: int, bias: bool) -> None:
+    def __init__(self, width: int, vocabulary: int, bias: bool, label_smoothing: float = 0.0) -> None:
         super().__init__()
+        self.label_smoothing = label_smoothing
         self.output = nn.Linear(width, vocabulary, bias=bias)
         self.flops_per_row = 2 * width * vocabulary
         initialise(self)
@@ -117,6 +125,10 @@ class UntiedTokenHead(Head):
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """(N, D) hidden states to (N, V) unnormalised log-probabilities; the embedding's table is not used."""
         return cast(Tensor, self.output(rows))
+
+    def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
+        """The cross-entropy of gathered rows with their (N,) labels, smoothed or not, summed, in nats."""
+        return cross_entropy(self.scores(rows, table).float(), labels, self.label_smoothing, self.z_loss)
 
 
 class AdaptiveTokenHead(Head):

@@ -142,8 +142,24 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def gap_marks(self) -> int:
-        """How many tokens there are that stand for gaps of a source, each for one, beside the tokenizer's; 0: none."""
+        """How many tokens there are that stand for gaps of a source, each for one; 0: none."""
         return 0
+
+    def mark_ids(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids of these tokens, in their order.
+
+        Raises:
+            UserError: the tokenizer is to have them and has not.
+        """
+        return []
+
+    def prompt(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids that a decoder behind an encoder reads before a target."""
+        return [tokenizer.start]
+
+    def before_source(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids that a source begins with, before its text."""
+        return []
 
 
 class TokenObjectiveConfig(ObjectiveConfig):

@@ -41,6 +41,8 @@ class PermutationConfig(TokenObjectiveConfig):
     span_end: Literal["word", "token"] = "word"
     """Runs end where a word does; token: behind n tokens from the start of a word on, in place of n words, as in the
     published code, which looks for the end at the wrong place."""
+    bias: bool = False
+    """Tokens have a bias each in their score, as in the published code."""
     scoring: ClassVar[Scoring | None] = "query"
 
     @override
@@ -57,7 +59,7 @@ class Permutation:
     name = "permutation"
 
     def __init__(self, config: PermutationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+        self.head: Head = table_head(model, vocabulary, config.bias)
         self.choice = TargetChoice(config.rate, config.ngram, span_end=config.span_end)
         self.targets_per_token = config.rate
         self.queries_per_token = config.rate

@@ -9,7 +9,7 @@ from typing_extensions import override
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, rounded, teach, with_end
@@ -41,12 +41,14 @@ class PrefixLanguageModel:
     name = "prefix_lm"
 
     def __init__(self, config: PrefixLanguageModelConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary)
+        self.config = config
+        self.head: Head = config.head_of_targets(model, vocabulary)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the source and of the target of a row, as expected, each with its separator."""
-        return length // 2 + 1, length - length // 2 + 1
+        read, written = length // 2 + 1, length - length // 2 + 1
+        return self.config.source_length(read), self.config.target_length(written)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Rewrite the rows: the source is the text before the cut, the target the text behind it."""
@@ -56,4 +58,4 @@ class PrefixLanguageModel:
         source, kept = with_end(text, real & (column < cut), tokenizer.separator)
         examples.source_ids, examples.source_real = gather(source, kept, rounded(kept), tokenizer.pad)
         target, kept = with_end(text, real & (column >= cut), tokenizer.separator)
-        return teach(examples, *gather(target, kept, rounded(kept), tokenizer.pad), tokenizer)
+        return teach(examples, *gather(target, kept, rounded(kept), tokenizer.pad), tokenizer, self.config)

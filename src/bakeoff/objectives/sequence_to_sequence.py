@@ -3,13 +3,17 @@
 Shapes: N examples, L tokens of a row of text, U of a source, T of a target.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
+from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.heads import Head, UntiedTokenHead, table_head
 from bakeoff.objectives.objective import Scoring, Targets, TokenObjectiveConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -20,31 +24,80 @@ ROUNDED = 8
 class SequenceToSequenceConfig(TokenObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
 
+    head: Literal["tied", "scaled", "untied"] = "tied"
+    """The last map: the embedding's table (tied), the same behind a division of the states by the root of their width
+    (scaled; the first T5's published code), or a table of its own (untied; T5's version 1.1)."""
+    bias: bool = False
+    """Tokens have a bias each in their score."""
+    decoder_begins: list[Literal["start", "separator", "pad"]] = Field(default=["start"], min_length=1, max_length=2)
+    """The special tokens that the decoder reads before a target: [CLS]; those of others' weights are T5's padding,
+    BART's separator and start, and fairseq's separator."""
+    source_start: bool = False
+    """A source begins with the start token (BART)."""
     row_marks: ClassVar[RowMarks] = "none"
     rewrites: ClassVar[bool] = True
     writes: ClassVar[bool] = True
     scoring: ClassVar[Scoring | None] = "target"
 
+    @override
+    def prompt(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids that the decoder reads before a target."""
+        return [int(getattr(tokenizer, role)) for role in self.decoder_begins]
 
-def teach(examples: Examples, target: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer) -> Targets:
-    """Make the examples' rows the decoder's input: the start token, then the target but for its last token.
+    @override
+    def before_source(self, tokenizer: Tokenizer) -> list[int]:
+        """The ids that a source begins with, before its text."""
+        return [tokenizer.start] if self.source_start else []
+
+    def source_length(self, tokens: int) -> int:
+        """Tokens of a source whose text and separator are so many."""
+        return tokens + self.source_start
+
+    def target_length(self, tokens: int) -> int:
+        """Tokens that the decoder reads of a target of so many, the separator at its end included."""
+        return tokens + len(self.decoder_begins) - 1
+
+    def head_of_targets(self, model: ModelConfig, vocabulary: int, label_smoothing: float = 0.0) -> Head:
+        """A fresh head that scores the target's tokens."""
+        if self.head == "untied":
+            return UntiedTokenHead(model.stack.output_width, vocabulary, self.bias, label_smoothing)
+        return table_head(model, vocabulary, self.bias, label_smoothing, scaled=self.head == "scaled")
+
+
+def teach(
+    examples: Examples,
+    target: NDArray[np.int64],
+    real: NDArray[np.bool_],
+    tokenizer: Tokenizer,
+    config: SequenceToSequenceConfig,
+) -> Targets:
+    """Make the examples' rows the decoder's input: its first tokens, then the target but for its last token.
 
     Args:
-        examples: changed in place.
+        examples: changed in place; a source that begins with the start token is given it.
         target: (N, T) what the decoder is to write, the separator at its end.
         real: (N, T) True for tokens of the target, False for padding behind them.
         tokenizer: whose special tokens are used.
+        config: what decoder and source begin with.
 
     Returns:
         All tokens of the target.
     """
-    shifted = np.pad(target[:, :-1], ((0, 0), (1, 0)), constant_values=tokenizer.start)
-    examples.ids = np.where(real, shifted, tokenizer.pad)
-    examples.documents = real.astype(np.int32)
-    examples.sources = np.full(target.shape, -1, np.int64)
+    prompt = config.prompt(tokenizer)
+    read = np.concatenate([np.tile(np.array(prompt, np.int64), (len(target), 1)), target[:, :-1]], axis=1)
+    present = np.pad(real, ((0, 0), (len(prompt) - 1, 0)), mode="edge")  # a row of padding alone stays one
+    examples.ids = np.where(present, read, tokenizer.pad)
+    examples.documents = present.astype(np.int32)
+    examples.sources = np.full(read.shape, -1, np.int64)
     examples.following = None
-    rows = np.flatnonzero(real)
-    return Targets(rows, target.ravel()[rows])
+    if config.source_start:
+        assert examples.source_ids is not None
+        assert examples.source_real is not None
+        begins = ((0, 0), (1, 0))
+        examples.source_ids = np.pad(examples.source_ids, begins, constant_values=tokenizer.start)
+        examples.source_real = np.pad(examples.source_real, begins, mode="edge")
+    place, column = np.nonzero(real)
+    return Targets(place * read.shape[1] + column + len(prompt) - 1, target[real])
 
 
 def gather(

@@ -1,17 +1,18 @@
 """Span corruption: spans of the text are replaced by marks, and written after these marks (T5)."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 from typing_extensions import override
 
 from bakeoff.corpus.store import Split
+from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Scoring, Targets
 from bakeoff.objectives.refusals import writes_for_a_source
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
@@ -36,17 +37,36 @@ class SpanCorruptionConfig(SequenceToSequenceConfig):
     """Mean length of the spans that are taken out."""
     marks: int = Field(default=100, gt=0)
     """Tokens that stand for the spans, one each, beside the tokenizer's; at most so many spans in a row."""
+    mark_names: str | None = None
+    """How the tokenizer itself names these tokens, {} being their number, counted from 0 (T5's: <extra_id_{}>). Absent:
+    it has none, and they are added to its vocabulary."""
     scoring: ClassVar[Scoring | None] = None
 
     @property
     def extra_tokens(self) -> int:
-        """Ids beyond the tokenizer's vocabulary that the model has: the marks."""
-        return self.marks
+        """Ids beyond the tokenizer's vocabulary that the model has: the marks, unless the tokenizer has them."""
+        return self.marks if self.mark_names is None else 0
 
     @property
     def gap_marks(self) -> int:
         """Marks that can stand for gaps in a text to be filled in."""
         return self.marks
+
+    @override
+    def mark_ids(self, tokenizer: Tokenizer) -> list[int]:
+        if self.mark_names is None:
+            return [tokenizer.size + number for number in range(self.marks)]
+        names = [self.mark_names.replace("{}", str(number)) for number in range(self.marks)]
+        ids = [tokenizer.id_of(name) for name in names]
+        if None in ids:
+            raise UserError(f"span_corruption.mark_names: the tokenizer has no {names[ids.index(None)]}; leave it out")
+        return [int(token) for token in ids if token is not None]
+
+    @model_validator(mode="after")
+    def _a_number_in_the_names(self) -> Self:
+        if self.mark_names is not None and "{}" not in self.mark_names:
+            raise ValueError(f"mark_names: {self.mark_names} has no {{}} for a mark's number; <extra_id_{{}}> has")
+        return self
 
     @override
     def build(self, model: ModelConfig, vocabulary: int) -> "SpanCorruption":
@@ -60,7 +80,7 @@ class SpanCorruption:
 
     def __init__(self, config: SpanCorruptionConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = table_head(model, vocabulary)
+        self.head: Head = config.head_of_targets(model, vocabulary)
         self.targets_per_token = 1.0
 
     def counts(self, length: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -70,6 +90,11 @@ class SpanCorruption:
         return noise, np.minimum(np.minimum(spans, noise), length - noise)
 
     def lengths(self, length: int) -> tuple[int, int]:
+        """Tokens of the source and of what the decoder reads of a row, all special tokens included."""
+        source, target = self.without_openings(length)
+        return self.config.source_length(source), self.config.target_length(target)
+
+    def without_openings(self, length: int) -> tuple[int, int]:
         """Tokens of the source and of the target of a row, marks and the end's separator included."""
         noise, spans = (int(count[0]) for count in self.counts(np.array([length])))
         return length - noise + spans + 1, noise + spans + 1
@@ -80,13 +105,13 @@ class SpanCorruption:
         spans = self.spans(real.sum(1), real.shape[1], draws)
         inside = spans >= 0
         opens = inside & (spans != np.pad(spans[:, :-1], ((0, 0), (1, 0)), constant_values=-1))
-        marks = tokenizer.size + np.maximum(spans, 0)
-        source_length, target_length = self.lengths(real.shape[1])
+        marks = np.array(self.config.mark_ids(tokenizer), np.int64)[np.maximum(spans, 0)]
+        source_length, target_length = self.without_openings(real.shape[1])
         source, kept = with_end(np.where(inside, marks, examples.ids), real & (~inside | opens), tokenizer.separator)
         examples.source_ids, examples.source_real = gather(source, kept, source_length, tokenizer.pad)
         both = np.stack([marks, examples.ids], axis=2).reshape(len(marks), -1)  # each token behind its possible mark
         target, kept = with_end(both, np.stack([opens, inside], axis=2).reshape(both.shape), tokenizer.separator)
-        return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer)
+        return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer, self.config)
 
     def spans(self, real: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
         """(N, L) which span each place belongs to, counted from 0 in each row, or -1; rows have (N,) real tokens.

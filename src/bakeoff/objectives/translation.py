@@ -9,7 +9,7 @@ from typing_extensions import override
 from bakeoff.corpus.store import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, table_head
+from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import has_a_source, starts_anew
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, teach
@@ -44,13 +44,14 @@ class Translation:
     name = "translation"
 
     def __init__(self, config: TranslationConfig, model: ModelConfig, vocabulary: int) -> None:
-        self.head: Head = table_head(model, vocabulary, label_smoothing=config.label_smoothing)
+        self.config = config
+        self.head: Head = config.head_of_targets(model, vocabulary, config.label_smoothing)
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
         """Tokens of the longest source and of the longest target."""
-        return length, length
+        return self.config.source_length(length), self.config.target_length(length)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """The decoder's input is the target moved by one token."""
-        return teach(examples, examples.ids, examples.documents > 0, tokenizer)
+        return teach(examples, examples.ids, examples.documents > 0, tokenizer, self.config)

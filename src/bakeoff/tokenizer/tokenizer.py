@@ -192,6 +192,10 @@ class Tokenizer:
         """Write a `tokenizer.json` that this class and the `tokenizers` and `transformers` libraries read."""
         Path(path).write_text(self.to_string(), encoding="utf-8")
 
+    def id_of(self, token: str) -> int | None:
+        """The id of the token that is spelt so; None: there is none."""
+        return self._inner.token_to_id(token)
+
     @property
     def opening(self) -> int:
         """Id of the token behind which a text begins for a model that reads forwards.
@@ -303,6 +307,10 @@ class TwoVocabularies(Tokenizer):
     def config(self) -> TokenizerConfig:
         """That of the sources, with the size of both."""
         return self.source.config.model_copy(update={"size": self.size})
+
+    def id_of(self, token: str) -> int | None:
+        """The id of that token of the sources."""
+        return self.source.id_of(token)
 
     def to_string(self) -> str:
         """The text of the file."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
+from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -85,6 +86,8 @@ class InputFormat:
         start_last: whether [CLS] is last.
         reads_forwards: whether a position knows nothing of those behind it.
         has_source: whether a decoder reads a source through an encoder.
+        prompt: ids that such a decoder reads before what it writes.
+        before_source: ids that such a source begins with, before its text.
     """
 
     def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int, truncate: Truncation = "head") -> None:
@@ -100,6 +103,9 @@ class InputFormat:
         self.start_last = recipe.input.start_last
         self.reads_forwards = model.causal and not recipe.reads_both_sides
         self.has_source = model.sequence_to_sequence
+        objectives: Sequence[ObjectiveConfig] = recipe.objective
+        self.prompt = objectives[0].prompt(tokenizer)
+        self.before_source = objectives[0].before_source(tokenizer)
         start, separator = [tokenizer.start], [tokenizer.separator]
         if model.encoder is None:
             self._around = separator, separator, list[int]()

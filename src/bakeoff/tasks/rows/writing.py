@@ -79,7 +79,8 @@ class WritingItems(Items):
 class WritingFormat:
     """What a model reads of a source and writes of a target.
 
-    With an encoder: it reads A [SEP], the decoder [CLS] B and writes B [SEP], as all objectives of such models have it.
+    With an encoder: it reads A [SEP], the decoder [CLS] B and writes B [SEP], as all objectives of such models have it
+    whose `decoder_begins` and `source_start` do not say otherwise.
     A decoder alone reads [SEP] A [SEP] B, as documents begin, and writes B [SEP].
 
     Args:
@@ -91,8 +92,10 @@ class WritingFormat:
     def __init__(self, format: InputFormat, longest: int) -> None:
         self.format, self.tokenizer = format, format.tokenizer
         self.has_source = format.has_source
-        self.longest = min(longest, format.length if self.has_source else format.length // 2)
-        self.room = format.length - 1 if self.has_source else format.length - 2 - (self.longest - 1)
+        most = format.length + 1 - len(format.prompt) if self.has_source else format.length // 2
+        self.longest = min(longest, most)
+        own = 1 + len(format.before_source)
+        self.room = format.length - own if self.has_source else format.length - 2 - (self.longest - 1)
         if self.room < SHORTEST // 2:
             raise UserError(f"longest: {longest} tokens leave no room for a source in rows of {format.length}")
 
@@ -100,7 +103,7 @@ class WritingFormat:
         """The items of (R,) sources, and of their targets as far as these are known."""
         tokenizer = self.tokenizer
         given = [ids for ids, _ in tokenizer.encode([clean(text) for text in sources])]
-        before = [] if self.has_source else [tokenizer.opening]
+        before = self.format.before_source if self.has_source else [tokenizer.opening]
         rows = [np.array([*before, *ids[: self.room], tokenizer.separator], np.int64) for ids in given]
         lengths = np.array([len(row) for row in rows], np.int64)
         known = [clean(text) for text in targets if text is not None]
@@ -125,7 +128,7 @@ class WritingFormat:
     def prompts(self, items: Items) -> tuple[list[list[int]], list[list[int]] | None]:
         """What the decoder begins with for each item, and what the encoder reads, where there is one."""
         rows = [row.tolist() for row in items.encoded.ids]
-        return ([[self.tokenizer.start]] * len(rows), rows) if self.has_source else (rows, None)
+        return ([self.format.prompt] * len(rows), rows) if self.has_source else (rows, None)
 
 
 def _targets(texts: list[str], tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
@@ -139,7 +142,7 @@ def collate_targets(items: Items, chosen: NDArray[np.int64], format: InputFormat
     """Some items whose targets are known, padded to the longest of them, which is rounded up."""
     targets = [items.targets[item] for item in chosen]
     sources = [items.encoded.ids[item] for item in chosen]
-    prompts = [np.array([format.tokenizer.start])] * len(targets) if format.has_source else sources
+    prompts = [np.array(format.prompt)] * len(targets) if format.has_source else sources
     rows = [np.concatenate([prompt, own[:-1]]) for prompt, own in zip(prompts, targets, strict=True)]
     ids, real = padded(rows, format.pad)
     width = ids.shape[1]
