@@ -1,14 +1,21 @@
 """Families of models elsewhere: one file each."""
 
 from bakeoff.interop.families.albert import Albert
+from bakeoff.interop.families.bart import Bart
 from bakeoff.interop.families.bert import Bert
 from bakeoff.interop.families.distilbert import DistilBert
 from bakeoff.interop.families.electra import Electra
 from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.gpt import Gpt, Gpt2
 from bakeoff.interop.families.roberta import Roberta
+from bakeoff.interop.families.t5 import T5
 from bakeoff.interop.families.task_heads import NotSaid
+from bakeoff.interop.families.xlnet import XLNet
 
-FAMILIES: tuple[Family, ...] = (Bert(), Roberta(), Albert(), Electra(), DistilBert())
+FAMILIES: tuple[Family, ...] = (
+    *(Bert(), Roberta(), Albert(), Electra(), DistilBert()),
+    *(XLNet(), Gpt(), Gpt2(), Bart(), T5()),
+)
 """All families; where several can say a recipe, the first one is taken whose tokenizers are of the recipe's kind."""
 
 __all__ = ["FAMILIES", "Family", "NotSaid"]

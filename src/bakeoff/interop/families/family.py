@@ -11,6 +11,7 @@ from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class Family(ABC):
@@ -74,6 +75,14 @@ class Family(ABC):
     def remarks(self, recipe: Recipe) -> list[str]:
         """What does not go along when such a recipe is exported, in words."""
         return []
+
+    def adapted(self, values: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
+        """What `recipe` gave, as far as it depends on the tokenizer."""
+        return values
+
+    def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
+        """Keys of config.json that name tokens by their ids, beside padding, `[CLS]` and `[SEP]`."""
+        return {}
 
     def links(self, recipe: Recipe) -> list[Link]:
         """All links of a pre-trained run."""

@@ -13,11 +13,11 @@ from bakeoff.errors import UserError
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.families.task_heads import TaskPart
 from bakeoff.interop.hugging_face.choice import Choice, choose
-from bakeoff.interop.hugging_face.folder import CONFIG, WEIGHTS, to_text
+from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS, to_text
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
 from bakeoff.interop.hugging_face.task_export import require_plain, task_config, task_part, task_tensors
-from bakeoff.interop.hugging_face.tokenizer_files import token_ids, write_tokenizer
+from bakeoff.interop.hugging_face.tokenizer_files import token_ids, with_marks, write_tokenizer
 from bakeoff.interop.tensors_across import give
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -91,19 +91,24 @@ def _with_code_of_its_own(run: Path, folder: Path, reasons: dict[str, str]) -> t
 def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | None:
     """Write and compare; the largest difference, None where there is no transformers here."""
     imported = run.environment.get("imported")
-    config, rows, dtype = chosen.config, run.tokenizer.size, torch.float32
+    tokenizer = with_marks(run.tokenizer, run.recipe)
+    config, rows, dtype = chosen.config, tokenizer.size, torch.float32
     if isinstance(run, Run) and imported and imported["model_type"] in chosen.family.model_types:
         rows, dtype = imported["rows"], getattr(torch, imported["dtype"])
         # What it says of other things stays, such as how its tokens are named.
         kept = {key: value for key, value in imported["config"].items() if key not in SKIPPED}
         config = kept | config | {"model_type": imported["model_type"]}
-    config = token_ids(run.tokenizer, rows) | config | {"vocab_size": rows, "dtype": str(dtype).split(".")[1]}
+    named = {key: number for key, number in chosen.family.tokens(run.recipe, tokenizer).items() if number < rows}
+    named |= token_ids(tokenizer, rows)
+    config = named | config | {"vocab_size": rows, "dtype": str(dtype).split(".")[1]}
     if isinstance(run, FinetunedRun):
         config |= task_config(run)
     theirs = _tensors(run, chosen, rows, dtype)
     (folder / CONFIG).write_text(to_text(config), encoding="utf-8")
     save_tensors(theirs, folder / WEIGHTS, {"format": "pt"})
-    write_tokenizer(run.tokenizer, run.recipe, folder, rows)
+    write_tokenizer(tokenizer, run.recipe, folder, rows)
+    if isinstance(run, Run) and any(part.writes for part in run.recipe.objective):
+        (folder / GENERATION).write_text(to_text(named), encoding="utf-8")
     architecture = config["architectures"][0]
     if isinstance(run, FinetunedRun):
         return task_difference(run, folder, architecture)
@@ -113,11 +118,9 @@ def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | Non
 def _tensors(run: Run | FinetunedRun, chosen: Choice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
     """Theirs, with so many rows of the table of tokens."""
     ours = task_tensors(run) if isinstance(run, FinetunedRun) else load_tensors(run.weights_file())
-    theirs = give(chosen.links, ours)
-    for link in chosen.links:
-        if link.vocabulary:
-            theirs |= {name: theirs[name][:rows].contiguous() for name in link.theirs}
-    theirs = {name: tensor.to(dtype) for name, tensor in theirs.items()}
+    for name in {name for link in chosen.links if link.vocabulary for name in link.ours}:
+        ours[name] = ours[name][:rows]
+    theirs = {name: tensor.to(dtype) for name, tensor in give(chosen.links, ours).items()}
     left = run.path / LEFT
     if isinstance(run, Run) and left.is_file():
         theirs |= load_tensors(left)

@@ -14,6 +14,7 @@ from bakeoff.json_files import read_json
 
 CONFIG = "config.json"
 WEIGHTS = "model.safetensors"
+GENERATION = "generation_config.json"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt.index", "tf_model.h5")
 """Weights that are not read: a pickle can run what it likes, the others need another framework."""

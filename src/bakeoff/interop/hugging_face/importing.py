@@ -125,7 +125,8 @@ def _named(tensors: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
 
 
 def _recipe(family: Family, config: ConfigReader, tensors: set[str], tokenizer: Tokenizer, name: str) -> Recipe:
-    values = {"name": name, **family.recipe(config, tensors), "tokenizer": tokenizer.config.model_dump()}
+    said = family.adapted(family.recipe(config, tensors), tokenizer)
+    values = {"name": name, **said, "tokenizer": tokenizer.config.model_dump()}
     return Recipe.parse({"training": TRAINING, **values}, config.where)
 
 

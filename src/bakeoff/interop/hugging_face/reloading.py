@@ -10,7 +10,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.families import Family
-from bakeoff.models.inputs import Inputs
+from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -37,8 +37,12 @@ def pretrained_difference(run: Run, family: Family, folder: Path, architecture: 
     worst = 0.0
     with torch.no_grad():
         module = run.load()
-        hidden = module.model(Inputs(ids, segments, real))
-        for name, ours, theirs in family.compared(module, hidden, made(**_given(ids, real, segments))):
+        inputs, given = Inputs(ids, segments, real), _given(ids, real, segments)
+        if module.model.config.sequence_to_sequence:
+            inputs = Inputs(ids.flip(1).contiguous(), source=Source(ids, real))
+            given["decoder_input_ids"] = inputs.ids
+        hidden = module.model(inputs)
+        for name, ours, theirs in family.compared(module, hidden, made(**given)):
             kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
     return worst

@@ -63,6 +63,15 @@ def write_tokenizer(tokenizer: Tokenizer, recipe: Recipe, folder: Path, rows: in
     (folder / "special_tokens_map.json").write_text(to_text(special), encoding="utf-8")
 
 
+def with_marks(tokenizer: Tokenizer, recipe: Recipe) -> Tokenizer:
+    """The tokenizer with a token for each of an objective's marks behind its own, named as T5 names them."""
+    if not recipe.extra_tokens:
+        return tokenizer
+    inner = Inner.from_str(tokenizer.to_string())
+    inner.add_special_tokens([f"<extra_id_{number}>" for number in range(recipe.extra_tokens)])
+    return Tokenizer.from_string(inner.to_str())
+
+
 def token_ids(tokenizer: Tokenizer, rows: int) -> dict[str, int]:
     """Keys of config.json that name special tokens."""
     names = {"pad_token_id": tokenizer.pad, "cls_token_id": tokenizer.start, "sep_token_id": tokenizer.separator}

@@ -1,0 +1,159 @@
+"""BART (Lewis et al. 2020)."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
+from bakeoff.interop.families.family import NotSaid
+from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
+from bakeoff.interop.links import Link, behind, joined_linear, linear, same, tied
+from bakeoff.recipe import Recipe
+
+LEARNT = ("denoising", "deshuffling", "prefix_lm", "translation")
+"""Objectives whose heads it has."""
+UNUSED_POSITIONS = 2
+"""Rows before the first position: fairseq counts from behind the number of its padding token."""
+FIXED = {
+    "scale_embedding": False,
+    "normalize_before": False,
+    "normalize_embedding": True,
+    "add_final_layer_norm": False,
+    "static_position_embeddings": False,
+    "add_bias_logits": False,
+    "encoder_layerdrop": 0.0,
+    "decoder_layerdrop": 0.0,
+}
+"""Keys, of older versions too, with the value that BART has."""
+
+
+def attention_links(ours: str, theirs: str, cross: bool) -> Iterator[Link]:
+    """Links of attention with maps named as fairseq names them."""
+    query, key, value = (f"{theirs}.{name}_proj" for name in ("q", "k", "v"))
+    if cross:
+        yield from linear(f"{ours}.query", query)
+        yield from joined_linear(f"{ours}.key_value", [key, value])
+    else:
+        yield from joined_linear(f"{ours}.query_key_value", [query, key, value])
+    yield from linear(f"{ours}.output", f"{theirs}.out_proj")
+
+
+class Bart(SequenceToSequenceFamily):
+    """BART, whose head is the table of tokens with a bias for each."""
+
+    model_types: ClassVar[tuple[str, ...]] = ("bart",)
+    prefix: ClassVar[str] = "model."
+    kinds: ClassVar[tuple[str, ...]] = ("byte_bpe",)
+    logits: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(
+        ("denoising", "deshuffling", "prefix_lm", "translation"), ("logits",)
+    )
+
+    def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
+        """BART's recipe, whose objective is the text from a corrupted one."""
+        for key, value in FIXED.items():
+            config.require(key, value)
+        dropout, length = config.number("dropout", 0.1), config.whole("max_position_embeddings", 1024)
+        attention = config.number("attention_dropout", 0.0)
+        stacks: dict[str, Any] = {}
+        for side in ("encoder", "decoder"):
+            heads = config.whole(f"{side}_attention_heads")
+            mixer = {"heads": heads, "dropout": attention}
+            stacks[side] = {
+                "width": config.whole("d_model"),
+                "layers": config.whole(f"{side}_layers"),
+                "block": {
+                    "kind": "transformer",
+                    "norm": "post",
+                    "mixer": {"kind": "attention", **mixer},
+                    **({"cross": mixer} if side == "decoder" else {}),
+                    "ffn": {
+                        "width": config.whole(f"{side}_ffn_dim"),
+                        "activation": config.choice("activation_function", ACTIVATIONS, "gelu"),
+                        "dropout": config.number("activation_dropout", 0.0),
+                    },
+                },
+            }
+        start = begins(config, ["separator", "start"])
+        return {
+            "paper": "Lewis et al. 2020, BART, arXiv:1910.13461",
+            "model": {
+                "embedding": {"positions": "learned", "length": length},
+                **stacks,
+                "dropout": dropout,
+                "norm_epsilon": 1e-5,
+            },
+            "input": {"format": "blocks", "length": max(1, min(512, length) - 2), "isolate": False},
+            "objective": [
+                {
+                    "kind": "denoising",
+                    "bias": "final_logits_bias" in tensors,
+                    "decoder_begins": start,
+                    "source_start": True,
+                }
+            ],
+        }
+
+    def config(self, recipe: Recipe) -> dict[str, Any]:
+        """BART's config."""
+        encoder, decoder = both_blocks(recipe)
+        objective = writing_of(recipe)
+        if objective.kind not in self.logits or objective.head != "tied":
+            raise NotSaid(f"it has learnt {objective.kind} with a head that is {objective.head}")
+        model, mixer = recipe.model, encoder.mixer_config
+        assert model.encoder is not None
+        assert model.decoder is not None
+        if mixer.kind != "attention" or decoder.mixer_config.kind != "attention":
+            raise NotSaid(f"its mixers are of kind {mixer.kind}")
+        assert decoder.cross is not None
+        dropout = mixer.dropout
+        return {
+            "d_model": model.encoder.width,
+            "max_position_embeddings": model.embedding.length,
+            "encoder_layers": model.encoder.layers,
+            "decoder_layers": model.decoder.layers,
+            "encoder_attention_heads": mixer.heads,
+            "decoder_attention_heads": decoder.cross.heads,
+            "encoder_ffn_dim": encoder.ffn.width,
+            "decoder_ffn_dim": decoder.ffn.width,
+            "activation_function": THEIR_ACTIVATIONS[encoder.ffn.activation],
+            "dropout": model.dropout,
+            "attention_dropout": model.dropout if dropout is None else dropout,
+            "activation_dropout": encoder.ffn.dropout,
+            "scale_embedding": False,
+            "is_encoder_decoder": True,
+            "architectures": ["BartForConditionalGeneration"],
+        }
+
+    def body(self, recipe: Recipe) -> Iterator[Link]:
+        """Tables and layers of both sides."""
+        table = "model.shared.weight"
+        yield same("model.embedding.tokens.weight", table, vocabulary=True)
+        for side, own in (("encoder", "embedding"), ("decoder", "target_embedding")):
+            theirs = f"model.{side}"
+            yield tied(f"{theirs}.embed_tokens.weight", table)
+            yield behind(f"model.{own}.positions.weight", f"{theirs}.embed_positions.weight", UNUSED_POSITIONS)
+            yield from linear(f"model.{own}.norm", f"{theirs}.layernorm_embedding")
+            for number in range(recipe.model.stacks()[side].layers):
+                mixer, cross, network = (f"model.{side}.parts.{part}.{number}" for part in ("mixer", "cross", "ffn"))
+                layer = f"{theirs}.layers.{number}"
+                yield from attention_links(f"{mixer}.function", f"{layer}.self_attn", cross=False)
+                yield from linear(f"{mixer}.norm", f"{layer}.self_attn_layer_norm")
+                if side == "decoder":
+                    yield from attention_links(f"{cross}.function", f"{layer}.encoder_attn", cross=True)
+                    yield from linear(f"{cross}.norm", f"{layer}.encoder_attn_layer_norm")
+                yield from linear(f"{network}.function.input", f"{layer}.fc1")
+                yield from linear(f"{network}.function.output", f"{layer}.fc2")
+                yield from linear(f"{network}.norm", f"{layer}.final_layer_norm")
+
+    def heads(self, recipe: Recipe) -> Iterator[Link]:
+        """The biases of tokens, where there are such."""
+        objective = writing_of(recipe)
+        if objective.bias:
+            yield Link(
+                (f"heads.{objective.kind}.bias",),
+                ("final_logits_bias",),
+                lambda each: [each[0][0]],
+                lambda each: [each[0][None]],
+                vocabulary=True,
+            )
+        yield tied("lm_head.weight", "model.shared.weight")

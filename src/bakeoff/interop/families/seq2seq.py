@@ -1,0 +1,68 @@
+"""What the families with an encoder and a decoder have in common."""
+
+from typing_extensions import override
+
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.family import Family, NotSaid
+from bakeoff.models.blocks.transformer import TransformerBlockConfig
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig
+from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBlockConfig]:
+    """The one kind of block of the encoder, and that of the decoder.
+
+    Raises:
+        NotSaid: it has no encoder and decoder of transformer blocks of one kind each and one width.
+    """
+    encoder, decoder = recipe.model.encoder, recipe.model.decoder
+    if encoder is None or decoder is None:
+        raise NotSaid("it has not both an encoder and a decoder")
+    found = []
+    for stack in (encoder, decoder):
+        if len(stack.distinct()) != 1 or stack.share != "none":
+            raise NotSaid("its layers differ, or share parts")
+        (block,) = stack.distinct()
+        if not isinstance(block, TransformerBlockConfig):
+            raise NotSaid(f"its blocks are of kind {block.kind}")
+        found.append(block)
+    if found[1].cross is None or encoder.width != decoder.width:
+        raise NotSaid("encoder and decoder are not equally wide")
+    return found[0], found[1]
+
+
+def writing_of(recipe: Recipe) -> SequenceToSequenceConfig:
+    """The objective by which it has learnt to write a target.
+
+    Raises:
+        NotSaid: there is none.
+    """
+    (objective, *_) = recipe.objective
+    if not isinstance(objective, SequenceToSequenceConfig):
+        raise NotSaid(f"it has learnt {objective.kind}")
+    return objective
+
+
+def begins(config: ConfigReader, usual: list[str]) -> list[str]:
+    """What the decoder reads before a target, by the ids that a config names; `usual` where it does not say."""
+    start = config.values.get("decoder_start_token_id")
+    for role, key in (("separator", "eos_token_id"), ("start", "bos_token_id"), ("pad", "pad_token_id")):
+        if isinstance(start, int) and start == config.values.get(key):
+            return usual if role == usual[0] else [role]
+    return usual
+
+
+class SequenceToSequenceFamily(Family):
+    """A family whose decoder begins with tokens that config.json names."""
+
+    @override
+    def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
+        prompt = writing_of(recipe).prompt(tokenizer)
+        forced = {"forced_bos_token_id": prompt[1]} if len(prompt) > 1 else {}
+        return {
+            "bos_token_id": tokenizer.start,
+            "eos_token_id": tokenizer.separator,
+            "decoder_start_token_id": prompt[0],
+            **forced,
+        }
