@@ -111,8 +111,7 @@ def in_float64(both):
 def loaded(folder: Path):
     """Their model."""
     config = transformers.AutoConfig.from_pretrained(folder)
-    made = getattr(transformers, config.architectures[0]).from_pretrained(folder, attn_implementation="eager")
-    return made
+    return getattr(transformers, config.architectures[0]).from_pretrained(folder, attn_implementation="eager")
 
 
 def answers(theirs, run: Run, module, training: bool = False):
