@@ -5,6 +5,7 @@ from bakeoff.interop.families.bart import Bart
 from bakeoff.interop.families.bert import Bert
 from bakeoff.interop.families.distilbert import DistilBert
 from bakeoff.interop.families.electra import Electra
+from bakeoff.interop.families.fairseq import Lightconv
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.gpt import Gpt, Gpt2
 from bakeoff.interop.families.roberta import Roberta
@@ -14,7 +15,7 @@ from bakeoff.interop.families.xlnet import XLNet
 
 FAMILIES: tuple[Family, ...] = (
     *(Bert(), Roberta(), Albert(), Electra(), DistilBert()),
-    *(XLNet(), Gpt(), Gpt2(), Bart(), T5()),
+    *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv()),
 )
 """All families; where several can say a recipe, the first one is taken whose tokenizers are of the recipe's kind."""
 

@@ -36,6 +36,8 @@ def tokenizer_text(folder: Folder, model_type: str) -> str:
     if vocabulary is not None and merges is not None:
         text, name = tokenizer_file.read(vocabulary), str(vocabulary)
         return _merges(text, tokenizer_file.read(merges), name, settings, model_type)
+    if (counts := folder.file("dict.txt")) is not None:
+        return _dictionary(tokenizer_file.read(counts), str(counts))
     for name in ("spiece.model", "spm.model", "sentencepiece.bpe.model", "tokenizer.model"):
         if (pieces := folder.file(name)) is not None:
             return unigram_of(pieces.read_bytes(), str(pieces), settings, model_type)
@@ -87,6 +89,24 @@ def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
         inner.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         inner.decoder = decoders.WordPiece(prefix="##")
         inner.add_special_tokens([name for name in _specials(settings, _BERT) if name in vocabulary])
+        return inner.to_str(pretty=True)
+
+
+def _dictionary(lines: str, where: str) -> str:
+    """fairseq's: a token and its count a line, behind four special tokens; texts are cut into tokens already."""
+    tokens = ["<s>", "<pad>", "</s>", "<unk>"]
+    for number, line in enumerate(lines.splitlines(), 1):
+        token, _, count = line.rstrip().rpartition(" ")
+        if not token or not count.isdigit():
+            raise UserError(f"{where}, line {number}: a token and its count are wanted, not {line!r:.50}")
+        tokens.append(token)
+    if len(set(tokens)) != len(tokens):
+        raise UserError(f"{where}: a token comes twice")
+    with guarded(where, "not a dictionary of fairseq"):
+        vocabulary = {token: number for number, token in enumerate(tokens)}
+        inner = tokenizers.Tokenizer(models.WordLevel(vocabulary, "<unk>"))
+        inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+        inner.add_special_tokens(tokens[:4])
         return inner.to_str(pretty=True)
 
 
