@@ -57,6 +57,37 @@ def test_span_corruption_can_be_undone(corpus, rate, span):
         assert not spans
 
 
+@pytest.mark.parametrize("kind", [SpanCorruptionConfig, DenoisingConfig, PrefixLanguageModelConfig])
+def test_the_decoder_and_the_source_begin_with_what_is_asked_for(corpus, kind):
+    """As BART's do; targets are the same, and each is predicted where what is before it has been read."""
+    tokenizer, plain = corpus.tokenizer, kind()
+    other = kind(decoder_begins=["separator", "start"], source_start=True)
+    model = shrink("t5-tiny").model
+    made = []
+    for config in (plain, other):
+        objective = config.build(model, tokenizer.size + config.extra_tokens)
+        blocks = BlocksConfig(length=48, isolate=False).build(corpus.train, tokenizer, marks="none")
+        indices = np.arange(blocks.size)
+        draws = Draws(0, np.zeros(len(indices), np.int64), indices)
+        examples = blocks.examples(indices, draws)
+        made.append((examples, objective.targets(examples, corpus.train, tokenizer, draws), objective.lengths(48)))
+    (before, expected, lengths), (after, found, longer) = made
+    assert longer == (lengths[0] + 1, lengths[1] + 1)
+    assert np.array_equal(found.labels, expected.labels)
+    assert (after.ids[:, 0] == tokenizer.separator).all()
+    assert np.array_equal(after.ids[:, 1:], before.ids)
+    assert np.array_equal(after.ids.ravel()[found.rows], before.ids.ravel()[expected.rows])
+    assert (after.source_ids[:, 0] == tokenizer.start).all()
+    assert np.array_equal(after.source_ids[:, 1:], before.source_ids)
+    assert after.source_real[:, 0].all()
+
+
+def test_marks_that_the_tokenizer_has_not_are_refused(corpus):
+    config = SpanCorruptionConfig(mark_names="<extra_id_{}>")
+    with pytest.raises(UserError, match=r"the tokenizer has no <extra_id_0>"):
+        rewritten(corpus, config)
+
+
 def test_a_text_is_its_prefix_and_what_follows(corpus):
     _, texts, sources, labels = rewritten(corpus, PrefixLanguageModelConfig())
     cuts = []
