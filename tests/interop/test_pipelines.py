@@ -1,4 +1,4 @@
-"""Fine-tuned runs of models that transformers has no class for, through its pipelines: the answers of `bakeoff predict`."""
+"""Fine-tuned runs of models that transformers does not have, through its pipelines: the answers of `predict`."""
 
 import json
 import random
@@ -31,7 +31,7 @@ def files(folder, make):
     rows = [make(number, text) for number, text in enumerate(sentences(48))]
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return {name: path for name in ("train", "dev", "test")}
+    return dict.fromkeys(("train", "dev", "test"), path)
 
 
 def fitted(recipe, task, corpus, folder, **changes):
