@@ -46,7 +46,7 @@ class Module:
 
     def __post_init__(self) -> None:
         self.loaded: Any = importlib.import_module(self.name)
-        self.text = Path(self.loaded.__file__).read_bytes()
+        self.text = Path(str(self.loaded.__file__)).read_bytes()
         self.tree = ast.parse(self.text)
         self.definitions, self.imports = {}, {}
         for node in self.tree.body:
