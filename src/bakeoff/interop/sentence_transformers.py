@@ -95,7 +95,13 @@ def _modules() -> list[dict[str, Any]]:
 def _compared(run: Path, folder: Path, pooling: Any) -> float:
     """How much the library's vectors differ from ours, as a share of the largest number."""
     library: Any = import_module("sentence_transformers")
-    found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
+    spoken: Any = import_module("transformers.utils.logging")
+    before = spoken.get_verbosity()
+    spoken.set_verbosity_error()  # heads that vectors do not need are remarked on
+    try:
+        found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
+    finally:
+        spoken.set_verbosity(before)
     wanted = embed(run, COMPARED, pooling=pooling, device="cpu")
     if found.shape != wanted.shape:
         return float("inf")
