@@ -1,10 +1,10 @@
 import os
 
 import pytest
-from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
+from tests.inference.untrained_runs import untrained
 
 
 def test_a_pooling_that_the_library_lacks_is_refused(corpus, tmp_path):
