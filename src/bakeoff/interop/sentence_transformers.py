@@ -12,6 +12,7 @@ from bakeoff.display import markdown
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.interop.hugging_face.reloading import quiet
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors.embed import embed
@@ -95,7 +96,8 @@ def _modules() -> list[dict[str, Any]]:
 def _compared(run: Path, folder: Path, pooling: Any) -> float:
     """How much the library's vectors differ from ours, as a share of the largest number."""
     library: Any = import_module("sentence_transformers")
-    found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
+    with quiet(import_module("transformers")):  # it remarks on heads that vectors do not need
+        found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
     wanted = embed(run, COMPARED, pooling=pooling, device="cpu")
     if found.shape != wanted.shape:
         return float("inf")
