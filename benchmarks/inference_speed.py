@@ -202,9 +202,9 @@ def at_its_best(ask: Ask, texts: Sequence[str]) -> tuple[Callable[[], Any], str]
     for by_length in (False, True):
         given = sorted(texts, key=len, reverse=True) if by_length else list(texts)
         for batch in BATCHES:
-            begin = time.perf_counter()
+            begin = time.process_time()
             ask(given, batch)
-            ways.append((time.perf_counter() - begin, batch, given, by_length))
+            ways.append((time.process_time() - begin, batch, given, by_length))
     _, batch, given, by_length = min(ways, key=lambda way: way[0])
     return lambda: ask(given, batch), f"{batch} a batch{', sorted' if by_length else ''}"
 
@@ -216,9 +216,9 @@ def compared(name: str, ours: Callable[[], Any], ask: Ask, texts: Sequence[str],
     seconds: dict[str, list[float]] = {"ours": [], "theirs": []}
     for _ in range(rounds):
         for side, run in (("ours", ours), ("theirs", theirs)):
-            begin = time.perf_counter()
+            begin = time.process_time()
             run()
-            seconds[side].append(time.perf_counter() - begin)
+            seconds[side].append(time.process_time() - begin)
     own, other = (statistics.median(seconds[side]) for side in ("ours", "theirs"))
     print(f"{name:<10} {own:8.3f} s  transformers {other:8.3f} s ({way})  ratio {other / own:.2f}", flush=True)
 
@@ -315,12 +315,12 @@ def growth(tokenizer: Tokenizer, folder: Path) -> None:
         run = made_run(load_recipe(name, {"model.embedding.length": 2048}), tokenizer, folder / f"{name}-growth")
         model = run.load().model
         state, ids = model.start(8), torch.full((8, 1), 400)
-        costs, before, done, begin = [], 0.0, 0, time.perf_counter()
+        costs, before, done, begin = [], 0.0, 0, time.process_time()
         with torch.inference_mode():
             for place in range(1, max(LENGTHS) + 1):
                 _, state = model.extend(ids, state)
                 if place in LENGTHS:
-                    now = time.perf_counter() - begin
+                    now = time.process_time() - begin
                     costs.append(f"to {place}: {1000 * (now - before) / (place - done):.3f} ms")
                     before, done = now, place
         print(f"{name:<20} a token of 8 rows  {'  '.join(costs)}", flush=True)

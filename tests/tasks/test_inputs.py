@@ -70,7 +70,9 @@ def test_batches_hold_every_row_once_and_little_padding(tokenizer, recipe):
     assert any(
         len(a) != len(b) or (a != b).any() for a, b in zip(again, shuffled_batches(lengths, 16, 7, 0), strict=True)
     )
-    assert sorted(np.concatenate(sorted_batches(lengths, 64))) == list(range(1000))
+    batches = sorted_batches(lengths, 64, 500)
+    assert sorted(np.concatenate(batches)) == list(range(1000))
+    assert all(len(rows) <= 64 and (len(rows) == 1 or len(rows) * lengths[rows].max() <= 500) for rows in batches)
 
 
 def test_padding_goes_to_a_multiple_of_eight_but_not_beyond_the_length(tokenizer, recipe):

@@ -69,7 +69,8 @@ class EachAlone:
             for window in windows_around(len(row.ids), self.rows.room, self.stride)
             for token in range(window.scored, window.until)
         ]
-        for batch in batches([self.rows.special + target.window.end - target.window.begin for target in targets]):
+        lengths = [self.rows.special + each.window.end - each.window.begin for each in targets]
+        for batch in batches(lengths, self.rows.device):
             chosen = [targets[index] for index in batch]
             self._score(chosen, rows, found)
         return found

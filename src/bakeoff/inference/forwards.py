@@ -11,6 +11,7 @@ from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions,
 from bakeoff.inference.windows import Window, windows_behind
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
+from bakeoff.resources.device import tokens_at_once
 
 
 class Forwards:
@@ -59,7 +60,7 @@ class Forwards:
             for place, row in enumerate(rows)
             for window in windows_behind(len(row.ids), self.length, row.first, self.stride)
         ]
-        for batch in batches([window.end - window.begin for _, window in windows]):
+        for batch in batches([window.end - window.begin for _, window in windows], self.device):
             chosen = [windows[index] for index in batch]
             # Padding stands behind the tokens, where nothing sees it.
             ids, _ = padded([self._read(rows[place], window) for place, window in chosen], self.separator, self.device)
@@ -70,7 +71,7 @@ class Forwards:
             self._write(hidden, [(rows[place], found[place], window) for place, window in chosen])
 
     def _in_turn(self, rows: Sequence[ScoredText], found: Sequence[TokenScores]) -> None:
-        count = max(1, PLACES // self.length)
+        count = max(1, tokens_at_once(self.device, PLACES) // self.length)
         order = sorted(
             (place for place, row in enumerate(rows) if len(row.ids)), key=lambda place: -len(rows[place].ids)
         )

@@ -13,9 +13,10 @@ from torch import Tensor
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import Head
+from bakeoff.resources.device import tokens_at_once
 
 PLACES = 8192
-"""Tokens, padding included, that go through the model at once."""
+"""Tokens, padding included, that go through the model at once, at most."""
 
 SCORES = 1 << 24
 """Scores of a token that are held at once: 64 MB in float32."""
@@ -94,12 +95,16 @@ class TokenPredictions:
             done += count
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The rows of each batch: rows of similar length together, the longest first, at most `PLACES` tokens if two."""
+def batches(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:
+    """The rows of each batch: rows of similar length together, the longest first.
+
+    If there are two in it, they have at most `PLACES` tokens, on a CPU fewer.
+    """
+    places = tokens_at_once(device, PLACES)
     order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
     first = 0
     while first < len(order):
-        count = max(1, PLACES // max(1, lengths[order[first]]))
+        count = max(1, places // max(1, lengths[order[first]]))
         yield order[first : first + count]
         first += count
 

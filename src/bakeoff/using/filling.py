@@ -108,7 +108,7 @@ class Filler:
             raise UserError(f"k: {k} tokens for a mask; give 1 or more")
         rows = [self._row(number, text) for number, text in enumerate(texts, done + 1)]
         found: list[Filled] = [[] for _ in rows]
-        for chosen in batches([len(row.ids) for row in rows]):
+        for chosen in batches([len(row.ids) for row in rows], self._table.device):
             states = self._states([rows[place] for place in chosen])
             owners = [place for place in chosen for _ in rows[place].places]
             for owner, candidates in zip(owners, self._candidates(states, k), strict=True):

@@ -375,7 +375,7 @@ class LoadedRun:
             result: Tensor = read(Inputs(tokens, own, None if model.causal else real, source=source))
             return result
 
-        return in_batches(rows, lengths, batch)
+        return in_batches(rows, lengths, self.device, batch)
 
     def _require_segments(self, rows: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]) -> None:
         """Refuse segments of another shape, and those that the model has no vector for."""

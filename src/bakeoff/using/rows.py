@@ -45,6 +45,7 @@ def real_lengths(rows: Sequence[NDArray[np.int64]], pad: int) -> list[int]:
 def in_batches(
     rows: Sequence[NDArray[np.int64]],
     lengths: Sequence[int],
+    device: torch.device,
     read: Callable[[list[int]], Tensor],
 ) -> Tensor:
     """(N, T, K) what is read of rows, those of similar length together; zeros where there is padding.
@@ -52,11 +53,12 @@ def in_batches(
     Args:
         rows: N rows of T tokens at most.
         lengths: (N,) tokens of each that are not padding.
+        device: where they are read.
         read: gives (B, S, K) for some rows, S being the most tokens that they have.
     """
     found: Tensor | None = None
     longest = max(map(len, rows))
-    for chosen in batches(lengths):
+    for chosen in batches(lengths, device):
         own = read(chosen)
         if found is None:
             found = own.new_zeros(len(rows), longest, own.shape[-1])

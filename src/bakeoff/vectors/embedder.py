@@ -15,7 +15,7 @@ from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import Model
-from bakeoff.resources.device import resolve_device
+from bakeoff.resources.device import resolve_device, tokens_at_once
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Pooling, pooled
@@ -24,7 +24,7 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
 
 PLACES = 8192
-"""Tokens, padding included, that go through the model at once."""
+"""Tokens, padding included, that go through the model at once, at most."""
 
 
 class EmbeddingConfig(Config):
@@ -115,9 +115,9 @@ class Embedder:
         found = np.empty((len(texts), self.width), np.float32)
         lengths = encoded.lengths
         order = np.argsort(-lengths, kind="stable")
-        first = 0
+        first, places = 0, tokens_at_once(self._device, PLACES)
         while first < len(order):
-            rows = order[first : first + max(1, PLACES // int(lengths[order[first]]))]
+            rows = order[first : first + max(1, places // int(lengths[order[first]]))]
             batch = collate(encoded, rows, self.format).to(self._device)
             found[rows] = self._embed(batch).cpu().numpy()
             first += len(rows)

@@ -4,14 +4,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bakeoff.resources.device import Placement, autocast
+from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.rows.batches import sorted_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Answers, Items, Task
 
 EVALUATION_BATCH = 128
-"""Items of a batch where no gradients are needed."""
+"""Items of a batch where no gradients are needed, at most."""
+
+EVALUATION_TOKENS = 1 << 16
+"""Tokens of such a batch, at most."""
 
 
 @torch.inference_mode()
@@ -38,7 +41,7 @@ def _by_numbers(
     head: Head, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
 ) -> Answers:
     outputs: list[NDArray[np.float32] | None] = [None] * len(items.owners)
-    for chosen in sorted_batches(items.lengths, EVALUATION_BATCH):
+    for chosen in sorted_batches(items.lengths, EVALUATION_BATCH, tokens_at_once(placement.device, EVALUATION_TOKENS)):
         with autocast(placement.device, placement.precision):
             scores = head(task.collate(items, chosen, format).to(placement.device))
         for item, own in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):
