@@ -34,6 +34,7 @@ def test_a_request_that_runs_is_answered_before_the_end(corpus, tmp_path):
         response = connection.getresponse()
         assert response.status == 200
         assert len(json.loads(response.read())["answers"]) == 64
+        connection.close()
         assert server.wait(20) == 128 + signal.SIGTERM
         assert server.stderr.read() == "bakeoff: stopped; requests that ran have been answered\n"
 
