@@ -232,7 +232,7 @@ function weights({label, baseline, weights: list}, texts) {
   const rows = list.map(({token, weight}) => element("tr", {}, element("th", {scope: "row"}, token), element("td", {}, signed(weight))));
   return [
     element("h3", {}, "Weight of each token"),
-    element("p", {class: "note"}, `Solid line: speaks for ${label}; dashed: against it. The stronger the shade, the more. The weights add up to how much likelier the text makes it than none (${percent(baseline)}).`),
+    element("p", {class: "note"}, `Solid line: speaks for ${label}; dashed: against it. The stronger the shade, the more. They add up to the logarithm of how many times likelier it is than without the text (${percent(baseline)}).`),
     line, readout, element("details", {}, element("summary", {}, "All weights as a table"), table(["token", "nats"], rows)),
   ];
 }
