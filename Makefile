@@ -1,8 +1,9 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of constraints.txt.
 #   make demo        the whole path in minutes
 #   make test        what every change must pass
-#   make test-all    the same with the long crossings, and with Ray and the Hub's library
+#   make test-all    the same with the long crossings, and with Ray, the Hub's library and trackers
 #   make check       lint and types
+#   make wheel       dist/bakeoff-VERSION-py3-none-any.whl, which installs and runs without this folder
 #   make mutants     whether the tests notice planted faults: all written by hand, MUTANTS at random, all recipes' values
 # Tests run in TEST_JOBS processes, one thread each, file by file: those of the fewest tests, as xdist would have it, are
 # not last, because some of these take the longest.
@@ -19,7 +20,7 @@ BIN := .venv/bin
 # Where an image forbids it, each of the many processes that tests start would compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all check mutants install clean
+.PHONY: demo test test-all check wheel mutants install clean
 
 demo: .venv/installed
 	$(BIN)/bakeoff demo $(DEMO_OPTIONS)
@@ -34,6 +35,10 @@ check: .venv/tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+wheel: .venv/installed
+	rm -rf build
+	$(BIN)/python -m pip wheel --disable-pip-version-check $(PIP_OPTIONS) --no-deps --wheel-dir dist .
 
 # One thread, so that processes can be forked from one that has imported torch.
 mutants: .venv/mutating
@@ -51,9 +56,9 @@ install: .venv/installed
 	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[dev]"
 	touch $@
 
-# Ray and `datasets` take 330 MB; the tests that need them are skipped by `make test`.
+# Ray, `datasets` and the trackers take several hundred MB; the tests that need them are skipped by `make test`.
 .venv/tested-all: .venv/tested
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[hub,ray]"
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[hub,ray,track]"
 	touch $@
 
 .venv/mutating: .venv/tested

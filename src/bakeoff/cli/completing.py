@@ -1,4 +1,4 @@
-"""What the shell offers behind Tab: names of recipes and data sets, folders of runs; without torch, which takes long."""
+"""What the shell offers behind Tab: names of recipes and data sets, folders of runs; without torch, which is slow."""
 
 from importlib import resources
 from pathlib import Path

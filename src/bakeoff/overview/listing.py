@@ -81,7 +81,7 @@ def _is_run(names: set[str]) -> bool:
 
 def table(entries: Iterable[RunEntry]) -> list[str]:
     """Lines for people: a heading, and one a run, its figures below each other."""
-    rows = [("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age")]
+    rows = [("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age", "")]
     rows += [_row(entry) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     numbers = (3, 4, 6, 7)
@@ -105,13 +105,14 @@ def _row(entry: RunEntry) -> tuple[str, ...]:
         "" if entry.score is None else f"{entry.metric} {entry.score:.4f}",
         "-" if entry.parameters is None else quantity(entry.parameters),
         age_text(entry.age),
+        entry.problem or "",
     )
 
 
 def state_text(entry: RunEntry) -> str:
     """What has become of a run, in words."""
     if entry.problem is not None:
-        return f"damaged: {entry.problem}"
+        return "damaged"
     if entry.kind == "search":
         return f"{'searching' if entry.state == 'training' else entry.state}, {entry.trials} trials"
     if entry.state == "finished":

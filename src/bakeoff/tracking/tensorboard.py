@@ -19,17 +19,16 @@ class TensorBoard:
 
         folder = training.place / "tensorboard" / training.name
         remove(folder, training.place)
-        # Annotated without types in torch.
-        self.writer = SummaryWriter(str(folder), flush_secs=5)  # type: ignore[no-untyped-call]
+        self.writer = SummaryWriter(str(folder), flush_secs=5)
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
         """Take numbers that belong to a step."""
         for name, value in numbers.items():
-            self.writer.add_scalar(name, value, step)  # type: ignore[no-untyped-call]
+            self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
         """Bring all of it to the disk."""
-        self.writer.close()  # type: ignore[no-untyped-call]
+        self.writer.close()
 
 
 def begin(training: Training) -> TensorBoard:

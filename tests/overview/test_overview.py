@@ -1,0 +1,230 @@
+"""Runs from outside: listed, drawn, followed; of files that a training would write, and of one that is trained."""
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.conftest import shrink
+
+import bakeoff
+from bakeoff.errors import UserError
+from bakeoff.overview.curves import curves, smoothed
+from bakeoff.overview.lines import Follower
+from bakeoff.overview.listing import table
+from bakeoff.overview.page import write_curves
+from bakeoff.overview.text_chart import text_chart
+from bakeoff.overview.watch import watch
+
+
+def line(step, kind="train", loss=None, **more):
+    loss = 8.0 / (1 + step / 10) if loss is None else loss
+    own = {"kind": kind, "step": step, "tokens": 100 * step, "flops": 7 * step, "seconds": step / 10, "loss": loss}
+    return own | {"losses": {"mlm": loss}, "tokens_per_second": 1000.0} | more
+
+
+def write_lines(folder, lines):
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+
+
+def unfinished(folder, lines=(), steps=100):
+    """What an unfinished pre-training has on disk."""
+    folder.mkdir(parents=True)
+    (folder / "recipe.yaml").write_text("name: some-recipe\n")
+    (folder / "environment.json").write_text(json.dumps({"recipe": {"name": "some-recipe"}, "steps": steps}))
+    write_lines(folder, lines)
+    return folder
+
+
+def finish(folder, loss=2.5, steps=100, planned=100):
+    (folder / "model.safetensors").write_bytes(b"")
+    summary = {"steps": steps, "planned_steps": planned, "tokens": 100 * steps, "parameters": 1234}
+    (folder / "summary.json").write_text(json.dumps(summary | {"validation": {"loss": loss}}))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """One of each: finished, cut short, stopped, damaged, and folders that are no runs."""
+    finish(unfinished(tmp_path / "a"), loss=2.5)
+    finish(unfinished(tmp_path / "deep" / "b"), loss=1.5, steps=40)
+    unfinished(tmp_path / "c", [line(0, "validation", 9.0), line(20), line(25, "validation", 3.0), line(30)])
+    (unfinished(tmp_path / "d") / "environment.json").write_text("{")
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "recipe.yaml").write_text("extends: bert-base\n")
+    return tmp_path
+
+
+def test_runs_of_every_state_are_listed_and_a_damaged_one_is_told_in_its_line(folder):
+    found = {entry.path.name: entry for entry in bakeoff.list_runs(folder)}
+    assert {name: entry.state for name, entry in found.items()} == {
+        "a": "finished",
+        "b": "cut short",
+        "c": "stopped",
+        "d": "damaged",
+    }
+    assert (found["c"].step, found["c"].steps, found["c"].tokens, found["c"].loss) == (30, 100, 3000, 3.0)
+    assert found["a"].parameters == 1234
+    assert "environment.json" in found["d"].problem
+    text = table([found["a"], found["b"], found["d"]])
+    assert len(text) == 4
+    assert "cut short at step 40 of 100" in text[2]
+    assert text[3].endswith(found["d"].problem)
+
+
+def test_an_order_puts_what_has_no_figure_last(folder):
+    assert [e.path.name for e in bakeoff.list_runs(folder, sort="loss")] == ["b", "a", "c", "d"]
+    assert [e.path.name for e in bakeoff.list_runs(folder, sort="tokens")] == ["a", "b", "c", "d"]
+    os.utime(folder / "a" / "summary.json", (0, 0))
+    for name in ("metrics.jsonl", "environment.json"):
+        os.utime(folder / "a" / name, (0, 0))
+    assert bakeoff.list_runs(folder, sort="age")[-1].path.name == "a"
+    with pytest.raises(UserError, match="--sort size"):
+        bakeoff.list_runs(folder, sort="size")
+    with pytest.raises(UserError, match="no such folder"):
+        bakeoff.list_runs(folder / "none")
+
+
+def test_a_run_that_a_process_holds_is_training_and_looking_does_not_hold_it(folder):
+    descriptor = os.open(folder / "c", os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        assert [e.state for e in bakeoff.list_runs(folder / "c")] == ["training"]
+    finally:
+        os.close(descriptor)
+    assert [e.state for e in bakeoff.list_runs(folder / "c")] == ["stopped"]
+
+
+def test_fine_tuned_runs_and_searches_are_listed(tmp_path):
+    tuned = tmp_path / ".task.unfinished"
+    tuned.mkdir()
+    (tuned / "recipe.yaml").write_text("name: some-recipe\n")
+    (tuned / "asked.json").write_text("{}")
+    dev = {"kind": "dev", "learning_rate": 0.1, "epochs": 4, "step": 10, "epoch": 1.0, "loss": 0.7, "seconds": 1.0}
+    write_lines(tuned, [dev])
+    search = tmp_path / "search"
+    unfinished(search / "trials" / "000", [line(10)])
+    (search / "search.json").write_text("{}")
+    found = {entry.path.name: entry for entry in bakeoff.list_runs(tmp_path)}
+    assert set(found) == {"task", "search"}
+    assert (found["task"].kind, found["task"].step, found["task"].steps) == ("fine-tuning", 10, 40)
+    assert (found["search"].kind, found["search"].trials) == ("search", 1)
+    assert {e.path.name for e in bakeoff.list_runs(search)} == {"search", "000"}
+
+
+def test_the_list_needs_no_torch():
+    program = "import sys; from bakeoff.overview import listing, curves, watch; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@given(st.lists(st.floats(-100, 100), max_size=40))
+def test_smoothing_keeps_places_ends_and_straight_lines(values):
+    points = [(float(place), value) for place, value in enumerate(values)]
+    found = smoothed(points)
+    assert [x for x, _ in found] == [x for x, _ in points]
+    if points:
+        assert (found[0], found[-1]) == (points[0], points[-1])
+    straight = [(x, 3 * x + 1) for x, _ in points]
+    assert smoothed(straight) == [pytest.approx(point) for point in straight]
+
+
+def test_curves_are_drawn_in_letters_and_files(tmp_path):
+    for name, factor in (("a", 1), ("b", 2)):
+        lines = [line(step, loss=factor * (1 + 50 / (step + 10))) for step in range(1, 101)]
+        unfinished(tmp_path / name, [*lines, line(100, "validation", factor * 1.5)])
+    found = curves([tmp_path / "a", tmp_path / "b"], "steps")
+    assert [curve.label for curve in found] == [str(tmp_path / "a"), str(tmp_path / "b")]
+    assert found[0].held_out == [(100.0, 1.5)]
+    chart = text_chart(found, "steps", width=80)
+    drawn = [row.partition("|")[2] for row in chart if "|" in row]
+    first = {letter: min(i for i, row in enumerate(drawn) if letter in row) for letter in "ab"}
+    assert first["b"] < first["a"] or first == {"a": 0, "b": 0}
+    assert max(i for i, row in enumerate(drawn) if "a" in row) > max(i for i, row in enumerate(drawn) if "b" in row)
+    assert max(map(len, chart[:19])) <= 80
+    for ending, start in ((".html", "<!doctype html>"), (".svg", "<svg")):
+        write_curves(found, "steps", tmp_path / f"curves{ending}")
+        text = (tmp_path / f"curves{ending}").read_text(encoding="utf-8")
+        assert text.lower().startswith(start)
+        assert str(tmp_path / "a") in text
+    with pytest.raises(UserError, match=r"\.html, \.svg or \.png"):
+        write_curves(found, "steps", tmp_path / "curves.gif")
+    with pytest.raises(UserError, match="--over hours"):
+        curves([tmp_path / "a"], "hours")
+
+
+def test_a_follower_sees_lines_come_half_written_ones_wait_and_a_cut_back(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    follower = Follower(path)
+    assert follower.look() == ([], False)
+    write_lines(tmp_path, [line(1), line(2)])
+    assert follower.look() == ([line(1), line(2)], False)
+    with open(path, "a") as file:
+        file.write('{"kind": "train", "st')
+    assert follower.look() == ([], False)
+    write_lines(tmp_path, [line(1), line(2, loss=9.0)])
+    assert follower.look() == ([line(2, loss=9.0)], True)
+    write_lines(tmp_path, [line(1)])
+    assert follower.look() == ([], True)
+
+
+def test_watching_tells_what_comes_through_a_resumption_until_the_end(tmp_path, capsys):
+    run = unfinished(tmp_path / "run", [line(0, "validation", 9.0), line(10)])
+    descriptor = os.open(run, os.O_RDONLY)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    looks = iter(
+        [
+            lambda: write_lines(run, [line(0, "validation", 9.0), line(10), line(50, "validation", 4.0)]),
+            lambda: write_lines(run, [line(0, "validation", 9.0)]),
+            lambda: write_lines(run, [line(0, "validation", 9.0), line(100, "validation", 3.0)]),
+            lambda: finish(run, loss=3.0),
+        ]
+    )
+    (ended,) = watch(run, sleep=lambda seconds: next(looks)())
+    os.close(descriptor)
+    told = capsys.readouterr().err
+    assert ended.state == "finished"
+    assert "step 10/100" in told
+    assert "step 50/100  held-out 4.000" in told
+    assert "goes on from step 0" in told
+    assert "step 100/100  held-out 3.000" in told
+
+
+def test_watching_ends_where_nobody_is_at_the_training_any_more(tmp_path):
+    run = unfinished(tmp_path / "run", [line(10)])
+    waits = []
+    (ended,) = watch(run, sleep=waits.append)
+    assert (ended.state, ended.step, len(waits)) == ("stopped", 10, 1)
+    with pytest.raises(UserError, match="no such run"):
+        watch(tmp_path / "none")
+
+
+def test_watching_a_folder_follows_all_that_train(tmp_path, capsys):
+    runs = [unfinished(tmp_path / name, [line(10)]) for name in ("a", "b")]
+    descriptors = [os.open(run, os.O_RDONLY) for run in runs]
+    for each in descriptors:
+        fcntl.flock(each, fcntl.LOCK_EX)
+
+    def end(seconds):
+        if descriptors:
+            finish(runs[len(descriptors) - 1])
+            os.close(descriptors.pop())
+
+    ended = watch(tmp_path, sleep=end)
+    assert [entry.state for entry in ended] == ["finished", "finished"]
+    assert f"{tmp_path / 'a'}: finished" in capsys.readouterr().err
+
+
+def test_a_real_training_is_listed_as_what_it_is(corpus, tmp_path):
+    recipe, options = shrink("gpt-tiny"), {"progress": False, "device": "cpu"}
+    bakeoff.pretrain(recipe, corpus.path, tmp_path / "run", until=4, **options)
+    (entry,) = bakeoff.list_runs(tmp_path)
+    assert (entry.recipe, entry.state, entry.step, entry.steps) == ("gpt-tiny", "stopped", 4, 12)
+    bakeoff.pretrain(recipe, corpus.path, tmp_path / "run", resume=True, **options)
+    (entry,) = watch(tmp_path / "run")
+    summary = bakeoff.Run(tmp_path / "run").summary
+    assert entry.state == "finished"
+    assert (entry.tokens, entry.loss) == (summary["tokens"], summary["validation"]["loss"])
+    assert entry.parameters == summary["parameters"]
