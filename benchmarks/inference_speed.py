@@ -3,11 +3,11 @@
     python benchmarks/inference_speed.py --tokenizer CORPUS/tokenizer.json [--texts 256] [--rounds 3] [--threads 1]
 
 Random weights, written over by the tables below, a BERT and a GPT-2 of the sizes of bert-mini; texts of 4 to 120
-words,
-short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of several batch sizes,
-with the texts as they come and sorted by length, the quickest. Both sides answer in turns; medians are told. The
-answers are compared before. Generation is greedy, 64 tokens for each of 32 prompts of 4 to 40 tokens. Last, what a
-token costs a convolutional model and a GPT-2 as the text grows.
+words, short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of several batch
+sizes, with the texts as they come and sorted by length, the quickest. Both sides answer in turns; what is told are
+medians of processor time, which other work on the machine hardly changes. The answers are compared before. Generation
+is greedy, 64 tokens for each of 32 prompts of 4 to 40 words. Last, what a token costs a convolutional model and a GPT-2
+as the text grows.
 """
 
 import argparse
@@ -103,7 +103,7 @@ def bert_tensors(ours: dict[str, torch.Tensor], layers: int) -> dict[str, torch.
 
 
 def masked_model(run: Run) -> transformers.BertForMaskedLM:
-    """Transformers' model with a run's weights."""
+    """The model of transformers with a run's weights."""
     module = run.load()
     ours, encoder = module.state_dict(), run.recipe.model.encoder
     theirs = transformers.BertForMaskedLM(bert_config(run)).eval()

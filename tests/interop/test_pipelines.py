@@ -4,8 +4,6 @@ import json
 import random
 
 import pytest
-from tests.conftest import shrink
-from tests.interop.test_remote_code import program
 
 from bakeoff.interop.export import export
 from bakeoff.tasks.finetune import finetune
@@ -14,6 +12,8 @@ from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.predict import predict
+from tests.conftest import shrink
+from tests.interop.test_remote_code import program
 
 pytest.importorskip("transformers")
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from bakeoff.inference.generate import never_written
 from bakeoff.inference.generation import GenerationConfig, Generator

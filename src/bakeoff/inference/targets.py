@@ -29,7 +29,7 @@ class OfTargets:
         found = [TokenScores(len(row.ids)) for row in rows]
         sources = [np.zeros(0, np.int64) if row.source is None else row.source for row in rows]
         longer = [max(len(row.ids), len(source)) for row, source in zip(rows, sources, strict=True)]
-        for batch in batches(longer):
+        for batch in batches(longer, self.device):
             fill, first = self.prompt[0], len(self.prompt) - 1
             read, real = padded([sources[place] for place in batch], fill, self.device)
             targets = [rows[place].ids for place in batch]

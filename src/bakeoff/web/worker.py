@@ -1,8 +1,8 @@
 """One model's work: requests that wait for the same thing go through it together, texts are written in turns.
 
 A model belongs to one thread. It takes the request that has waited longest, and with it all others that ask for the
-same verb with the same settings, as far as they fit. Between two such batches each text that is written piece by piece goes on by one
-piece. So a request waits at most for those before it, and a long text holds up nobody.
+same verb with the same settings, as far as they fit. Between two such batches each text that is written piece by piece
+goes on by one piece. So a request waits at most for those before it, and a long text holds up nobody.
 """
 
 import threading
