@@ -79,9 +79,9 @@ def _front(recipe: str, purpose: str | None, run: FinetunedRun | None) -> str:
 
 def _pretrained(run: Run) -> Iterator[str]:
     recipe = run.recipe
-    yield f"Pre-trained with Bakeoff; {markdown.text(recipe.paper)}" if recipe.paper else "Pre-trained with Bakeoff."
+    yield _origin(run)
     environment = run.environment
-    corpus = environment.get("corpus", {})
+    corpus = environment.get("corpus") or {}
     rows = [("recipe", markdown.text(recipe.name)), ("objectives", ", ".join(part.kind for part in recipe.objective))]
     if corpus.get("path"):
         rows.append(("corpus", f"{markdown.text(Path(corpus['path']).name)}, fingerprint {corpus['fingerprint']}"))
@@ -98,6 +98,17 @@ def _pretrained(run: Run) -> Iterator[str]:
     else:
         rows.append(("state", f"not finished: the checkpoint of step {run.step():,}"))
     yield "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
+
+
+def _origin(run: Run) -> str:
+    """Where the weights are from."""
+    if origin := run.environment.get("imported") and run.environment.get("origin"):
+        return f"{markdown.text(origin[0].upper() + origin[1:])} by Bakeoff, and not trained there."
+    return (
+        f"Pre-trained with Bakeoff; {markdown.text(run.recipe.paper)}"
+        if run.recipe.paper
+        else "Pre-trained with Bakeoff."
+    )
 
 
 def _finetuned(run: FinetunedRun) -> Iterator[str]:

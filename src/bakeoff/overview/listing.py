@@ -81,7 +81,9 @@ def _is_run(names: set[str]) -> bool:
 
 def table(entries: Iterable[RunEntry]) -> list[str]:
     """Lines for people: a heading, and one a run, its figures below each other."""
-    rows = [("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age", "")]
+    rows: list[tuple[str, ...]] = [
+        ("run", "recipe", "state", "tokens", "held-out loss", "test", "parameters", "age", "")
+    ]
     rows += [_row(entry) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     numbers = (3, 4, 6, 7)

@@ -105,7 +105,7 @@ class _Scored:
         self._replaced: list[Tensor] | None = None
         self._seen: list[Tensor] = []
         model = self._head.model
-        for part in {model.embedding, model.target_embedding} - {None}:
+        for part in {model.embedding, model.target_embedding or model.embedding}:
             part.register_forward_hook(self._embedded)
 
     def _embedded(self, part: Any, given: Any, vectors: Tensor) -> Tensor:

@@ -120,7 +120,7 @@ class Filler:
         if self._both is None:
             model = self._module.model
             ids, _ = padded([row.ids for row in rows], self._tokenizer.pad, self._table.device)
-            hidden = model.stack(*model.stack_inputs(Inputs(ids)))[0]
+            hidden: Tensor = model.stack(*model.stack_inputs(Inputs(ids)))[0]
             return hidden[torch.arange(len(rows)), torch.tensor([len(row.ids) - 1 for row in rows])]
         firsts = [place for row in rows for place in row.places]
         owners = [number for number, row in enumerate(rows) for _ in row.places]

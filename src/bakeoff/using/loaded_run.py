@@ -129,7 +129,8 @@ class LoadedRun:
                 hidden = self._model.stack(*self._model.stack_inputs(inputs))[0]
             else:
                 hidden = module.hidden(named.kind, inputs)
-            return head.scores(hidden.flatten(0, 1), table).float().unflatten(0, hidden.shape[:2])
+            scores: Tensor = head.scores(hidden.flatten(0, 1), table)
+            return scores.float().view(*hidden.shape[:2], -1)
 
         return self._read(ids, segments, read, sources)
 
@@ -183,8 +184,8 @@ class LoadedRun:
                 self._embedders[config] = Embedder(self._run, config, loaded=self._model)
             return self._embedders[config]
 
-    @overload
-    def fill(self, texts: str, k: int = 5) -> Filled: ...
+    @overload  # a text is a sequence of texts, too, but here it is one
+    def fill(self, texts: str, k: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
     @overload
     def fill(self, texts: Sequence[str], k: int = 5) -> list[Filled]: ...
     def fill(self, texts: str | Sequence[str], k: int = 5) -> Filled | list[Filled]:

@@ -89,7 +89,8 @@ class Pairs(Request):
 
     @property
     def items(self) -> Sequence[Any]:  # noqa: D102
-        return list(zip(self.texts, self.pairs or [None] * len(self.texts), strict=True))
+        pairs: Sequence[str | None] = self.pairs or [None] * len(self.texts)
+        return list(zip(self.texts, pairs, strict=True))
 
     def sides(self, items: Sequence[Any]) -> tuple[list[str], list[str] | None]:
         """First and second texts of items."""

@@ -25,7 +25,7 @@ class Servable(Protocol):
         """Log-probabilities of texts."""
         ...
 
-    def embed(self, texts: Sequence[str], **settings: Any) -> Any:
+    def embed(self, texts: Sequence[str], pooling: Any = "mean") -> Any:
         """(N, D) vectors of N texts."""
         ...
 

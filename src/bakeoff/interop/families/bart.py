@@ -5,9 +5,10 @@ from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
-from bakeoff.interop.families.family import NotSaid
 from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
+from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.interop.links import Link, behind, joined_linear, linear, same, tied
+from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
 
 LEARNT = ("denoising", "deshuffling", "prefix_lm", "translation")
@@ -102,7 +103,7 @@ class Bart(SequenceToSequenceFamily):
         model, mixer = recipe.model, encoder.mixer_config
         assert model.encoder is not None
         assert model.decoder is not None
-        if mixer.kind != "attention" or decoder.mixer_config.kind != "attention":
+        if not isinstance(mixer, AttentionConfig) or not isinstance(decoder.mixer_config, AttentionConfig):
             raise NotSaid(f"its mixers are of kind {mixer.kind}")
         assert decoder.cross is not None
         dropout = mixer.dropout

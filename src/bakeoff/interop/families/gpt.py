@@ -7,7 +7,8 @@ from typing_extensions import override
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
-from bakeoff.interop.families.family import Family, NotSaid
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.interop.links import Link, linear, same, tied, transposed
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig

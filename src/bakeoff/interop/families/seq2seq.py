@@ -3,7 +3,8 @@
 from typing_extensions import override
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.family import Family, NotSaid
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.recipe import Recipe

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.family import NotSaid
 from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
+from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.interop.links import Link, joined, same, tied
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe

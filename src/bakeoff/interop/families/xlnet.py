@@ -7,7 +7,8 @@ import torch
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
-from bakeoff.interop.families.family import Family, NotSaid
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.interop.links import Link, Many, linear, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig

@@ -58,6 +58,7 @@ def export(run: Path, out: Path) -> Exported:
         chosen = {"any family": reason}
     if isinstance(chosen, dict) and find_spec("transformers") is None:
         raise UserError("--to hf needs transformers to read back what it writes: pip install 'bakeoff[hub]'")
+    largest: float | None
     partial = out.absolute().with_name(f".{out.name}.partial")
     try:
         with fresh(partial, out):

@@ -247,7 +247,8 @@ def _outputs(
 
     def scores(hidden: Tensor) -> Tensor:
         assert head is not None
-        return head.scores(hidden.flatten(0, 1), table).unflatten(0, hidden.shape[:2])
+        found: Tensor = head.scores(hidden.flatten(0, 1), table)
+        return found.view(*hidden.shape[:2], -1)
 
     if recipe.model.sequence_to_sequence:
         source = Source(ids[:, 1:], None if real is None else real[:, 1:])

@@ -52,8 +52,8 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
     inner = tokenizers.Tokenizer.from_str(tokenizer.to_string())
     roles = {"pad": tokenizer.pad, "unk": tokenizer.unknown, "cls": tokenizer.start, "mask": tokenizer.mask}
     roles["sep"] = tokenizer.separator
-    named = {role: inner.id_to_token(number) for role, number in roles.items() if number is not None}
-    opening = inner.id_to_token(tokenizer.opening)
+    named = {role: str(inner.id_to_token(number)) for role, number in roles.items() if number is not None}
+    opening = str(inner.id_to_token(tokenizer.opening))
     marks = [f"<extra_id_{number}>" for number in range(settings.marks)]
     if marks:
         inner.add_special_tokens(marks)
