@@ -9,6 +9,9 @@ from bakeoff.display import markdown
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
+WITHOUT_PIPELINE = ("multiple-choice", "question-answering")
+"""What transformers 5 has classes for, but no pipeline."""
+
 
 def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str]) -> str:
     """The README.md of the run at a path, as transformers has it.
@@ -31,7 +34,7 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str]) -
         f"model = {auto}.from_pretrained(FOLDER, trust_remote_code=True)",
         "tokenizer = AutoTokenizer.from_pretrained(FOLDER)",
     ]
-    if purpose is not None and purpose != "multiple-choice":
+    if purpose is not None and purpose not in WITHOUT_PIPELINE:
         lines.append(f'ask = pipeline("{purpose}", model=FOLDER, trust_remote_code=True)')
     else:
         lines[0] = lines[0].removesuffix(", pipeline")
