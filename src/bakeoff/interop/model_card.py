@@ -9,6 +9,9 @@ from bakeoff.display import markdown
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
+WITHOUT_PIPELINE = ("multiple-choice", "question-answering")
+"""What transformers 5 has classes for, but no pipeline."""
+
 
 def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], own_code: bool = True) -> str:
     """The README.md of the run at a path, as transformers has it.

@@ -1,0 +1,49 @@
+"""Exported models are trained, saved, resized, and given other texts."""
+
+import json
+
+import pytest
+import torch
+from tests.interop.test_remote_code import exported, program
+
+pytest.importorskip("transformers")
+
+
+@pytest.mark.slow
+def test_models_can_be_trained_saved_and_resized(corpus, tmp_path):
+    found = exported(["conv-light-encoder-tiny", "laptop-decoder-tiny"], corpus, tmp_path)
+    folders = {name: str(out) for name, (_, out, _) in found.items()}
+    encoder, decoder = folders["conv-light-encoder-tiny"], folders["laptop-decoder-tiny"]
+    learn = {"do": "learn", "steps": 12}
+    answers = program(
+        [
+            {**learn, "folder": encoder, "auto": "AutoModelForSequenceClassification", "out": str(tmp_path / "a")},
+            {**learn, "folder": decoder, "auto": "AutoModelForCausalLM", "out": str(tmp_path / "b")},
+            {"do": "resize", "folder": encoder, "auto": "AutoModelForMaskedLM"},
+        ],
+        tmp_path,
+    )
+    for answer in answers[:2]:
+        assert answer["losses"][-1] < answer["losses"][0]
+        assert answer["same"]
+        assert answer["half"]
+        assert answer["file"]
+    assert answers[2][-1] == corpus.tokenizer.size + 7
+
+
+def test_tokenizers_give_the_ids_that_rows_have(corpus, tmp_path):
+    found = exported(["conv-light-encoder-tiny", "conv-light-lm-tiny"], corpus, tmp_path)
+    texts = ["one two  three", "ab\u0301c 中文 🎉", "def f(x):\n    return x"]
+    jobs = [{"do": "tokens", "folder": str(out), "texts": texts} for _, out, _ in found.values()]
+    encoder, decoder = program(jobs, tmp_path)
+    tokenizer = corpus.tokenizer
+    ids = [own.tolist() for own, _ in tokenizer.encode([" ".join(text.split()) for text in texts])]
+    assert encoder == [[tokenizer.start, *own, tokenizer.separator] for own in ids]
+    assert [row[0] for row in decoder] == [tokenizer.opening] * len(texts)
+
+
+def test_inputs_longer_than_rows_are_read_where_there_is_no_table(corpus, tmp_path):
+    (run, out, own) = exported(["laptop-encoder-tiny"], corpus, tmp_path)["laptop-encoder-tiny"]
+    assert own.config["max_position_embeddings"] == run.recipe.input.length
+    assert torch.isfinite(next(iter(own.tensors.values()))).all()
+    assert json.loads((out / "config.json").read_text())["auto_map"]["AutoConfig"] == "modeling_bakeoff.BakeoffConfig"
