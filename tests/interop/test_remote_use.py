@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+
 from tests.interop.test_remote_code import exported, program
 
 pytest.importorskip("transformers")
