@@ -90,14 +90,13 @@ def _pretrained(run: Run) -> Iterator[str]:
         rows.append(("corpus", f"{markdown.text(Path(corpus['path']).name)}, fingerprint {corpus['fingerprint']}"))
     if run.finished:
         summary = run.summary
-        rows += [
-            ("parameters", f"{summary['parameters']:,}"),
-            ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
-            ("seed", str(summary["seed"])),
-        ]
-        rows += [
-            (f"held-out loss of {name}", f"{loss:.4f} nats") for name, loss in summary["validation"]["losses"].items()
-        ]
+        rows.append(("parameters", f"{summary['parameters']:,}"))
+        if validation := summary["validation"]:  # of an imported model nothing of this is known
+            rows += [
+                ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
+                ("seed", str(summary["seed"])),
+                *((f"held-out loss of {name}", f"{loss:.4f} nats") for name, loss in validation["losses"].items()),
+            ]
     else:
         rows.append(("state", f"not finished: the checkpoint of step {run.step():,}"))
     yield "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
