@@ -69,6 +69,23 @@ def ask(job):
     ]
 
 
+def answer(job):
+    """The best stretch of each context, of tokens of the context alone; transformers 5 has no pipeline for it."""
+    tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"]), load(job)
+    found = []
+    for question, context in job["texts"]:
+        batch = tokenizer(question, context, return_tensors="pt", return_offsets_mapping=True)
+        places = batch.pop("offset_mapping")[0].tolist()
+        inside = [place for place, side in enumerate(batch.sequence_ids(0)) if side == 1]
+        with torch.inference_mode():
+            said = model(**batch)
+        start, end = said.start_logits[0], said.end_logits[0]
+        spans = [(float(start[a] + end[b]), a, b) for a in inside for b in inside if a <= b < a + job["longest"]]
+        _, first, last = max(spans)
+        found.append(context[places[first][0] : places[last][1]])
+    return found
+
+
 def choose(job):
     """The number of the best choice of each example."""
     tokenizer, model = transformers.AutoTokenizer.from_pretrained(job["folder"]), load(job)
@@ -126,4 +143,4 @@ def resize(job):
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     made = [globals()[job["do"]](job) for job in json.loads(path.read_text())]
-    path.with_name("ANSWERS.json").write_text(json.dumps(made))
+    path.with_name("ANSWERS.json").write_text(json.dumps(made, default=float))

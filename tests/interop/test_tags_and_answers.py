@@ -1,0 +1,101 @@
+"""Fine-tuned runs of models that transformers does not have, tagging, answering, choosing as `predict`."""
+
+import json
+import random
+
+import pytest
+from tests.conftest import shrink
+from tests.interop.test_remote_code import program
+
+from bakeoff.interop.export import export
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.choice import ChoiceConfig
+from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
+from bakeoff.tasks.kinds.tagging import TaggingConfig
+from bakeoff.tasks.predict import answer_file, predict
+
+pytest.importorskip("transformers")
+
+QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=32)
+WORDS = ["one", "two", "river", "stone", "green", "window"]
+
+
+def sentences(count, seed=0):
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(2, 7))) for _ in range(count)]
+
+
+def files(folder, make):
+    """The same rows as train, dev and test."""
+    rows = [make(number, text) for number, text in enumerate(sentences(48))]
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return dict.fromkeys(("train", "dev", "test"), path)
+
+
+def fitted(recipe, task, corpus, folder, **changes):
+    """A run, and what is exported of it."""
+    config = QUICK.model_copy(update=changes)
+    finetune(recipe, task, folder / "run", config=config, tokenizer=corpus.path, device="cpu", progress=False)
+    done = export(folder / "run", folder / "out")
+    assert done.largest_difference < 1e-3
+    return folder / "run", {"folder": str(folder / "out"), "texts": sentences(5, seed=1)}
+
+
+def test_tags_and_answers_are_ours(corpus, tmp_path):
+    places = [tmp_path / name for name in ("tags", "answers", "choices")]
+    for place in places:
+        place.mkdir()
+    tagging = TaggingConfig(
+        **files(places[0], lambda n, t: {"t": t.split(), "y": ["xyz"[len(word) % 3] for word in t.split()]}),
+        text_column="t",
+        label_column="y",
+    )
+    run, job = fitted(shrink("conv-depthwise-encoder-tiny"), tagging, corpus, places[0])
+    tags = {**job, "do": "ask", "pipeline": "token-classification", "auto": "AutoModelForTokenClassification"}
+    tags["more"] = {"aggregation_strategy": "none"}
+    tagged = predict(run, job["texts"], device="cpu")
+
+    def paragraph(text, number):
+        answer = text.split()[1]
+        asked = {
+            "id": str(number),
+            "question": "two",
+            "answers": [{"text": answer, "answer_start": text.index(answer)}],
+        }
+        return {"context": text, "qas": [asked]}
+
+    squad = places[1] / "squad.json"
+    contexts = [f"stone {text}" for text in sentences(40)]
+    squad.write_text(json.dumps({"data": [{"paragraphs": [paragraph(t, n) for n, t in enumerate(contexts)]}]}))
+    answering = QuestionAnsweringConfig(train=squad, dev=squad, test=squad, longest_answer=6)
+    run, job = fitted(shrink("lstm-encoder-tiny"), answering, corpus, places[1])
+    answers = {**job, "do": "answer", "auto": "AutoModelForQuestionAnswering", "longest": 6}
+    answers["texts"] = [["two", text] for text in contexts[:5]]
+    answered = predict(run, ["two"] * 5, contexts[:5], device="cpu")
+
+    found = program([tags, answers], tmp_path)
+    for own, other in zip(found[0], tagged, strict=True):
+        firsts = {each["start"]: each["entity"] for each in own}
+        text = " ".join(other["words"])
+        starts = [sum(len(word) + 1 for word in other["words"][:place]) for place in range(len(other["words"]))]
+        assert text
+        assert [firsts[start] for start in starts] == other["tags"]
+    for own, other in zip(found[1], answered, strict=True):
+        assert own == other["answer"]
+
+
+def test_the_likeliest_choice_is_ours(corpus, tmp_path):
+    rows = [
+        {"c": text, "e": [f"{text} one", "green window", "two"], "y": n % 3} for n, text in enumerate(sentences(48))
+    ]
+    path = tmp_path / "choices.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    task = ChoiceConfig(train=path, dev=path, test=path, text_column="c", choices="e", label_column="y")
+    run, job = fitted(shrink("conv-light-hybrid-tiny"), task, corpus, tmp_path)
+    texts = [[row["c"], row["e"]] for row in rows[:6]]
+    ours = [each.answer for part in answer_file(FinetunedRun.open(run), path, device="cpu") for each in part][:6]
+    (found,) = program([{**job, "do": "choose", "auto": "AutoModelForMultipleChoice", "texts": texts}], tmp_path)
+    assert found == [own.place for own in ours]
