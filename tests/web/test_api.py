@@ -43,6 +43,7 @@ def test_each_verb(server):
         ("fill", {"texts": ["[MASK]"], "k": 0}, 422, "k: "),
         ("fill", {"texts": ["[MASK]"], "k": True}, 422, "k: "),
         ("fill", {"texts": ["bad"]}, 422, "one: text 1 ('bad')"),
+        ("embed", {"texts": ["a"], "pooling": "sum"}, 422, "pooling: "),
         ("fill", {"texts": ["broken"]}, 500, "ValueError"),
         ("fill", {"texts": ["a"], "model": "onee"}, 404, "did you mean 'one'?"),
         ("fill", {"texts": ["a"], "model": "../one"}, 404, "there is no"),

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from starlette.requests import ClientDisconnect
@@ -120,7 +120,7 @@ class Events(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, first: str | None, pieces: AsyncIterator[str]) -> None:
+    def __init__(self, first: str | None, pieces: AsyncGenerator[str, None]) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._first, self._pieces = first, pieces
@@ -137,7 +137,7 @@ class Events(Response):
             gone.cancel()
             writing.cancel()
             await asyncio.gather(writing, gone, return_exceptions=True)
-            await self._pieces.aclose()  # type: ignore[attr-defined]
+            await self._pieces.aclose()
 
     async def _write(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})

@@ -1,7 +1,7 @@
 """What requests hold, and what is done with them: one class a verb."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
@@ -116,11 +116,11 @@ class Embed(Request):
     does = "A vector of each text"
     gives = "its D numbers"
 
-    pooling: str | None = Field(default=None, max_length=40)
-    """What of a text's hidden states makes its vector; left out: the run's own way."""
+    pooling: Literal["mean", "cls", "last", "max"] = "mean"
+    """Mean or max over all tokens of a text; cls or last, the state at its first or last token."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
-        return list(model.embed(list(items), **({} if self.pooling is None else {"pooling": self.pooling})))
+        return list(model.embed(list(items), pooling=self.pooling))
 
 
 class Predict(Pairs):

@@ -1,7 +1,7 @@
 """A model with its name and its worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class Served:
         except UserError as error:
             raise self._refused(error) from None
 
-    async def pieces(self, request: Generate) -> AsyncIterator[str]:
+    async def pieces(self, request: Generate) -> AsyncGenerator[str, None]:
         """A text as it is written; whoever leaves the iterator stops it.
 
         Raises:
