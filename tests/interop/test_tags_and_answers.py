@@ -4,8 +4,6 @@ import json
 import random
 
 import pytest
-from tests.conftest import shrink
-from tests.interop.test_remote_code import program
 
 from bakeoff.interop.export import export
 from bakeoff.tasks.finetune import finetune
@@ -15,6 +13,8 @@ from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import answer_file, predict
+from tests.conftest import shrink
+from tests.interop.test_remote_code import program
 
 pytest.importorskip("transformers")
 

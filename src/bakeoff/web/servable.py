@@ -1,7 +1,7 @@
 """What a model must be able to do to be served."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 
 class Servable(Protocol):
