@@ -1,7 +1,7 @@
 """What a model must be able to do to be served."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 
 class Servable(Protocol):
@@ -25,7 +25,7 @@ class Servable(Protocol):
         """Log-probabilities of texts."""
         ...
 
-    def embed(self, texts: Sequence[str], pooling: Any = "mean") -> Any:
+    def embed(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last", "max"] = "mean") -> Any:
         """(N, D) vectors of N texts."""
         ...
 
