@@ -77,7 +77,7 @@ def batch(model, segments):
     return ids, real, (torch.arange(60) > 12).long().expand(3, -1) if segments > 1 else None
 
 
-@pytest.mark.parametrize("rows_more", [0, 3])
+@pytest.mark.parametrize("rows_more", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_same_numbers_and_the_same_bits_again(name, rows_more, tmp_path):
     theirs = saved(tmp_path / "theirs", name, rows_more)
     run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")

@@ -20,7 +20,7 @@ from tests.inference.untrained_runs import untrained
 
 pytest.importorskip("transformers")
 
-FEW = ["conv-light-encoder-tiny", "gencnn-tiny", "laptop-decoder-tiny", "conv-light-tiny", "gpt-bert-tiny", "gcnn-tiny"]
+FEW = ["conv-light-encoder-tiny", "laptop-decoder-tiny", "conv-light-tiny"]
 """A mixer without state, one with a state of its own, attention, two stacks, both sides, an adaptive softmax."""
 
 
@@ -104,7 +104,17 @@ def test_all_recipes_give_the_same_without_bakeoff(corpus, tmp_path):
 CLASSES = ("BakeoffForMaskedLM", "BakeoffForCausalLM", "BakeoffForSeq2SeqLM", "BakeoffForSequenceClassification")
 
 
-@pytest.mark.parametrize("name", ["bert-base", "gcnn-8", "lstm-lm", "light-wmt", "gencnn", "ltg-bert-base", "t5-base"])
+SOURCES = [
+    "gcnn-8",
+    "light-wmt",
+    *(
+        pytest.param(each, marks=pytest.mark.slow)
+        for each in ("bert-base", "lstm-lm", "gencnn", "ltg-bert-base", "t5-base")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", SOURCES)
 def test_the_file_needs_torch_and_transformers_alone(name):
     text = model_source(load_recipe(name).model, CLASSES, ["tied", "adaptive", "untied"], "A model.")
     roots = set()

@@ -43,7 +43,7 @@ def test_tokenizers_give_the_ids_that_rows_have(corpus, tmp_path):
     assert [row[0] for row in decoder] == [tokenizer.opening] * len(texts)
 
 
-def test_inputs_longer_than_rows_are_read_where_there_is_no_table(corpus, tmp_path):
+def test_the_config_names_the_code_and_how_long_rows_are(corpus, tmp_path):
     (run, out, own) = exported(["laptop-encoder-tiny"], corpus, tmp_path)["laptop-encoder-tiny"]
     assert own.config["max_position_embeddings"] == run.recipe.input.length
     assert torch.isfinite(next(iter(own.tensors.values()))).all()

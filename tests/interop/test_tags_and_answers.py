@@ -1,49 +1,22 @@
 """Fine-tuned runs of models that transformers does not have, tagging, answering, choosing as `predict`."""
 
 import json
-import random
 
 import pytest
 
-from bakeoff.interop.export import export
-from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import answer_file, predict
 from tests.conftest import shrink
+from tests.interop.fitted_runs import files, fitted, sentences
 from tests.interop.test_remote_code import program
 
 pytest.importorskip("transformers")
 
-QUICK = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=32)
-WORDS = ["one", "two", "river", "stone", "green", "window"]
 
-
-def sentences(count, seed=0):
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(WORDS, k=draw.randint(2, 7))) for _ in range(count)]
-
-
-def files(folder, make):
-    """The same rows as train, dev and test."""
-    rows = [make(number, text) for number, text in enumerate(sentences(48))]
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return dict.fromkeys(("train", "dev", "test"), path)
-
-
-def fitted(recipe, task, corpus, folder, **changes):
-    """A run, and what is exported of it."""
-    config = QUICK.model_copy(update=changes)
-    finetune(recipe, task, folder / "run", config=config, tokenizer=corpus.path, device="cpu", progress=False)
-    done = export(folder / "run", folder / "out")
-    assert done.largest_difference < 1e-3
-    return folder / "run", {"folder": str(folder / "out"), "texts": sentences(5, seed=1)}
-
-
+@pytest.mark.slow
 def test_tags_and_answers_are_ours(corpus, tmp_path):
     places = [tmp_path / name for name in ("tags", "answers", "choices")]
     for place in places:
@@ -87,6 +60,7 @@ def test_tags_and_answers_are_ours(corpus, tmp_path):
         assert own == other["answer"]
 
 
+@pytest.mark.slow
 def test_the_likeliest_choice_is_ours(corpus, tmp_path):
     rows = [
         {"c": text, "e": [f"{text} one", "green window", "two"], "y": n % 3} for n, text in enumerate(sentences(48))

@@ -120,7 +120,7 @@ def test_the_list_needs_no_torch():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@given(st.lists(st.floats(-100, 100), max_size=40))
+@given(st.lists(st.integers(-10_000, 10_000).map(lambda number: number / 100), max_size=40))
 def test_smoothing_keeps_places_ends_and_straight_lines(values):
     points = [(float(place), value) for place, value in enumerate(values)]
     found = smoothed(points)

@@ -87,7 +87,7 @@ def _verb(kind: type[Request], models: Mapping[str, Served], limits: Limits) -> 
             try:  # a refusal has a status of its own
                 first = await anext(pieces, None)
             except BaseException:
-                await pieces.aclose()  # type: ignore[attr-defined]
+                await pieces.aclose()
                 raise
             return Events(first, pieces)
         work = asyncio.ensure_future(served.answer(request))
