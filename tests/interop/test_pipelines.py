@@ -1,6 +1,5 @@
 """Fine-tuned runs of models that transformers does not have, through its pipelines: the answers of `predict`."""
 
-
 import pytest
 
 from bakeoff.tasks.kinds.classification import ClassificationConfig

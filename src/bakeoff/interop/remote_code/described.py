@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import never_written
+from bakeoff.interop.families.own import RECIPE, TRAINED_HEAD
 from bakeoff.interop.remote_code.tokenizer_files import Frame, TokenizerSettings
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
@@ -93,6 +94,7 @@ def _settings(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int) 
     mixers = config.mixers
     values: dict[str, Any] = {
         "architecture": config.model_dump(mode="json"),
+        RECIPE: recipe.model_dump(mode="json"),
         "vocab_size": len(model.embedding.table),
         "uses_segments": config.embedding.segments >= 2 or any(mixer.reads_segments for mixer in mixers),
         "start_token": start,
@@ -170,6 +172,7 @@ def _pretrained(run: Run) -> Described:
             remarks.append("the head that scores tokens is one of a plugin, and does not go along")
         else:
             config["language_head"] = settings
+            config[TRAINED_HEAD] = next(each.name for each in module.objectives if each.head is head)
             kinds = [settings["kind"]]
             tensors |= {f"language.{name}": tensor for name, tensor in head.state_dict().items()}
             classes |= {name: name.replace("AutoModel", "Bakeoff") for name in found}

@@ -1,0 +1,71 @@
+"""What `bakeoff export --to hf` writes of models that transformers has no class for, read back as a run."""
+
+from collections.abc import Collection, Iterator
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from bakeoff.errors import UserError
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.t5 import MARKS
+from bakeoff.interop.families.task_heads import NotSaid
+from bakeoff.interop.links import Link, same
+from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.recipe import Recipe
+
+RECIPE, TRAINED_HEAD = "recipe", "trained_head"
+"""Keys of config.json: the run's recipe, and the objective whose head goes along; absent where none does."""
+BODY, HEAD = "model.network.", "language."
+"""How the names of the tensors begin that are `model.` and `heads.NAME.` in a run."""
+
+
+class Own(Family):
+    """The config holds the recipe of the run that was written, and the file of code is not looked at.
+
+    It is for the way back alone: what goes out with code of its own is what no family can say.
+    """
+
+    model_types: ClassVar[tuple[str, ...]] = ("bakeoff",)
+
+    @override
+    def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
+        values = config.values.get(RECIPE)
+        if not isinstance(values, dict):
+            raise UserError(f"{config.where}: {RECIPE}: is missing; export the run again")
+        recipe = Recipe.parse(values, f"{config.where}: {RECIPE}")
+        trained = config.values.get(TRAINED_HEAD)
+        if trained is not None and trained not in {part.kind for part in recipe.objective}:
+            raise UserError(f"{config.where}: {TRAINED_HEAD}: {trained!r:.50} is no objective of its recipe")
+        # The head that goes along, if any, is the first one's, so that `heads` knows it by the recipe alone.
+        objectives = sorted(recipe.objective, key=lambda part: part.kind != trained)
+        parts = [part.model_dump(mode="json") for part in objectives]
+        for part, values in zip(objectives, parts, strict=True):
+            if part.extra_tokens:  # marks beyond the tokenizer's vocabulary, which are tokens of what was written
+                values["mark_names"] = MARKS
+        return {**recipe.model_dump(mode="json"), "objective": parts}
+
+    @override
+    def config(self, recipe: Recipe) -> dict[str, Any]:
+        raise NotSaid("it is what models are written as that no other family has")
+
+    @override
+    def body(self, recipe: Recipe) -> Iterator[Link]:
+        for name, grows in _names(recipe, "model."):
+            yield same(name, BODY + name.removeprefix("model."), vocabulary=grows)
+
+    @override
+    def heads(self, recipe: Recipe) -> Iterator[Link]:
+        for part in recipe.objective:
+            own = f"heads.{part.kind}."
+            for name, grows in _names(recipe, own):
+                there = HEAD + name.removeprefix(own) if part is recipe.objective[0] else f"{part.kind}: {name}"
+                yield same(name, there, vocabulary=grows).may_miss(f"head of {part.kind}")
+
+
+def _names(recipe: Recipe, begin: str) -> Iterator[tuple[str, bool]]:
+    """The tensors of a run whose names begin so, and whether they have a row for each token."""
+    fewer, more = (build_on_meta(recipe, size).state_dict() for size in (256, 257))
+    for name, tensor in fewer.items():
+        if name.startswith(begin):
+            yield name, tensor.shape != more[name].shape

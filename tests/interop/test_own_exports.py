@@ -1,0 +1,60 @@
+"""Exports with code of their own come back as runs."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from bakeoff.errors import UserError
+from bakeoff.interop.hugging_face.importing import import_model
+from bakeoff.interop.remote_code.export import written
+from bakeoff.runs.run import Run
+from tests.inference.untrained_runs import untrained
+
+NAMES = [
+    "conv-light-encoder-tiny",
+    "conv-dynamic-tiny",
+    *(pytest.param(each, marks=pytest.mark.slow) for each in ("laptop-decoder-tiny", "gpt-bert-tiny", "xlnet-tiny")),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_export_comes_back_to_the_last_bit(name, corpus, tmp_path):
+    run = untrained(name, corpus, tmp_path / "run")
+    out = tmp_path / "out"
+    out.mkdir()
+    written(run.path, out)
+    back = import_model(out, tmp_path / "back")
+    before, after = (load_file(path / "model.safetensors") for path in (run.path, back.path))
+    assert before.keys() == after.keys()
+    # XLNet's head predicts over a second stream, which transformers' classes do not have.
+    there = [key for key in before if name != "xlnet-tiny" or not key.startswith("heads.")]
+    assert all(torch.equal(before[key], after[key]) for key in there)
+    recipe = json.loads((out / "config.json").read_text())["recipe"]
+    assert back.recipe.model == run.recipe.model
+    assert [part.kind for part in back.recipe.objective] == [part["kind"] for part in recipe["objective"]]
+    texts = ["one two three", "The river 12!"]
+    ids = [[own.tolist() for own, _ in Run(path).tokenizer.encode(texts)] for path in (run.path, back.path)]
+    assert ids[0] == ids[1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"recipe": None}, "recipe: is missing"),
+        ({"recipe": {"model": 3}}, "config.json: recipe"),
+        ({"trained_head": "sop"}, "'sop' is no objective of its recipe"),
+        ({"vocab_size": 9}, "this is another model's tokenizer"),
+    ],
+)
+def test_a_config_that_says_something_else_is_one_line(change, message, corpus, tmp_path):
+    run = untrained("conv-light-encoder-tiny", corpus, tmp_path / "run")
+    out = tmp_path / "out"
+    out.mkdir()
+    written(run.path, out)
+    config = json.loads((out / "config.json").read_text())
+    (out / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(UserError, match=message):
+        import_model(out, tmp_path / "back")
+    assert not (tmp_path / "back").exists()
