@@ -255,7 +255,7 @@ def test_what_is_refused(bert, tmp_path, capsys, corpus):
     refused("--layers 1;2: give whole numbers, with commas between them", bert.path, "river", "--layers", "1;2")
     refused("length: 1025 is more than the", bert.path, "river", "--length", "1025")
     refused("length: 0 is too short", bert.path, "river", "--length", "0")
-    refused("v.npz: vectors are written to a .npy", bert.path, "river", "--out", tmp_path / "v.npz")
+    refused("v.npz: answers are written to a .npy", bert.path, "river", "--out", tmp_path / "v.npz")
     refused("none: no such folder", bert.path, "river", "--out", tmp_path / "none" / "v.npy")
     refused("no such run", tmp_path / "none", "river")
     (tmp_path / "empty.txt").touch()
