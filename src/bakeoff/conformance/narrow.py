@@ -108,7 +108,7 @@ def few_equal_layers(stack: StackConfig) -> dict[str, Any]:
 
 def of_layer(block: dict[str, Any], layer: int) -> dict[str, Any]:
     """A block's values with what it has in that layer in place of its lists of kernel sizes and dilations."""
-    own = _listed({**block, "repeat": None, "at": None}, [layer])
+    own = _listed({**block, "repeat": None, "at": None, "every": None}, [layer])
     if own["kind"] == "tcn" and own["dilation"] is None:
         own["dilation"] = 2**layer
     return own
