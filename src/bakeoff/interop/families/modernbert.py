@@ -93,7 +93,6 @@ class ModernBert(Family):
         types = [FULL if mixer.window is None else SLIDING for mixer in mixers]
         first = {kind: mixer for kind, mixer in reversed(list(zip(types, mixers, strict=True)))}
         bases = {kind: first[kind].rotary_base if kind in first else base for kind, base in BASES.items()}
-        windows = first[SLIDING].window if SLIDING in first else None
         rate = mixers[0].dropout
         found: dict[str, Any] = {
             "hidden_size": encoder.width,
@@ -115,9 +114,10 @@ class ModernBert(Family):
                 kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
             },
             **{OLD_BASES[kind]: base for kind, base in bases.items()},
-            "local_attention": 128 if windows is None else 2 * windows,
             "architectures": ["ModernBertForMaskedLM"],
         }
+        if SLIDING in first:
+            found["local_attention"] = 2 * (first[SLIDING].window or 0)
         if (every := _regular(types)) is not None:
             found[REGULAR] = every
         return found
@@ -152,9 +152,10 @@ class ModernBert(Family):
         for link in (
             *_linear("heads.mlm.transform", "head.dense", objective.map_bias),
             *_linear("heads.mlm.norm", "head.norm", recipe.model.norm_bias),
-            same("heads.mlm.bias", "decoder.bias", vocabulary=True),
         ):
             yield link.may_miss(HEAD)
+        # By itself, since heads of tasks have the map and the norm, too.
+        yield same("heads.mlm.bias", "decoder.bias", vocabulary=True).may_miss("bias of each token in the head of mlm")
         yield tied("decoder.weight", "model.embeddings.tok_embeddings.weight")
 
     def remarks(self, recipe: Recipe) -> list[str]:
