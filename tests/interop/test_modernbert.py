@@ -5,11 +5,11 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.interop.elsewhere import randomise, write_byte_bpe
 
 import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
+from tests.interop.elsewhere import randomise, write_byte_bpe
 
 transformers = pytest.importorskip("transformers")
 theirs_of = pytest.importorskip("transformers.models.modernbert.modeling_modernbert")

@@ -79,7 +79,7 @@ def test_modernbert_with_its_head(length, window, biased, side, training, monkey
     changes = {f"model.encoder.block.{place}.mixer.dropout": 0.1 for place in range(3)}
     changes |= {f"model.encoder.block.{place}.ffn.dropout": 0.3 for place in range(3)}
     changes |= {"model.encoder.block.2.mixer.window": window, "model.embedding.dropout": 0.2}
-    changes |= {key: biased for key in ("model.bias", "model.norm_bias", "objective.0.map_bias")}
+    changes |= dict.fromkeys(("model.bias", "model.norm_bias", "objective.0.map_bias"), biased)
     ours = PretrainingModel(load_recipe("modernbert-base").changed(OUR_SIZES | changes), VOCABULARY).train(training)
     links = link(ours, theirs)
     generator = torch.Generator().manual_seed(1)

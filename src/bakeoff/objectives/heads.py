@@ -57,8 +57,8 @@ class TokenHead(Head):
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
     table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so; `scaled`
-    divides h by the root of its width before (T5's code); W has a bias where `map_bias` says so. With `label_smoothing` the loss is that of labels which give
-    this share of their probability to all tokens alike.
+    divides h by the root of its width before (T5's code); W has a bias unless `map_bias` is false (ModernBERT). With
+    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Attention within a window, in blocks of queries that see the keys around them, so that its cost grows with the length.
+"""Attention within a window, in blocks of queries that see the keys around them: its cost grows as the length does.
 
 Shapes: B batch, H heads, T queries, S keys, D width of a head, W window, N blocks, Q queries and K keys of a block.
 """
@@ -92,7 +92,7 @@ def windowed_attention(
 
 
 def _band(length: int, keys: int, first: int, before: int, behind: int, device: torch.device) -> Tensor:
-    """(T, S) True from so many keys before the query's own, of which that of the first is `first`, to so many behind."""
+    """(T, S) True from so many keys before the query's own to so many behind; that of the first query is `first`."""
     distances = torch.arange(keys, device=device) - torch.arange(first, first + length, device=device)[:, None]
     return (distances >= -before) & (distances <= behind)
 

@@ -26,7 +26,7 @@ REGULAR = "global_attn_every_n_layers"
 
 
 class ModernBert(Family):
-    """ModernBERT; head mlm. Its heads of tasks begin with another map of mlm's kind, so that ours are not among them."""
+    """ModernBERT; head mlm. Its heads of tasks begin with a map as mlm's does, so that ours are not among them."""
 
     model_types: ClassVar[tuple[str, ...]] = ("modernbert",)
     prefix: ClassVar[str] = "model."
@@ -91,7 +91,7 @@ class ModernBert(Family):
         (objective,) = recipe.objective
         assert isinstance(objective, MaskedLanguageModelConfig)
         types = [FULL if mixer.window is None else SLIDING for mixer in mixers]
-        first = {kind: mixer for kind, mixer in reversed(list(zip(types, mixers, strict=True)))}
+        first = dict(zip(types, mixers, strict=True))  # those of one kind are alike, or it is no ModernBERT
         bases = {kind: first[kind].rotary_base if kind in first else base for kind, base in BASES.items()}
         rate = mixers[0].dropout
         found: dict[str, Any] = {
@@ -110,9 +110,7 @@ class ModernBert(Family):
             "classifier_bias": objective.map_bias,
             "classifier_activation": THEIR_ACTIVATIONS[objective.activation],
             "layer_types": types,
-            "rope_parameters": {
-                kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()
-            },
+            "rope_parameters": {kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()},
             **{OLD_BASES[kind]: base for kind, base in bases.items()},
             "architectures": ["ModernBertForMaskedLM"],
         }

@@ -61,8 +61,8 @@ class TransformerBlockConfig(BlockBaseConfig):
     mixer: MixerConfig
     """What mixes tokens."""
     mixer_norm: bool = True
-    """The mixer has a norm; false: it reads what comes in as it is, as in ModernBERT's first layer, which the norm of the
-    embedding precedes. With `norm: pre` alone."""
+    """The mixer has a norm; false: it reads what comes in as it is, as in ModernBERT's first layer, before which the
+    norm of the embedding stands. With `norm: pre` alone."""
     mixer_dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of what the mixer gives; the model's where absent."""
     cross: CrossAttentionConfig | None = None

@@ -77,7 +77,8 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     positions: Literal["none", "rotary", "t5"] = "none"
     """Positions of its own: none, rotations of queries and keys (Su et al. 2021), or T5's bias by distance."""
     rotary_base: float = Field(default=BASE, gt=1)
-    """The base of the rotations' wavelengths; the larger, the farther they tell positions apart (ModernBERT: 160000)."""
+    """The base of the rotations' wavelengths; the larger, the farther apart are positions that they tell from each
+    other (ModernBERT: 160000)."""
     window: int | None = Field(default=None, gt=0)
     """W: a token sees those that are at most W positions away, on both sides in encoders, before it in decoders, whose
     state then holds the last W (Beltagy et al. 2020, arXiv:2004.05150). ModernBERT's local attention of 128 tokens is a
@@ -180,8 +181,12 @@ class Attention(Part):
             kept = key[:, :, last], value[:, :, last]
             state = kept if left is None else (*kept, left)
         bias = context.attention_bias if self.positions == "t5" else None
-        rate = self.dropout if self.training else 0.0
-        told: dict[str, Any] = {"mask": context.attention_mask, "causal": self.causal, "scale": self.scale, "dropout": rate}
+        told: dict[str, Any] = {
+            "mask": context.attention_mask,
+            "causal": self.causal,
+            "scale": self.scale,
+            "dropout": self.dropout if self.training else 0.0,
+        }
         if self.window is None:
             mixed = attention(query, key, value, bias=bias, **told)
         else:
