@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
+from typing_extensions import override
+
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
@@ -13,6 +15,7 @@ from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
 from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LayerType = Literal["full_attention", "sliding_attention"]
 FULL: LayerType = "full_attention"
@@ -165,6 +168,10 @@ class ModernBert(Family):
         if given == of_weights:
             return []
         return [f"a dropout of {given:g} of what attention gives, which only training has: theirs is {of_weights:g}"]
+
+    @override
+    def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
+        return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
 
     def task(self, part: TaskPart) -> TaskHead:
         """None: its classes put the dense map, the activation and the norm of mlm's head before the last map."""
