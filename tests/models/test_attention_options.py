@@ -14,6 +14,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.models.mixers.head_norm import HeadNorm
+from bakeoff.ops.rotary import rotate_naive
 from bakeoff.recipe_files import load_recipe
 
 B, T, D, H, KEY, VALUE, EPSILON = 2, 9, 6, 2, 4, 3, 1e-3
@@ -43,6 +44,7 @@ def naive(part, x, documents=None):
     Of tokens of the same document, and where the part is causal of none behind, in (B, T) `documents`, 0 for padding.
     """
     length = x.shape[1]
+    window = length if part.window is None else part.window
     documents = torch.ones(len(x), length, dtype=torch.long) if documents is None else documents
     projected = x @ part.query_key_value.weight.T + part.query_key_value.bias
     widths = [H * KEY, H * KEY, H * VALUE]
@@ -55,9 +57,12 @@ def naive(part, x, documents=None):
             keys = slice(head * KEY, (head + 1) * KEY)
             q = [normed(each, part.query_norm) for each in query[:, keys]]
             k = [normed(each, part.key_norm) for each in key[:, keys]]
+            if part.positions == "rotary":
+                q, k = (rotate_naive(torch.stack(each)[None, None], 0, part.rotary_base)[0, 0] for each in (q, k))
             v = value[:, head * VALUE : (head + 1) * VALUE]
             for t in range(length):
-                seen = [s for s in range(length) if documents[b, s] == documents[b, t] and (s <= t or not part.causal)]
+                near = range(max(0, t - window), min(length, t + (0 if part.causal else window) + 1))
+                seen = [s for s in near if documents[b, s] == documents[b, t]]
                 scores = [float(q[t] @ k[s]) / math.sqrt(KEY) for s in seen]
                 weights = [math.exp(score - max(scores)) for score in scores]
                 mean = sum(weight * v[s] for weight, s in zip(weights, seen, strict=True)) / sum(weights)
@@ -101,23 +106,29 @@ def normed(vector, norm):
         {"convolution": 12},
         {"gate": "gelu"},
         {"convolution": 3, "query_key_norm": True, "gate": "gelu"},
+        {"window": 1},
+        {"window": 3, "convolution": 3},
+        {"positions": "rotary", "rotary_base": 50.0},
+        {"window": 2, "positions": "rotary", "rotary_base": 160_000.0},
     ],
     ids=str,
 )
 @torch.no_grad()
 def test_attention_is_its_equation(settings, causal):
     part, x = mixer(causal, **settings), states()
-    torch.testing.assert_close(part(x, Context())[0], naive(part, x))
+    # Angles are of single precision.
+    exact = {"atol": 1e-5, "rtol": 1e-5} if part.positions == "rotary" else {"atol": 1e-7, "rtol": 1e-7}
+    torch.testing.assert_close(part(x, Context())[0], naive(part, x), **exact)
     documents = torch.tensor([[1, 1, 1, 1, 2, 2, 3, 0, 0], [1, 2, 2, 2, 2, 2, 2, 2, 2]])
     seen = documents[:, None, :, None] == documents[:, None, None]
     mask = seen.tril() if causal else seen
     found = part(x, Context(documents=documents, attention_mask=mask))[0]
-    torch.testing.assert_close(found, naive(part, x, documents))
+    torch.testing.assert_close(found, naive(part, x, documents), **exact)
     real = torch.arange(T) < torch.tensor([[5], [T]])
     mask = (real[:, None, None] & torch.ones(T, T).tril().bool()) if causal else real[:, None, None]
     found = part(x, Context(real=real, attention_mask=mask))[0]
     for row, length in enumerate((5, T)):
-        torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0])
+        torch.testing.assert_close(found[row, :length], naive(part, x[row : row + 1, :length])[0], **exact)
 
 
 @pytest.mark.parametrize("settings", [{}, {"convolution": 3}, {"convolution": 12}, {"gate": "gelu"}], ids=str)
@@ -126,6 +137,52 @@ def test_attention_costs_what_torch_counts(settings):
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         part(states(), Context())
     assert counter.get_total_flops() == B * T * part.flops_per_token(T)
+
+
+@torch.no_grad()
+def test_a_state_holds_no_more_than_the_window():
+    part, x = mixer(causal=True, window=3, positions="rotary", convolution=3), states(length=40)
+    expected = part(x, Context())[0]
+    state, found = part.start(B, x), []
+    for chunk in x.split([1, 2, 1, 20, 5, 11], dim=1):
+        before = sum(each.shape[1] for each in found)
+        y, state = part(chunk, Context(start=before), state)
+        found.append(y)
+        assert [each.shape[2] for each in state[:2]] == [min(3, before + chunk.shape[1])] * 2
+    torch.testing.assert_close(torch.cat(found, dim=1), expected)
+
+
+def test_a_window_reaches_as_far_as_the_taps_at_its_ends():
+    assert mixer(window=5).reach() == (5, 5)
+    assert mixer(window=5, causal=True).reach() == (5, 0)
+    assert mixer(window=5, convolution=3).reach() == (6, 6)
+    assert mixer(window=5, convolution=3, causal=True).reach() == (7, 0)
+    assert mixer().reach() == (float("inf"), float("inf"))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_window_costs_the_pairs_that_it_shows(causal):
+    part, whole = mixer(causal, window=2), mixer(causal)
+    pairs = [(t, s) for t in range(T) for s in range(T) if abs(t - s) <= 2 and (s <= t or not causal)]
+    every = [(t, s) for t in range(T) for s in range(T) if s <= t or not causal]
+    spared = whole.flops_per_token(T) - part.flops_per_token(T)
+    assert spared == pytest.approx((len(every) - len(pairs)) / T * part.flops_per_pair(), abs=1)
+    assert part.flops_per_token(10**5) == pytest.approx(part.flops_per_token(10**6), rel=1e-3)
+
+
+def test_keys_that_make_no_sense_are_refused():
+    block = "model.encoder.block"
+    for key, reason in {
+        f"{block}.mixer.rotary_base=500": "rotary_base: it is about rotations, and positions is none; leave it out",
+        f"{block}.mixer.window=0": "mixer.window: input should be greater than 0",
+        f"{block}.mixer_norm=false": "mixer_norm: nothing else norms what norm: post adds up; set norm to pre",
+    }.items():
+        with pytest.raises(UserError, match=reason):
+            load_recipe("bert-tiny", [key])
+    with pytest.raises(UserError, match="norm_bias: norms have no shift with norm: rms; leave it out"):
+        load_recipe("t5-tiny", ["model.norm_bias=false"])
+    with pytest.raises(UserError, match="norm_bias: norms have no shift with norm_affine: false; leave it out"):
+        load_recipe("ltg-bert-xs", ["model.norm_bias=false"])
 
 
 def test_a_convolution_is_of_two_taps_at_least():

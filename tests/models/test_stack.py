@@ -86,6 +86,26 @@ def test_attention_stands_where_it_is_put(at, layers, expected):
     assert "".join(kinds) == expected
 
 
+EVERY = {"every": 3, "mixer": {"kind": "attention", "heads": 2}, "ffn": {"width": 64}}
+
+
+@pytest.mark.parametrize(
+    ("layers", "every", "at", "expected"),
+    [(7, 3, None, "ACCACCA"), (4, 1, None, "AAAA"), (1, 3, None, "A"), (6, 2, 1, "LCACAC"), (6, 2, 2, "ALACAC")],
+)
+def test_attention_stands_in_every_third_layer(layers, every, at, expected):
+    recipe = load_recipe("conv-light-hybrid-tiny")
+    conv, last = (block.model_dump(mode="json") for block in recipe.model.encoder.block)
+    blocks = [conv, EVERY | {"every": every}]
+    if at is not None:
+        blocks.append(last | {"at": at, "mixer": {"kind": "lstm"}})
+    found = {"LightConv": "C", "Attention": "A", "Lstm": "L"}
+    made = recipe.changed({"model.encoder.block": blocks, "model.encoder.layers": layers})
+    module = build_on_meta(made, 100)
+    kinds = [found[type(mixer.function).__name__] for mixer, _ in module.model.stack.layers]
+    assert "".join(kinds) == expected
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
@@ -93,7 +113,9 @@ def test_attention_stands_where_it_is_put(at, layers, expected):
         ({"model.encoder.block.1.at": 0}, "at: 0: this is not one of the 4 layers"),
         ({"model.encoder.block.0.at": 4}, "at: last: this has a block already"),
         ({"model.encoder.block.0.repeat": 2}, "the list makes 3 layers, but layers is 4"),
-        ({"model.encoder.block.1.repeat": 1}, "either 'repeat' or 'at'"),
+        ({"model.encoder.block.1.repeat": 1}, "either 'repeat', 'at' or 'every'"),
+        ({"model.encoder.block.0.every": 2, "model.encoder.block.1": EVERY}, "several have 'every'"),
+        ({"model.encoder.block.0.every": 2, "model.encoder.block.1.at": 1}, "the list makes 2 layers, but layers is 4"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused(changes, reason):

@@ -48,9 +48,12 @@ OPTIONS = {
     "mixer.gate": "gelu",
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
+WINDOW = {"mixer.window": 5, "mixer.positions": "rotary", "mixer.rotary_base": 500.0}
+"""The same of decoders, of which no registered one attends within a window."""
 VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base") if name in REGISTRY}
+VARIANTS |= {f"{name} with a window": WINDOW for name in ("gpt2-base",) if name in REGISTRY}
 """Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
-recipe's name, and behind it ` with options`, to what is set in every block of it."""
+recipe's name, and behind it ` with` and a word, to what is set in every block of it."""
 
 
 @cache
@@ -60,7 +63,7 @@ def narrow(name: str, least: int = 32) -> Recipe:
     Or one of the variants, of which the same is true.
     """
     if name in VARIANTS:
-        recipe = narrow(name.removesuffix(" with options"), least)
+        recipe = narrow(name.partition(" with ")[0], least)
         sides = recipe.model.stacks()
         return recipe.changed(
             {f"model.{side}.block.{key}": VARIANTS[name][key] for side in sides for key in VARIANTS[name]}
@@ -108,7 +111,7 @@ def few_equal_layers(stack: StackConfig) -> dict[str, Any]:
 
 def of_layer(block: dict[str, Any], layer: int) -> dict[str, Any]:
     """A block's values with what it has in that layer in place of its lists of kernel sizes and dilations."""
-    own = _listed({**block, "repeat": None, "at": None}, [layer])
+    own = _listed({**block, "repeat": None, "at": None, "every": None}, [layer])
     if own["kind"] == "tcn" and own["dilation"] is None:
         own["dilation"] = 2**layer
     return own

@@ -52,6 +52,11 @@ def joined_linear(ours: str, theirs: Sequence[str]) -> list[Link]:
     return [joined(f"{ours}.{name}", [f"{one}.{name}" for one in theirs]) for name in ("weight", "bias")]
 
 
+def parted(ours: Sequence[str], theirs: str) -> Link:
+    """Theirs is ours, all of one size, one behind the other."""
+    return Link(tuple(ours), (theirs,), lambda each: each[0].chunk(len(ours)), lambda each: [torch.cat(list(each))])
+
+
 def transposed(ours: str, theirs: str) -> Link:
     """A weight that lies the other way round."""
     return Link((ours,), (theirs,), lambda each: [each[0].T.contiguous()], lambda each: [each[0].T.contiguous()])

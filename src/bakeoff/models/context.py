@@ -26,6 +26,8 @@ class BuildContext:
     """Epsilon of the norms."""
     norm_affine: bool = True
     """Norms have a scale and a shift."""
+    norm_bias: bool = True
+    """Layer norms that have a scale have a shift, too."""
     bias: bool = True
     """Linear maps have biases."""
     source: int | None = None
@@ -39,9 +41,10 @@ class BuildContext:
 
     def norm(self, width: int | None = None, affine: bool | None = None) -> nn.Module:
         """A norm over the width, or over another one; with a scale and a shift or without, whatever others have."""
-        kind = nn.LayerNorm if self.norm_kind == "layer" else nn.RMSNorm
         has = self.norm_affine if affine is None else affine
-        return kind(width or self.width, eps=self.norm_epsilon, elementwise_affine=has)
+        if self.norm_kind == "rms":
+            return nn.RMSNorm(width or self.width, eps=self.norm_epsilon, elementwise_affine=has)
+        return nn.LayerNorm(width or self.width, eps=self.norm_epsilon, elementwise_affine=has, bias=self.norm_bias)
 
 
 class Context(NamedTuple):

@@ -47,6 +47,8 @@ class ModelConfig(Config):
     """Epsilon of the norms."""
     norm_affine: bool = True
     """Norms have a scale and a shift; false: neither, but where a part says otherwise (LTG-BERT)."""
+    norm_bias: bool = True
+    """Layer norms with a scale have a shift, too; false: the scale alone (ModernBERT)."""
     bias: bool = True
     """Linear maps of the layers have biases; T5's do not."""
     second_stream: bool = True
@@ -63,6 +65,9 @@ class ModelConfig(Config):
             raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
         if self.directions == 2 and (self.decoder is None or self.encoder is not None):
             raise ValueError("directions: 2 is for a model with 'decoder' alone, which then reads from both ends")
+        if not self.norm_bias and (self.norm != "layer" or not self.norm_affine):
+            others = f"norm: {self.norm}" if self.norm != "layer" else "norm_affine: false"
+            raise ValueError(f"norm_bias: norms have no shift with {others}; leave it out")
         blocks = [block for stack in self.stacks().values() for block in stack.distinct()]
         for key, wanted in (
             ("scaled_residuals", self.scaled_residuals),
@@ -162,6 +167,7 @@ class Model(nn.Module):
             norm_kind=config.norm,
             norm_epsilon=config.norm_epsilon,
             norm_affine=config.norm_affine,
+            norm_bias=config.norm_bias,
             bias=config.bias,
         )
         self.embedding = config.embedding.build(vocabulary, context)

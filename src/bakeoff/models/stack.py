@@ -41,8 +41,9 @@ class StackConfig(Config):
     into the stack and what all parts so far have given; at the beginning, what the last of them has given
     (DenseFormer: Pagliardini et al. 2024, arXiv:2402.02622; GPT-BERT: arXiv:2410.24159)."""
     block: BlockConfig | list[BlockConfig]
-    """The layers' block, or a list of blocks: one with `at` is the block of that layer; the others make up the rest in
-    their order, each as many layers as its `repeat` says, and a single one as many as there are."""
+    """The layers' block, or a list of blocks: one with `at` is the block of that layer, one with `every` that of the
+    first and of each so many behind it; the others make up the rest in their order, each as many layers as its `repeat`
+    says, and a single one as many as there are."""
 
     def distinct(self) -> list[BlockConfig]:
         """The block configs as they are given, without their repetition."""
@@ -64,7 +65,12 @@ class StackConfig(Config):
                     wrong = "has a block already" if layer in placed else f"is not one of the {self.layers} layers"
                     raise UserError(f"block: at: {block.at}: this {wrong}")
                 placed[layer] = block
-        others = [block for block in self.block if block.at is None]
+        regular = [block for block in self.block if block.every is not None]
+        if len(regular) > 1:
+            raise UserError("block: several have 'every', and want the first layer all; leave it to one")
+        for block in regular:
+            placed = dict.fromkeys(range(1, self.layers + 1, block.every), block) | placed
+        others = [block for block in self.block if block.at is None and block.every is None]
         rest = self.layers - len(placed)
         if len(others) == 1 and others[0].repeat is None:
             others = others * rest

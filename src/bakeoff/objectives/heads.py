@@ -57,8 +57,8 @@ class TokenHead(Head):
 
     With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
     table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so; `scaled`
-    divides h by the root of its width before (T5's code). With `label_smoothing` the loss is that of labels which give
-    this share of their probability to all tokens alike.
+    divides h by the root of its width before (T5's code); W has a bias unless `map_bias` is false (ModernBERT). With
+    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
     """
 
     def __init__(
@@ -73,12 +73,14 @@ class TokenHead(Head):
         label_smoothing: float = 0.0,
         norm_affine: bool = True,
         scaled: bool = False,
+        norm_bias: bool = True,
+        map_bias: bool = True,
     ) -> None:
         super().__init__()
         self.activation, self.label_smoothing = activation, label_smoothing
         self.scale = width**-0.5 if scaled else None
-        self.transform = nn.Linear(width, table_width) if transform or width != table_width else None
-        self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine) if transform else None
+        self.transform = nn.Linear(width, table_width, map_bias) if transform or width != table_width else None
+        self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine, norm_bias) if transform else None
         self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
         self.flops_per_row = 2 * table_width * vocabulary + (2 * width * table_width if self.transform else 0)
         initialise(self)
@@ -106,10 +108,19 @@ def table_head(
     return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, scaled=scaled)
 
 
-def transformed_head(model: ModelConfig, vocabulary: int, activation: str) -> TokenHead:
+def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_bias: bool = True) -> TokenHead:
     """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
-    width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(width, model.table_width, vocabulary, True, activation, epsilon, norm_affine=model.norm_affine)
+    return TokenHead(
+        model.stack.output_width,
+        model.table_width,
+        vocabulary,
+        True,
+        activation,
+        model.norm_epsilon,
+        norm_affine=model.norm_affine,
+        norm_bias=model.norm_bias,
+        map_bias=map_bias,
+    )
 
 
 class UntiedTokenHead(Head):

@@ -50,6 +50,8 @@ class MaskingConfig(TokenObjectiveConfig):
     random, or all kept (LTG-BERT, GPT-BERT)."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
+    map_bias: bool = True
+    """The head's linear map has a bias; ModernBERT's has none. The scores of the tokens have one in any case."""
 
     @model_validator(mode="after")
     def _shares(self) -> Self:
@@ -97,7 +99,7 @@ class Masking:
 
     def __init__(self, config: MaskingConfig, model: ModelConfig, vocabulary: int) -> None:
         self.config = config
-        self.head: Head = transformed_head(model, vocabulary, config.activation)
+        self.head: Head = transformed_head(model, vocabulary, config.activation, config.map_bias)
         self.choice = TargetChoice(
             config.rate, config.ngram, config.lengths, config.whole_word, stop=config.stop, of=config.runs
         )

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 BASE = 10_000.0
-"""The base of the wavelengths, which run from 2 pi to 2 pi times this."""
+"""The usual base of the wavelengths, which run from 2 pi to 2 pi times this."""
 
 
-def rotate(x: Tensor, start: int = 0) -> Tensor:
-    """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / BASE^(2 i / d).
+def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
+    """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / base^(2 i / d).
 
     Su et al. 2021 (arXiv:2104.09864, equation 34), with the halves as pairs, as GPT-NeoX and its followers have it.
     The product of a query and a key then depends on the distance of their positions only.
@@ -20,16 +20,17 @@ def rotate(x: Tensor, start: int = 0) -> Tensor:
     Args:
         x: (B, H, T, d), d even.
         start: position of the first token.
+        base: the larger, the farther apart positions are that the slowest pairs can tell.
 
     Returns:
         (B, H, T, d).
     """
     length, width = x.shape[-2:]
     if torch.compiler.is_compiling() or type(x) is not Tensor or x.device.type != "cpu":
-        cosine, sine = _waves(start, length, width, x.dtype, x.device)
+        cosine, sine = _waves(start, length, width, base, x.dtype, x.device)
         first, second = x.chunk(2, dim=-1)
         return torch.cat([first * cosine - second * sine, second * cosine + first * sine], dim=-1)
-    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, x.dtype))  # type: ignore[no-untyped-call]
+    result: Tensor = _Rotation.apply(x, *_kept_waves(start, length, width, base, x.dtype))  # type: ignore[no-untyped-call]
     return result
 
 
@@ -56,27 +57,30 @@ def _turned(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
     return y
 
 
-def _waves(start: int, length: int, width: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+def _waves(
+    start: int, length: int, width: int, base: float, dtype: torch.dtype, device: torch.device
+) -> tuple[Tensor, Tensor]:
     """(T, d / 2) the cosines and the sines of the angles."""
-    rates = BASE ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)  # (d / 2)
+    # A quotient, as transformers has it: at far positions the last bit of a rate is seen.
+    rates = 1.0 / base ** (torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)  # (d / 2)
     places = torch.arange(start, start + length, device=device, dtype=torch.float32)
     angles = places[:, None] * rates  # (T, d / 2)
     return angles.cos().to(dtype), angles.sin().to(dtype)
 
 
 @lru_cache(maxsize=8)
-def _kept_waves(start: int, length: int, width: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def _kept_waves(start: int, length: int, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """The same on the CPU, kept for the next layer and the next step."""
     with torch.inference_mode(False):  # training may be next to use them
-        return _waves(start, length, width, dtype, torch.device("cpu"))
+        return _waves(start, length, width, base, dtype, torch.device("cpu"))
 
 
-def rotate_naive(x: Tensor, start: int = 0) -> Tensor:
+def rotate_naive(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
     """The same function as a complex multiplication in float64."""
     length, width = x.shape[-2:]
     pairs = torch.complex(*x.double().chunk(2, dim=-1))
     turned = [
-        pairs[..., t, i] * cmath.exp(1j * (start + t) / BASE ** (2 * i / width))
+        pairs[..., t, i] * cmath.exp(1j * (start + t) / base ** (2 * i / width))
         for t in range(length)
         for i in range(width // 2)
     ]

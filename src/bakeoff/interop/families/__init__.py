@@ -8,6 +8,7 @@ from bakeoff.interop.families.electra import Electra
 from bakeoff.interop.families.fairseq import Lightconv
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.gpt import Gpt, Gpt2
+from bakeoff.interop.families.modernbert import ModernBert
 from bakeoff.interop.families.own import Own
 from bakeoff.interop.families.roberta import Roberta
 from bakeoff.interop.families.t5 import T5
@@ -15,7 +16,7 @@ from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.interop.families.xlnet import XLNet
 
 FAMILIES: tuple[Family, ...] = (
-    *(Bert(), Roberta(), Albert(), Electra(), DistilBert()),
+    *(Bert(), Roberta(), Albert(), Electra(), DistilBert(), ModernBert()),
     *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv(), Own()),
 )
 """All families; where several can say a recipe, the first one is taken whose tokenizers are of the recipe's kind."""

@@ -13,8 +13,8 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-OF_TRAINING = {"initial", "projection_initial", "scaled_residuals", "second_stream"}
-"""Keys of a model that matter only before its first step."""
+OF_TRAINING = {"initial", "projection_initial", "scaled_residuals", "second_stream", "mixer_dropout"}
+"""Keys of a model that matter only before its first step, and a dropout that a family may have no word for."""
 
 
 class Choice(NamedTuple):
@@ -83,9 +83,12 @@ def _plain(model: ModelConfig) -> Any:
     """What decides the model's numbers in use; no segments are one segment of zeros."""
     values = model.model_dump(mode="json")
     values["embedding"]["segments"] = max(1, values["embedding"]["segments"])
-    for stack in ("encoder", "decoder"):
-        if values[stack] is not None and values[stack]["share"] == "none":
-            values[stack]["groups"] = 1
+    for side, stack in model.stacks().items():
+        if stack.share == "none":
+            values[side]["groups"] = 1
+        if isinstance(stack.block, list):  # however the list says which layer has which
+            blocks = [block.model_dump(mode="json") for block in stack.layer_blocks()]
+            values[side]["block"] = [block | {"at": None, "repeat": None, "every": None} for block in blocks]
     return _decided(values, values["dropout"])
 
 

@@ -149,6 +149,11 @@ def _growing(module: PretrainingModel, begun: list[Tensor], where: str) -> list[
     Raises:
         UserError: something grows up to a limit.
     """
+    if any(getattr(mixer, "window", None) is not None for mixer in module.model.config.mixers):
+        raise UserError(
+            f"{where}: its attention remembers a window that grows up to a limit, which is not written as ONNX; "
+            "--to hf is"
+        )
     longest = module.model.config.longest_input or 64
     read = min(longest, 64)
     _, after = module.model.extend(torch.zeros(1, read, dtype=torch.int64), module.model.start(1))

@@ -139,6 +139,8 @@ def _head_settings(head: Head, model: Model) -> dict[str, Any] | None:
             "norm_epsilon": 1e-12 if norm is None else norm.eps,
             "bias": head.bias is not None,
             "norm_affine": norm is None or norm.elementwise_affine,
+            "norm_bias": norm is None or not norm.elementwise_affine or norm.bias is not None,
+            "map_bias": head.transform is None or head.transform.bias is not None,
         }
     if type(head) is UntiedTokenHead:
         return {"kind": "untied", "width": head.output.in_features, "bias": head.output.bias is not None}

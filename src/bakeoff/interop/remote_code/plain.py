@@ -73,13 +73,13 @@ def attention(
     )
 
 
-def rotate(x: Tensor, start: int = 0) -> Tensor:
-    """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / 10000^(2 i / d) (Su et al. 2021, equation 34).
+def rotate(x: Tensor, start: int = 0, base: float = 10_000.0) -> Tensor:
+    """Turn the pair (x[i], x[i + d/2]) at position t by the angle t / base^(2 i / d) (Su et al. 2021, equation 34).
 
     Shapes: (B, H, T, d) to (B, H, T, d), whose first position is `start`.
     """
     length, width = x.shape[-2:]
-    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
+    rates = 1.0 / base ** (torch.arange(0, width, 2, device=x.device, dtype=torch.float32) / width)
     angles = torch.arange(start, start + length, device=x.device, dtype=torch.float32)[:, None] * rates
     cosine, sine = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = x.chunk(2, dim=-1)

@@ -21,10 +21,14 @@ class BlockBaseConfig(PartConfig):
     at: int | Literal["last"] | None = Field(default=None)
     """The layer that has this block, counted from 1, where `block` is a list; those without it make up the others."""
 
+    every: int | None = Field(default=None, gt=0)
+    """N, where `block` is a list: the first layer, and each N-th behind it, have this block, but those that an `at`
+    gives another one."""
+
     @model_validator(mode="after")
-    def _one_of_the_two(self) -> Self:
-        if self.at is not None and self.repeat is not None:
-            raise ValueError("a block has either 'repeat' or 'at'")
+    def _one_of_them(self) -> Self:
+        if sum(each is not None for each in (self.at, self.repeat, self.every)) > 1:
+            raise ValueError("a block has either 'repeat', 'at' or 'every'")
         return self
 
     @property

@@ -2,8 +2,8 @@
 
 from typing import Literal, Self
 
-from pydantic import model_validator
-from torch import Tensor
+from pydantic import Field, model_validator
+from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.errors import UserError
@@ -26,11 +26,14 @@ class Sublayer(Wrapper):
     Tay et al. 2021 (arXiv:2105.03322).
     """
 
-    def __init__(self, function: Part, norm: Norm, context: BuildContext) -> None:
+    def __init__(
+        self, function: Part, norm: Norm, context: BuildContext, normed: bool = True, rate: float | None = None
+    ) -> None:
+        """`normed`: false leaves the norm out; `rate`: of dropout, the model's where it is None."""
         super().__init__(function)
-        self.norm = context.norm()
+        self.norm = context.norm() if normed else nn.Identity()
         self.placement = norm
-        self.dropout = context.dropout
+        self.dropout = context.dropout if rate is None else rate
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
@@ -57,6 +60,11 @@ class TransformerBlockConfig(BlockBaseConfig):
     """Where the norm stands: behind the sum (post), before the function (pre), on its output (branch)."""
     mixer: MixerConfig
     """What mixes tokens."""
+    mixer_norm: bool = True
+    """The mixer has a norm; false: it reads what comes in as it is, as in ModernBERT's first layer, before which the
+    norm of the embedding stands. With `norm: pre` alone."""
+    mixer_dropout: float | None = Field(default=None, ge=0, lt=1)
+    """Dropout of what the mixer gives; the model's where absent."""
     cross: CrossAttentionConfig | None = None
     """Attention to the encoder's output; for decoders of a model that has an encoder."""
     ffn: FeedForwardConfig
@@ -69,6 +77,12 @@ class TransformerBlockConfig(BlockBaseConfig):
                 "ffn.convolution: relative_attention reads a second stream or the rows before, which nothing else may "
                 "mix; leave it out, or use a mixer of kind attention"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _no_norm_but_before(self) -> Self:
+        if not self.mixer_norm and self.norm != "pre":
+            raise ValueError(f"mixer_norm: nothing else norms what norm: {self.norm} adds up; set norm to pre")
         return self
 
     @property
@@ -87,7 +101,10 @@ class TransformerBlockConfig(BlockBaseConfig):
         Raises:
             UserError: attention to a source that does not exist, or none to one that does.
         """
-        parts: dict[str, Part] = {"mixer": Sublayer(self.mixer.build(context), self.norm, context)}
+        mixer = self.mixer.build(context)
+        parts: dict[str, Part] = {
+            "mixer": Sublayer(mixer, self.norm, context, self.mixer_norm, self.mixer_dropout),
+        }
         if (context.source is None) != (self.cross is None):
             raise UserError(
                 "decoder.block.cross: a decoder behind an encoder needs it, such as {heads: 8}"

@@ -17,7 +17,8 @@ from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
-from bakeoff.ops.rotary import rotate
+from bakeoff.ops.rotary import BASE, rotate
+from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
 
 class HeadWidths(NamedTuple):
@@ -75,6 +76,13 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     """The mixer's name."""
     positions: Literal["none", "rotary", "t5"] = "none"
     """Positions of its own: none, rotations of queries and keys (Su et al. 2021), or T5's bias by distance."""
+    rotary_base: float = Field(default=BASE, gt=1)
+    """The base of the rotations' wavelengths; the larger, the farther apart are positions that they tell from each
+    other (ModernBERT: 160000)."""
+    window: int | None = Field(default=None, gt=0)
+    """W: a token sees those that are at most W positions away, on both sides in encoders, before it in decoders, whose
+    state then holds the last W (Beltagy et al. 2020, arXiv:2004.05150). ModernBERT's local attention of 128 tokens is a
+    W of 64. Absent: all."""
     buckets: int = Field(default=32, ge=4)
     """Rows of T5's table."""
     distance: int = Field(default=128, gt=1)
@@ -97,8 +105,8 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def forgets(self) -> bool:
-        """Every token seen counts for ever."""
-        return False
+        """Every token seen counts for ever, unless there is a window."""
+        return self.window is not None
 
     @property
     def blind_ahead(self) -> bool:
@@ -109,6 +117,8 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     def _a_table_to_divide(self) -> Self:
         if self.two_sided and self.positions != "t5":
             raise ValueError(f"two_sided: it is about T5's table, and positions is {self.positions}; leave it out")
+        if self.rotary_base != BASE and self.positions != "rotary":
+            raise ValueError(f"rotary_base: it is about rotations, and positions is {self.positions}; leave it out")
         return self
 
     @override
@@ -124,7 +134,7 @@ class Attention(Part):
 
     With `convolution`, Q, K and V are each convolved over time before they are anything else. With `query_key_norm`,
     each head's queries and keys are normalised: q <- g_q q / rms(q), k <- g_k k / rms(k). With a `gate`, what the
-    output map W_O reads is multiplied by gelu(W_G x).
+    output map W_O reads is multiplied by gelu(W_G x). With a `window`, the softmax is over the tokens within it.
 
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
@@ -136,7 +146,8 @@ class Attention(Part):
         self.causal = context.causal
         self.dropout = config.rate(context)
         self.scale = None if config.scaled else 1.0
-        self.positions = config.positions
+        self.positions, self.rotary_base = config.positions, config.rotary_base
+        self.window = config.window
         self.query_key_value = nn.Linear(
             context.width, self.heads * (2 * self.widths.key + self.widths.value), bias=context.bias
         )
@@ -151,7 +162,8 @@ class Attention(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D).
 
-        The state is the keys and values of all tokens so far, and what a convolution has to its left.
+        The state is the keys and values of all tokens so far, or of as many as a window has, and what a convolution has
+        to its left.
         """
         earlier, left = self._parted(state)
         projected = self.query_key_value(x)
@@ -161,21 +173,25 @@ class Attention(Part):
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
         if self.positions == "rotary":
-            query, key = rotate(query, context.start), rotate(key, context.start)
+            query, key = (rotate(each, context.start, self.rotary_base) for each in (query, key))
         query, key = query.to(value.dtype), key.to(value.dtype)  # norms are more precise, and rotations of them faster
         if earlier is not None:
             key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
-            state = (key, value) if left is None else (key, value, left)
-        mixed = attention(
-            query,
-            key,
-            value,
-            mask=context.attention_mask,
-            bias=context.attention_bias if self.positions == "t5" else None,
-            causal=self.causal,
-            scale=self.scale,
-            dropout=self.dropout if self.training else 0.0,
-        )
+            last = slice(None) if self.window is None else slice(-self.window, None)
+            kept = key[:, :, last], value[:, :, last]
+            state = kept if left is None else (*kept, left)
+        bias = context.attention_bias if self.positions == "t5" else None
+        told: dict[str, Any] = {
+            "mask": context.attention_mask,
+            "causal": self.causal,
+            "scale": self.scale,
+            "dropout": self.dropout if self.training else 0.0,
+        }
+        if self.window is None:
+            mixed = attention(query, key, value, bias=bias, **told)
+        else:
+            bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
+            mixed = windowed_attention(query, key, value, self.window, bias=bias, **told)
         mixed = mixed.transpose(1, 2).flatten(-2)
         if self.gate is not None:
             mixed = mixed * F.gelu(self.gate(x))
@@ -203,7 +219,7 @@ class Attention(Part):
 
     @override
     def flops_per_token(self, length: int) -> int:
-        attended = (length + 1) / 2 if self.causal else length
+        attended = seen_pairs(length, self.window, self.causal) / max(1, length)
         maps = self.query_key_value.weight.numel() + self.output.weight.numel()
         maps += 0 if self.gate is None else self.gate.weight.numel()
         taps = 0 if self.convolution is None else self.convolution.flops_per_token()
@@ -214,8 +230,11 @@ class Attention(Part):
         return 2 * self.heads * sum(self.widths)
 
     def reach(self) -> tuple[float, float]:
-        """The whole row on both sides; causal: all that comes before."""
-        return float("inf"), 0 if self.causal else float("inf")
+        """The whole row on both sides, or the window and what taps see from its ends; causal: what comes before."""
+        if self.window is None:
+            return float("inf"), 0 if self.causal else float("inf")
+        left, right = super().reach()
+        return self.window + left, (0 if self.causal else self.window) + right
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:

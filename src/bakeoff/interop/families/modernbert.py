@@ -1,0 +1,287 @@
+"""ModernBERT (Warner et al. 2024): rotary positions at two rates, two of three layers attending within a window."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+from typing_extensions import override
+
+from bakeoff.errors import UserError
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
+from bakeoff.interop.families.family import Family
+from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
+from bakeoff.interop.links import Link, parted, same, tied
+from bakeoff.models.blocks.transformer import TransformerBlockConfig
+from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.objectives.mlm import MaskedLanguageModelConfig
+from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+LayerType = Literal["full_attention", "sliding_attention"]
+FULL: LayerType = "full_attention"
+SLIDING: LayerType = "sliding_attention"
+BASES = {FULL: 160_000.0, SLIDING: 10_000.0}
+"""Bases of the rotations where a config has none."""
+OLD_BASES = {FULL: "global_rope_theta", SLIDING: "local_rope_theta"}
+"""Keys of the bases in configs of transformers 4, as the published ones are."""
+REGULAR = "global_attn_every_n_layers"
+"""Their key: of so many layers the first attends everywhere."""
+
+
+class ModernBert(Family):
+    """ModernBERT; head mlm. Its heads of tasks begin with a map as mlm's does, so that ours are not among them."""
+
+    model_types: ClassVar[tuple[str, ...]] = ("modernbert",)
+    prefix: ClassVar[str] = "model."
+    kinds: ClassVar[tuple[str, ...]] = ("byte_bpe",)
+    logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
+
+    def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
+        """ModernBERT's recipe; `max_position_embeddings` binds nothing, and rows are of 1,024 tokens at most."""
+        for key, value in (("decoder_bias", True), ("tie_word_embeddings", True), ("rope_scaling", None)):
+            config.require(key, value)
+        attention, embedding, inner = (
+            config.number(f"{key}_dropout", 0.0) for key in ("attention", "embedding", "mlp")
+        )
+        bias, ffn_bias = (_truth(config, f"{key}_bias", False) for key in ("attention", "mlp"))
+        ffn: dict[str, Any] = {
+            "width": config.whole("intermediate_size", 1152),
+            "activation": config.choice("hidden_activation", ACTIVATIONS, "gelu"),
+            "gate": True,
+            "dropout": inner,
+        }
+        if ffn_bias != bias:
+            ffn["bias"] = ffn_bias
+        mixers = _mixers(config)
+        block: dict[str, Any] = {"kind": "transformer", "norm": "pre", "ffn": ffn}
+        if attention:
+            block["mixer_dropout"] = attention
+            mixers = {kind: mixer | {"dropout": attention} for kind, mixer in mixers.items()}
+        return {
+            "paper": "Warner et al. 2024, ModernBERT, arXiv:2412.13663",
+            "model": {
+                "embedding": {"positions": "none", **({"dropout": embedding} if embedding else {})},
+                "encoder": {
+                    "width": config.whole("hidden_size", 768),
+                    "layers": config.whole("num_hidden_layers", 22),
+                    "block": _blocks(_layer_types(config), mixers, block),
+                },
+                "dropout": 0.0,
+                "norm_epsilon": config.number("norm_eps", 1e-5),
+                "norm_bias": _truth(config, "norm_bias", False),
+                "bias": bias,
+            },
+            "input": {
+                "format": "full_sentences",
+                "length": min(config.whole("max_position_embeddings", 8192), 1024),
+            },
+            "objective": [
+                {
+                    **mlm_objective(config, "classifier_activation"),
+                    "rate": 0.3,
+                    "map_bias": _truth(config, "classifier_bias", False),
+                }
+            ],
+        }
+
+    def config(self, recipe: Recipe) -> dict[str, Any]:
+        """ModernBERT's config, with the keys of transformers 4 beside those of 5 where these say the same."""
+        require_heads(recipe, ("mlm",))
+        model = recipe.model
+        mixers, block = _attention_of(recipe)
+        encoder = model.encoder
+        assert encoder is not None
+        (objective,) = recipe.objective
+        assert isinstance(objective, MaskedLanguageModelConfig)
+        types = [FULL if mixer.window is None else SLIDING for mixer in mixers]
+        first = dict(zip(types, mixers, strict=True))  # those of one kind are alike, or it is no ModernBERT
+        bases = {kind: first[kind].rotary_base if kind in first else base for kind, base in BASES.items()}
+        rate = mixers[0].dropout
+        found: dict[str, Any] = {
+            "hidden_size": encoder.width,
+            "num_hidden_layers": encoder.layers,
+            "num_attention_heads": mixers[0].heads,
+            "intermediate_size": block.ffn.width,
+            "hidden_activation": THEIR_ACTIVATIONS[block.ffn.activation],
+            "attention_dropout": model.dropout if rate is None else rate,
+            "embedding_dropout": model.dropout if model.embedding.dropout is None else model.embedding.dropout,
+            "mlp_dropout": block.ffn.dropout,
+            "attention_bias": model.bias,
+            "mlp_bias": model.bias if block.ffn.bias is None else block.ffn.bias,
+            "norm_bias": model.norm_bias,
+            "norm_eps": model.norm_epsilon,
+            "classifier_bias": objective.map_bias,
+            "classifier_activation": THEIR_ACTIVATIONS[objective.activation],
+            "layer_types": types,
+            "rope_parameters": {kind: {"rope_type": "default", "rope_theta": base} for kind, base in bases.items()},
+            **{OLD_BASES[kind]: base for kind, base in bases.items()},
+            "architectures": ["ModernBertForMaskedLM"],
+        }
+        if SLIDING in first:
+            found["local_attention"] = 2 * (first[SLIDING].window or 0)
+        if (every := _regular(types)) is not None:
+            found[REGULAR] = every
+        return found
+
+    def body(self, recipe: Recipe) -> Iterator[Link]:
+        """Embedding, layers, and the norm behind the last."""
+        model, encoder = recipe.model, recipe.model.encoder
+        assert encoder is not None
+        block = encoder.layer_blocks()[0]
+        assert isinstance(block, TransformerBlockConfig)
+        ffn_bias = model.bias if block.ffn.bias is None else block.ffn.bias
+        yield same("model.embedding.tokens.weight", "model.embeddings.tok_embeddings.weight", vocabulary=True)
+        yield from _linear("model.embedding.norm", "model.embeddings.norm", model.norm_bias)
+        for number in range(encoder.layers):
+            mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
+            theirs = f"model.layers.{number}"
+            if number:
+                yield from _linear(f"{mixer}.norm", f"{theirs}.attn_norm", model.norm_bias)
+            yield from _linear(f"{mixer}.function.query_key_value", f"{theirs}.attn.Wqkv", model.bias)
+            yield from _linear(f"{mixer}.function.output", f"{theirs}.attn.Wo", model.bias)
+            yield from _linear(f"{network}.norm", f"{theirs}.mlp_norm", model.norm_bias)
+            for name in _names(ffn_bias):
+                inner = [f"{network}.function.{part}.{name}" for part in ("input", "gate")]
+                yield parted(inner, f"{theirs}.mlp.Wi.{name}")
+            yield from _linear(f"{network}.function.output", f"{theirs}.mlp.Wo", ffn_bias)
+        yield from _linear("model.encoder.norm", "model.final_norm", model.norm_bias)
+
+    def heads(self, recipe: Recipe) -> Iterator[Link]:
+        """The head of mlm."""
+        (objective,) = recipe.objective
+        assert isinstance(objective, MaskedLanguageModelConfig)
+        for link in (
+            *_linear("heads.mlm.transform", "head.dense", objective.map_bias),
+            *_linear("heads.mlm.norm", "head.norm", recipe.model.norm_bias),
+        ):
+            yield link.may_miss(HEAD)
+        # By itself, since heads of tasks have the map and the norm, too.
+        yield same("heads.mlm.bias", "decoder.bias", vocabulary=True).may_miss("bias of each token in the head of mlm")
+        yield tied("decoder.weight", "model.embeddings.tok_embeddings.weight")
+
+    def remarks(self, recipe: Recipe) -> list[str]:
+        """Their attention has one dropout, of the weights and of what it gives."""
+        mixers, block = _attention_of(recipe)
+        rate = recipe.model.dropout
+        of_weights = rate if mixers[0].dropout is None else mixers[0].dropout
+        given = rate if block.mixer_dropout is None else block.mixer_dropout
+        if given == of_weights:
+            return []
+        return [f"a dropout of {given:g} of what attention gives, which only training has: theirs is {of_weights:g}"]
+
+    @override
+    def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
+        return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
+
+    def task(self, part: TaskPart) -> TaskHead:
+        """None: its classes put the dense map, the activation and the norm of mlm's head before the last map."""
+        raise NotSaid("its heads of tasks have a map, an activation and a norm before the last map")
+
+
+def _truth(config: ConfigReader, key: str, default: bool) -> bool:
+    """A key that is true or false.
+
+    Raises:
+        UserError: it is something else.
+    """
+    value = config.values.get(key)
+    if value is not None and not isinstance(value, bool):
+        raise UserError(f"{config.where}: {key}: true or false is wanted, not {value!r:.50}")
+    return default if value is None else value
+
+
+def _layer_types(config: ConfigReader) -> list[LayerType]:
+    """For each layer whether it attends everywhere."""
+    layers, types = config.whole("num_hidden_layers", 22), config.values.get("layer_types")
+    if types is None:
+        every = config.whole(REGULAR, 3)
+        return [SLIDING if number % every else FULL for number in range(layers)]
+    if not isinstance(types, list) or len(types) != layers or any(each not in (FULL, SLIDING) for each in types):
+        raise UserError(
+            f"{config.where}: layer_types: for each of the {layers} layers {FULL} or {SLIDING} is wanted, not "
+            f"{types!r:.50}"
+        )
+    return types
+
+
+def _base(config: ConfigReader, kind: LayerType) -> float:
+    """The base of the rotations in layers of that kind."""
+    parameters = config.values.get("rope_parameters")
+    if parameters is None:  # of transformers 4, in which local layers without a base have that of the others
+        default = BASES[kind]
+        if kind == SLIDING and OLD_BASES[SLIDING] in config.values and config.values[OLD_BASES[SLIDING]] is None:
+            default = _base(config, FULL)
+        return config.number(OLD_BASES[kind], default)
+    own = parameters.get(kind) if isinstance(parameters, Mapping) else None
+    reader = ConfigReader(own if isinstance(own, Mapping) else {}, f"{config.where}: rope_parameters.{kind}")
+    reader.require("rope_type", "default")
+    return reader.number("rope_theta", BASES[kind])
+
+
+def _mixers(config: ConfigReader) -> dict[LayerType, dict[str, Any]]:
+    """The attention of layers of each kind."""
+    window = config.whole("local_attention", 128) // 2
+    if not window:
+        raise UserError(f"{config.where}: local_attention: a window of 1 token has no counterpart here; at least 2 has")
+    mixer = {"kind": "attention", "heads": config.whole("num_attention_heads", 12), "positions": "rotary"}
+    return {
+        FULL: mixer | {"rotary_base": _base(config, FULL)},
+        SLIDING: mixer | {"rotary_base": _base(config, SLIDING), "window": window},
+    }
+
+
+def _blocks(
+    types: Sequence[LayerType], mixers: Mapping[LayerType, dict[str, Any]], block: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """The blocks of all layers, of which the first has no norm before its attention."""
+
+    def layer(kind: LayerType) -> dict[str, Any]:
+        return block | {"mixer": mixers[kind]}
+
+    found = [layer(types[0]) | {"at": 1, "mixer_norm": False}]
+    if (every := _regular(types)) is not None:
+        return [*found, layer(FULL) | {"every": every}, layer(SLIDING)]
+    runs: list[tuple[LayerType, int]] = []
+    for kind in types[1:]:
+        runs = [*runs[:-1], (kind, runs[-1][1] + 1)] if runs and runs[-1][0] == kind else [*runs, (kind, 1)]
+    return found + [layer(kind) | {"repeat": count} for kind, count in runs]
+
+
+def _regular(types: Sequence[LayerType]) -> int | None:
+    """N where each N-th layer from the first on attends everywhere, and at least one does not; None: another order."""
+    every = next((number for number, kind in enumerate(types) if number and kind == FULL), len(types))
+    regular = [SLIDING if number % every else FULL for number in range(len(types))]
+    return every if every > 1 and list(types) == regular else None
+
+
+def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlockConfig]:
+    """The attention of each layer of an encoder, and a block, which is like the others beside it.
+
+    Raises:
+        NotSaid: it is no encoder of such blocks.
+    """
+    encoder = recipe.model.encoder
+    if encoder is None or recipe.model.decoder is not None:
+        raise NotSaid("it is not an encoder alone")
+    mixers, block = [], None
+    for block in encoder.layer_blocks():
+        if not isinstance(block, TransformerBlockConfig):
+            raise NotSaid(f"its blocks are of kind {block.kind}")
+        if not isinstance(block.mixer, AttentionConfig):
+            raise NotSaid(f"its mixers are of kind {block.mixer.kind}")
+        mixers.append(block.mixer)
+    assert block is not None
+    if block.norm != "pre" or encoder.share != "none":
+        raise NotSaid("its norms do not stand before its functions, or its layers share parts")
+    return mixers, block
+
+
+def _names(bias: bool) -> tuple[str, ...]:
+    """Of a linear map or a norm."""
+    return ("weight", "bias") if bias else ("weight",)
+
+
+def _linear(ours: str, theirs: str, bias: bool) -> Iterator[Link]:
+    """Weight, and bias where there is one, of a linear map or a norm."""
+    for name in _names(bias):
+        yield same(f"{ours}.{name}", f"{theirs}.{name}")

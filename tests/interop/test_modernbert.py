@@ -1,0 +1,169 @@
+"""ModernBERT of transformers comes in with the same numbers, and goes out again to the last bit."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import bakeoff
+from bakeoff.errors import UserError
+from bakeoff.models.inputs import Inputs
+from tests.interop.elsewhere import randomise, write_byte_bpe
+
+transformers = pytest.importorskip("transformers")
+theirs_of = pytest.importorskip("transformers.models.modernbert.modeling_modernbert")
+
+SIZES = {
+    "hidden_size": 40,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 5,
+    "intermediate_size": 51,
+    "local_attention": 6,
+    **dict.fromkeys(("bos_token_id", "cls_token_id"), 0),
+    **dict.fromkeys(("eos_token_id", "sep_token_id"), 2),
+    "pad_token_id": 1,
+}
+BIASES = dict.fromkeys(("attention_bias", "mlp_bias", "norm_bias", "classifier_bias"), True)
+BASES = {
+    "full_attention": {"rope_type": "default", "rope_theta": 900.0},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 30.0},
+}
+MODELS = {
+    "as published": ("ModernBertForMaskedLM", {}),
+    "with biases and other rates": ("ModernBertForMaskedLM", BIASES | {"rope_parameters": BASES}),
+    "with biases of the feed-forward network": (
+        "ModernBertForMaskedLM",
+        {"mlp_bias": True, "attention_dropout": 0.1, "embedding_dropout": 0.2, "mlp_dropout": 0.3},
+    ),
+    "in another order": (
+        "ModernBertForMaskedLM",
+        {
+            "layer_types": [f"{kind}_attention" for kind in ("sliding", "sliding", "full", "sliding", "full")],
+            "classifier_activation": "relu",
+        },
+    ),
+    "everywhere": ("ModernBertForMaskedLM", {"layer_types": ["full_attention"] * 5}),
+    "of one layer": ("ModernBertForMaskedLM", {"num_hidden_layers": 1}),
+    "body": ("ModernBertModel", {}),
+    "classifier": ("ModernBertForSequenceClassification", {"num_labels": 3}),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_bars():
+    transformers.utils.logging.disable_progress_bar()
+
+
+@pytest.fixture
+def in_double(monkeypatch):
+    """Their rotations in float64, where they ask for single precision."""
+
+    def rotated(query, key, cosine, sine, unsqueeze_dim=1):
+        cosine, sine = cosine.unsqueeze(unsqueeze_dim), sine.unsqueeze(unsqueeze_dim)
+        half = theirs_of.rotate_half
+        return query * cosine + half(query) * sine, key * cosine + half(key) * sine
+
+    monkeypatch.setattr(theirs_of, "apply_rotary_pos_emb", rotated)
+
+
+def saved(folder, name, **changes):
+    architecture, settings = MODELS[name]
+    folder.mkdir()
+    rows = write_byte_bpe(folder)
+    config = transformers.ModernBertConfig(vocab_size=rows, **{**SIZES, **settings, **changes})
+    model = getattr(transformers, architecture)(config)
+    randomise(model.eval())
+    model.save_pretrained(folder)
+    return model
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
+    theirs = saved(tmp_path / "theirs", name)
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(5, theirs.config.vocab_size, (3, 100), generator=generator)
+    real = torch.arange(100) < torch.tensor([[100], [31], [2]])
+    ours, theirs = run.load().double(), theirs.double()
+    with torch.no_grad():
+        hidden = ours.model(Inputs(ids, real=real))
+        answers = theirs(input_ids=ids, attention_mask=real.long(), output_hidden_states=True)
+        last = answers.hidden_states[-1]
+        torch.testing.assert_close(hidden[real], last[real], rtol=1e-12, atol=1e-12 * float(last.abs().max()))
+        if name not in ("body", "classifier"):
+            scores = ours.objectives[0].head.scores(hidden, ours.model.embedding.table)
+            scale = float(answers.logits.abs().max())
+            torch.testing.assert_close(scores[real], answers.logits[real], rtol=1e-12, atol=1e-12 * scale)
+    done = bakeoff.export(run.path, tmp_path / "again")
+    assert "ModernBertForMaskedLM" in done.loads_with
+    assert done.largest_difference < 1e-3
+    before, after = load_file(tmp_path / "theirs/model.safetensors"), load_file(done.path / "model.safetensors")
+    for key, tensor in before.items():
+        assert torch.equal(tensor, after[key if key in after else f"model.{key}"]), key
+    again = json.loads((done.path / "config.json").read_text())
+    for key, value in json.loads((tmp_path / "theirs/config.json").read_text()).items():
+        if key not in ("architectures", "tie_word_embeddings", "transformers_version", "id2label", "label2id"):
+            assert again[key] == value, key
+
+
+def test_a_config_of_transformers_4(tmp_path):
+    """As the published ones are: layers by a number, rates of rotations by two keys."""
+    theirs = saved(tmp_path / "theirs", "as published")
+    path = tmp_path / "theirs/config.json"
+    values = json.loads(path.read_text())
+    del values["layer_types"], values["rope_parameters"]
+    values |= {"global_attn_every_n_layers": 2, "global_rope_theta": 700.0, "local_rope_theta": None}
+    path.write_text(json.dumps(values))
+    run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    mixers = [block.mixer for block in run.recipe.model.encoder.layer_blocks()]
+    assert [mixer.window for mixer in mixers] == [None, 3, None, 3, None]
+    assert {mixer.rotary_base for mixer in mixers} == {700.0}
+    done = bakeoff.export(run.path, tmp_path / "again")
+    again = json.loads((done.path / "config.json").read_text())
+    assert (again["global_attn_every_n_layers"], again["global_rope_theta"]) == (2, 700.0)
+    own = transformers.ModernBertConfig.from_pretrained(done.path)
+    assert [each == "full_attention" for each in own.layer_types] == [True, False, True, False, True]
+    assert own.rope_parameters["sliding_attention"]["rope_theta"] == 700.0
+    assert theirs.config.vocab_size == own.vocab_size
+
+
+REFUSED = {
+    "decoder_bias": (False, "decoder_bias: False has no counterpart here; only True has"),
+    "tie_word_embeddings": (False, "tie_word_embeddings: False has no counterpart"),
+    "hidden_activation": ("silu", "hidden_activation: 'silu' has no counterpart"),
+    "norm_bias": ("no", "norm_bias: true or false is wanted, not 'no'"),
+    "local_attention": (1, "local_attention: a window of 1 token has no counterpart here; at least 2 has"),
+    "layer_types": (["full_attention"] * 4, "layer_types: for each of the 5 layers"),
+    "rope_parameters": (
+        {**BASES, "full_attention": {"rope_type": "yarn", "rope_theta": 9.0}},
+        "rope_parameters.full_attention: rope_type: 'yarn' has no counterpart",
+    ),
+    "rope_scaling": ({"type": "linear", "factor": 2.0}, "rope_scaling"),
+    "num_attention_heads": (8, "rotary needs heads of an even width, not 5"),
+    "mlp_bias": (True, "the tensor model.layers.0.mlp.Wi.bias is missing"),
+    "intermediate_size": (52, "of shape"),
+}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("modernbert") / "theirs"
+    saved(folder, "as published")
+    return folder
+
+
+@pytest.mark.parametrize("key", REFUSED)
+def test_what_has_no_counterpart_is_refused_in_one_line(key, published, tmp_path):
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    for file in published.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    value, message = REFUSED[key]
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+    with pytest.raises(UserError) as error:
+        bakeoff.import_model(folder, tmp_path / "run")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
