@@ -64,7 +64,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     if left:
         remarks.append(f"heads that llama.cpp has no place for stay here: {', '.join(left)}")
     if opened.recipe.model.stack.distinct()[0].ffn.activation == "gelu":
-        remarks.append("llama.cpp approximates gelu by tanh, so that its numbers differ from the third digit on")
+        remarks.append("llama.cpp approximates gelu by tanh, so that its numbers are not quite these")
     if family == "bert" and not opened.tokenizer.config.lowercase:
         remarks.append("cased: releases of llama.cpp that do not know its key for that lower-case every text")
     command = "llama-embedding" if family == "bert" else "llama-completion"
