@@ -121,7 +121,7 @@ def test_nothing_is_left_of_an_export_that_was_stopped(encoder, tmp_path, monkey
 
 def test_other_numbers_than_torchs_are_not_written(encoder, tmp_path, monkeypatch):
     monkeypatch.setattr(own, "convert", lambda graph, file, what: file.write_bytes(b"half"))
-    monkeypatch.setattr(own, "check_file", lambda file: None)
+    monkeypatch.setattr(own, "check_file", lambda *given: None)
     monkeypatch.setattr(own, "open_session", lambda file: None)
     monkeypatch.setattr(own, "largest_difference", lambda *given: 2e-4)
     with pytest.raises(UserError, match="computes something else"):

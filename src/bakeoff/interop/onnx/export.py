@@ -12,6 +12,7 @@ from bakeoff.interop.exported import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfCausal, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of
+from bakeoff.interop.onnx.padding_behind import with_padding_behind
 from bakeoff.interop.onnx.quantization import Measure, Quantized, quantize
 from bakeoff.interop.onnx.readme import readme
 from bakeoff.runs.run import Run
@@ -63,7 +64,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     with appearing(out) as folder:
         file = folder / MODEL
         convert(source.graph, file, str(run))
-        check_file(file)
+        check_file(file, source.graph, str(run))
         shortest = 2 if source.format.has_source else 1  # whose encoder reads rows without [CLS]
         difference = largest_difference(source.graph, open_session(file), source.vocabulary, longest, shortest)
         if not difference <= CLOSE:
@@ -114,7 +115,8 @@ def _opened(run: Path) -> Source:
 
 
 def _fixed(graph: Graph) -> Graph:
-    """The same in evaluation, without gradients."""
+    """The same in evaluation, without gradients and without shapes that depend on what a row holds."""
+    with_padding_behind(graph)
     nn.Module.eval(graph)
     graph.requires_grad_(False)
     return graph
