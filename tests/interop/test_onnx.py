@@ -8,6 +8,7 @@ import torch
 import bakeoff.interop.appearing as appearing
 from bakeoff.errors import UserError
 from bakeoff.interop.export import export
+from tests.conftest import shrink
 from tests.inference.untrained_runs import untrained
 
 pytest.importorskip("onnx")
@@ -158,3 +159,20 @@ def test_the_loss_of_eight_bits_on_texts_is_that_of_the_same_hidden_tokens(encod
     assert agreeing.after == 1
     hidden = int(loss.name.partition("(")[2].split()[0])
     assert 0 < hidden == sum(seen[: len(batches)]) < 0.4 * sum(each["input_ids"].size for each in batches)
+
+
+@pytest.mark.parametrize("name", ["lstm-encoder-tiny", "lstm-lm-tiny", "gru-lm-tiny"])
+def test_recurrent_networks_read_padded_rows_as_documents(name, corpus):
+    from bakeoff.interop.onnx.padded_rows import with_padded_rows
+    from bakeoff.learner.pretraining_model import PretrainingModel
+    from bakeoff.models.inputs import Inputs
+
+    model = PretrainingModel(shrink(name), corpus.tokenizer.size).eval().model
+    steps = torch.arange(9)
+    real = torch.stack([steps < 9, steps < 4, steps >= 3, (steps > 2) & (steps < 6), steps < 1])
+    inputs = Inputs(torch.randint(0, corpus.tokenizer.size, (5, 9)), real=real)
+    with torch.inference_mode():
+        right = model(inputs)
+        with_padded_rows(model)
+        found = model(inputs)
+    assert torch.allclose(found[real], right[real], atol=1e-6)

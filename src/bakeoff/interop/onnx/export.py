@@ -12,7 +12,7 @@ from bakeoff.interop.exported import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfCausal, OfEncoder, OfHead
 from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of
-from bakeoff.interop.onnx.padding_behind import with_padding_behind
+from bakeoff.interop.onnx.padded_rows import with_padded_rows
 from bakeoff.interop.onnx.quantization import Measure, Quantized, quantize
 from bakeoff.interop.onnx.readme import readme
 from bakeoff.runs.run import Run
@@ -116,7 +116,7 @@ def _opened(run: Path) -> Source:
 
 def _fixed(graph: Graph) -> Graph:
     """The same in evaluation, without gradients and without shapes that depend on what a row holds."""
-    with_padding_behind(graph)
+    with_padded_rows(graph)
     nn.Module.eval(graph)
     graph.requires_grad_(False)
     return graph
