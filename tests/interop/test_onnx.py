@@ -1,4 +1,5 @@
 import json
+import math
 import os
 
 import pytest
@@ -17,7 +18,6 @@ pytest.importorskip("onnxruntime")
 from bakeoff.interop.onnx import export as own
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.readme import snippet
-from bakeoff.interop.onnx.stand_in import OnnxHead
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +121,9 @@ def test_nothing_is_left_of_an_export_that_was_stopped(encoder, tmp_path, monkey
 
 
 def test_other_numbers_than_torchs_are_not_written(encoder, tmp_path, monkeypatch):
+    monkeypatch.setattr(own, "convert", lambda graph, file, what: file.write_bytes(b"half"))
+    monkeypatch.setattr(own, "check_file", lambda *given: None)
+    monkeypatch.setattr(own, "open_session", lambda file: None)
     monkeypatch.setattr(own, "largest_difference", lambda *given: 2e-4)
     with pytest.raises(UserError, match="computes something else"):
         export(encoder.path, tmp_path / "out", to="onnx")
@@ -133,57 +136,43 @@ def test_an_encoder_with_a_decoder_is_refused(corpus, tmp_path):
         export(run.path, tmp_path / "out", to="onnx")
 
 
-KINDS = {
-    "classification": ("text\tlabel\n" + "one two three\ta\nfour five\tb\nsix\ta\n" * 12, "tsv"),
-    "tagging": ("".join(f"{w} {t}\n" for w, t in [("one", "O"), ("two", "B-X"), ("three", "O"), ("", "")] * 12), "txt"),
-    "question_answering": (
-        "".join(
-            json.dumps({"question": "one two", "context": "three four five six", "answer": "four", "start": 6}) + "\n"
-            for _ in range(12)
-        ),
-        "jsonl",
-    ),
-}
+def test_the_loss_of_eight_bits_on_texts_is_that_of_the_same_hidden_tokens(encoder, tmp_path):
+    from bakeoff.interop.onnx.measuring import by_loss, rows_of
+
+    source = own._opened(encoder.path)
+    file = tmp_path / "texts.txt"
+    file.write_text("the one and the other\n" * 20)
+    batches = rows_of(source.graph, file, source.format)
+
+    class Uniform:
+        """Gives every token the same score."""
+
+        def run(self, names, feeds):
+            ids = feeds["input_ids"]
+            seen.append(int((ids == encoder.tokenizer.mask).sum()))
+            return [torch.zeros(*ids.shape, source.vocabulary).numpy()]
+
+    seen = []
+    loss, agreeing = by_loss(source.graph, batches, encoder.tokenizer, file.name)(Uniform(), Uniform())
+    assert loss.before == loss.after == pytest.approx(math.log(source.vocabulary), abs=1e-5)
+    assert loss.lower_is_better
+    assert agreeing.after == 1
+    hidden = int(loss.name.partition("(")[2].split()[0])
+    assert 0 < hidden == sum(seen[: len(batches)]) < 0.4 * sum(each["input_ids"].size for each in batches)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", list(KINDS))
-def test_a_fine_tuned_run_answers_as_predict_does(kind, corpus, tmp_path):
-    from bakeoff.resources.device import Placement
-    from bakeoff.tasks.answers.answering import answers_of
-    from bakeoff.tasks.data import read_examples
-    from bakeoff.tasks.finetune import finetune
-    from bakeoff.tasks.finetuned_run import FinetunedRun
-    from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-    from bakeoff.tasks.predict import answer_file
-    from bakeoff.tasks.registry import parse_task
+@pytest.mark.parametrize("name", ["lstm-encoder-tiny", "lstm-lm-tiny", "gru-lm-tiny"])
+def test_recurrent_networks_read_padded_rows_as_documents(name, corpus):
+    from bakeoff.interop.onnx.padded_rows import with_padded_rows
+    from bakeoff.learner.pretraining_model import PretrainingModel
+    from bakeoff.models.inputs import Inputs
 
-    text, suffix = KINDS[kind]
-    file = tmp_path / f"train.{suffix}"
-    file.write_text(text)
-    columns = {"text_column": "text", "label_column": "label"} if kind == "classification" else {}
-    task = parse_task({"kind": kind, "train": str(file), **columns}, "task")
-    config = FinetuneConfig(learning_rate=[1e-3], epochs=1, least_steps=0, evaluations=1, length=16)
-    tokenizer = corpus.path / "tokenizer.json"
-    recipe = shrink("conv-light-encoder-tiny")
-    finetune(recipe, task, tmp_path / "run", config=config, tokenizer=tokenizer, device="cpu", progress=False)
-    made = export(tmp_path / "run", tmp_path / "onnx", to="onnx")
-    run = FinetunedRun.open(tmp_path / "run")
-    examples, _ = read_examples(run.task, file)
-    items = run.learned.encode(examples, run.format())
-    head = OnnxHead(open_session(made.path / "model.onnx"))
-    found = answers_of(head, items, run.learned, run.format(), Placement(torch.device("cpu"), "float32"))
-    right = [each.answer for part in answer_file(run, file, device="cpu") for each in part]
-    for example, one, other in zip(examples, found.answers, right, strict=True):
-        ours, theirs = (run.learned.answered(example, each) for each in (one, other))
-        assert _rounded(ours) == _rounded(theirs)
-    small = export(tmp_path / "run", tmp_path / "int8", to="onnx", quantize="int8", measure_on=file)
-    assert any("before" in remark for remark in small.remarks)
-
-
-def _rounded(values):
-    if isinstance(values, float):
-        return pytest.approx(values, abs=1e-4)
-    if isinstance(values, dict):
-        return {key: _rounded(value) for key, value in values.items()}
-    return [_rounded(each) for each in values] if isinstance(values, list) else values
+    model = PretrainingModel(shrink(name), corpus.tokenizer.size).eval().model
+    steps = torch.arange(9)
+    real = torch.stack([steps < 9, steps < 4, steps >= 3, (steps > 2) & (steps < 6), steps < 1])
+    inputs = Inputs(torch.randint(0, corpus.tokenizer.size, (5, 9)), real=real)
+    with torch.inference_mode():
+        right = model(inputs)
+        with_padded_rows(model)
+        found = model(inputs)
+    assert torch.allclose(found[real], right[real], atol=1e-6)

@@ -12,7 +12,7 @@ from bakeoff.display.terminal import show
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     out: Annotated[Path, typer.Option(help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf, onnx or sentence-transformers.")] = "hf",
+    to: Annotated[str, typer.Option(help="hf, onnx, sentence-transformers or gguf.")] = "hf",
     quantize: Annotated[
         str | None, typer.Option(help="int8, for onnx: weights of eight bits, their loss and gain measured.")
     ] = None,
@@ -21,7 +21,8 @@ def export(
         typer.Option(help="What int8 is measured on: labelled rows for a fine-tuned run, else texts, one a line."),
     ] = None,
     pooling: Annotated[
-        str | None, typer.Option(help="mean, max or cls, for sentence-transformers.  [default: mean]")
+        str | None,
+        typer.Option(help="mean, max (not for gguf) or cls, for sentence-transformers and gguf.  [default: mean]"),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ FORMS = {
     "hf": "bakeoff.interop.hugging_face.export",
     "onnx": "bakeoff.interop.onnx.export",
     "sentence-transformers": "bakeoff.interop.sentence_transformers",
+    "gguf": "bakeoff.interop.gguf.export",
 }
 """For each form the module whose `export(run, out, **options)` writes it."""
 
@@ -23,7 +24,7 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
     Args:
         run: a pre-trained or fine-tuned run.
         out: the folder to make; it appears when it is complete and compared.
-        to: hf, onnx or sentence-transformers.
+        to: hf, onnx, sentence-transformers or gguf.
         options: of the form, see docs/export.md.
 
     Raises:

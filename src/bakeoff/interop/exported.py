@@ -10,7 +10,7 @@ class Exported(NamedTuple):
     path: Path
     """The folder."""
     form: str
-    """hf, onnx or sentence-transformers."""
+    """hf, onnx, sentence-transformers or gguf."""
     loads_with: str
     """What to type to load it, one line of Python or of a shell."""
     largest_difference: float | None

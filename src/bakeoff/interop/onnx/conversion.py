@@ -67,12 +67,26 @@ def convert(graph: Graph, file: Path, what: str) -> None:
         )
 
 
-def check_file(file: Path) -> None:
-    """Have the library look for mistakes; of a file, since models with much weight lie in several."""
+def check_file(file: Path, graph: Graph, what: str) -> None:
+    """Have the library look for mistakes, of a file, since models with much weight lie in several; and see its shapes.
+
+    Raises:
+        UserError: it holds for one number of rows or tokens alone.
+    """
     library("onnx", "onnx")
     import onnx
 
     onnx.checker.check_model(str(file), full_check=True)
+    found = {
+        each.name: each.type.tensor_type.shape.dim for each in onnx.load(file, load_external_data=False).graph.input
+    }
+    for each in graph.inputs:
+        for axis, size in zip(each.axes, found[each.name], strict=True):
+            if isinstance(axis, str) and not size.dim_param:
+                raise UserError(
+                    f"{what}: what this model does depends on the {axis} of its rows, step by step, which a graph has "
+                    "no way to say; --to hf can take it"
+                )
 
 
 def open_session(file: Path) -> Any:
@@ -141,12 +155,12 @@ def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int
 @contextlib.contextmanager
 def _quiet() -> Any:
     """Without the exporter's remarks about itself."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    said = io.StringIO()
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings(), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        logging.disable(disabled)

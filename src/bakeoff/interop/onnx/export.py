@@ -1,7 +1,6 @@
 """`--to onnx`: a run as a model.onnx with its tokenizer, compared with torch before the folder has its name."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,8 +11,9 @@ from bakeoff.interop.appearing import appearing, library, require_free
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session
 from bakeoff.interop.onnx.graphs import Graph, OfCausal, OfEncoder, OfHead
-from bakeoff.interop.onnx.measuring import by_agreement, by_metric, random_rows, rows_of
-from bakeoff.interop.onnx.quantization import Quantized, quantize
+from bakeoff.interop.onnx.measuring import by_agreement, by_loss, by_metric, random_rows, rows_of
+from bakeoff.interop.onnx.padded_rows import with_padded_rows
+from bakeoff.interop.onnx.quantization import Measure, Quantized, quantize
 from bakeoff.interop.onnx.readme import readme
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -64,7 +64,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     with appearing(out) as folder:
         file = folder / MODEL
         convert(source.graph, file, str(run))
-        check_file(file)
+        check_file(file, source.graph, str(run))
         shortest = 2 if source.format.has_source else 1  # whose encoder reads rows without [CLS]
         difference = largest_difference(source.graph, open_session(file), source.vocabulary, longest, shortest)
         if not difference <= CLOSE:
@@ -115,33 +115,33 @@ def _opened(run: Path) -> Source:
 
 
 def _fixed(graph: Graph) -> Graph:
-    """The same in evaluation, without gradients."""
+    """The same in evaluation, without gradients and without shapes that depend on what a row holds."""
+    with_padded_rows(graph)
     nn.Module.eval(graph)
     graph.requires_grad_(False)
     return graph
 
 
-def _measure(source: Source, file: Path | None) -> Callable[[Any, Any], Any]:
+def _measure(source: Source, file: Path | None) -> Measure:
     longest = source.format.length
     if file is not None and isinstance(source.run, FinetunedRun):
         return by_metric(source.run, file)
     if file is not None:
-        batches = rows_of(source.graph, file, source.format)
-        return by_agreement(source.graph, batches, f"the texts of {file.name}")
+        return by_loss(source.graph, rows_of(source.graph, file, source.format), source.run.tokenizer, file.name)
     return by_agreement(source.graph, random_rows(source.graph, source.vocabulary, longest), "random tokens")
 
 
-def _quantized(source: Source, file: Path, measure: Callable[[Any, Any], Any], longest: int) -> Quantized:
+def _quantized(source: Source, file: Path, measure: Measure, longest: int) -> Quantized:
     return quantize(file, measure, random_rows(source.graph, source.vocabulary, longest, 16)[0])
 
 
 def _said(small: Quantized) -> list[str]:
     """What int8 has lost and gained, in words."""
     before, after = (size / 1e6 for size in small.bytes)
-    accuracy = small.accuracy
+    figures = "; ".join(f"{each.name} {each.before:.4f} before, {each.after:.4f} after" for each in small.accuracies)
+    what = "linear maps and tables" if small.tables else "linear maps alone, since tables lose more"
     return [
-        f"int8 of {'linear maps and tables' if small.tables else 'linear maps alone, since tables lose more'}: "
-        f"{accuracy.name} {accuracy.before:.4f} before, {accuracy.after:.4f} after",
+        f"int8 of {what}: {figures}",
         f"int8 is {small.speedup:.2f} times as fast as float32 by onnxruntime (one thread, rows of random tokens), "
         f"and {after:.1f} MB of {before:.1f}",
     ]

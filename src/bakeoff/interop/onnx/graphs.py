@@ -149,22 +149,19 @@ def _growing(module: PretrainingModel, begun: list[Tensor], where: str) -> list[
     Raises:
         UserError: something grows up to a limit.
     """
-    if any(getattr(mixer, "window", None) is not None for mixer in module.model.config.mixers):
-        raise UserError(
-            f"{where}: its attention remembers a window that grows up to a limit, which is not written as ONNX; "
-            "--to hf is"
-        )
-    longest = module.model.config.longest_input or 64
-    read = min(longest, 64)
+    limited = UserError(
+        f"{where}: remembers a window that grows up to a limit, which is not written as ONNX; --to hf is"
+    )
+    if any(getattr(mixer, name, None) is not None for mixer in module.model.config.mixers for name in ("memory", "window")):
+        raise limited
+    read = min(module.model.config.longest_input or 64, 64)
     _, after = module.model.extend(torch.zeros(1, read, dtype=torch.int64), module.model.start(1))
     found: list[tuple[int | str, ...]] = []
     for first, then in zip(begun, _tensors(after.layers), strict=True):
         axes: list[int | str] = ["batch"]
         for one, other in zip(first.shape[1:], then.shape[1:], strict=True):
             if one != other and (one, other) != (0, read):
-                raise UserError(
-                    f"{where}: remembers a window that grows up to a limit, which is not written as ONNX; --to hf is"
-                )
+                raise limited
             axes.append(one if one == other else "past")
         found.append(tuple(axes))
     return found

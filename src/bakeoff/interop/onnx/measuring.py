@@ -1,9 +1,8 @@
-"""What int8 loses: the task's metric on labelled rows, or on texts, or random rows, how often both say the same.
+"""What int8 loses: the task's metric on labelled rows, the loss on texts, and how often both say the same.
 
-Shapes: B batch, T length, K outputs of a token or a row.
+Shapes: B batch, T length, V vocabulary, K outputs of a token or a row, N targets.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +13,25 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import TextFile
 from bakeoff.interop.onnx.conversion import drawn
-from bakeoff.interop.onnx.graphs import Graph
-from bakeoff.interop.onnx.quantization import Accuracy, Feeds, agreement
+from bakeoff.interop.onnx.graphs import Graph, OfCausal, OfEncoder
+from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 MOST_TEXTS = 2000
 """So many texts of a file are read."""
 ROWS_AT_ONCE = 16
 """Rows that go through the models together."""
+HIDDEN = 0.15
+"""The share of a text's tokens that are hidden to measure how a model fills them in: BERT's."""
 
 
-def by_metric(run: FinetunedRun, path: Path) -> Callable[[Any, Any], Accuracy]:
+def by_metric(run: FinetunedRun, path: Path) -> Measure:
     """The task's metric on a file of labelled rows.
 
     Raises:
@@ -39,26 +41,74 @@ def by_metric(run: FinetunedRun, path: Path) -> Callable[[Any, Any], Accuracy]:
     task, format = run.learned, run.format()
     task.check(examples, path, "what the run has learnt")
     items = task.encode(examples, format)
-    sign = -1.0 if task.metric in task.config.lower_is_better else 1.0
+    lower = task.metric in task.config.lower_is_better
 
-    def measure(original: Any, session: Any) -> Accuracy:
+    def measure(original: Any, session: Any) -> list[Accuracy]:
         on = Placement(torch.device("cpu"), "float32")
         both = [
-            sign * task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
+            task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
             for each in (original, session)
         ]
         name = f"{task.config.described(task.metric).title} on {len(examples):,} rows of {path.name}"
-        return Accuracy(f"negative {name}" if sign < 0 else name, *both)
+        return [Accuracy(name, *both, lower)]
 
     return measure
 
 
-def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Callable[[Any, Any], Accuracy]:
+def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str) -> Measure:
+    """The loss of what the model has learnt on rows of text, in nats a target, and agreement on the same rows.
+
+    Of a model that fills masks 15 percent of the tokens are hidden, the same for both; of one that goes on with texts
+    each token is a target. Of other encoders there is agreement alone.
+
+    Raises:
+        UserError: the texts have no token to predict.
+    """
+    draw, targets = np.random.default_rng(3), list[NDArray[np.int64]]()
+    agreeing = by_agreement(graph, batches, f"the texts of {file}")
+    if not isinstance(graph, OfCausal) and not (isinstance(graph, OfEncoder) and graph.fills):
+        return agreeing
+    asked: list[Feeds] = []
+    for feeds in batches:
+        ids = feeds["input_ids"]
+        if isinstance(graph, OfCausal):
+            wanted = np.full_like(ids, -1)
+            wanted[:, :-1] = ids[:, 1:]
+            asked.append(feeds)
+        else:
+            chosen = (draw.random(ids.shape) < HIDDEN) & ~np.isin(ids, tokenizer.special_ids)
+            wanted = np.where(chosen, ids, -1)
+            asked.append({**feeds, "input_ids": np.where(chosen, tokenizer.mask, ids)})
+        targets.append(wanted)
+    count = sum(int((each >= 0).sum()) for each in targets)
+    if not count:
+        raise UserError(f"{file}: its texts are too short to measure a loss on")
+    learnt = "of the next token" if isinstance(graph, OfCausal) else "of hidden tokens"
+    name = f"loss {learnt} in nats on the texts of {file} ({count:,} targets)"
+
+    def measure(original: Any, session: Any) -> list[Accuracy]:
+        both = []
+        for each in (original, session):
+            total = 0.0
+            for feeds, wanted in zip(asked, targets, strict=True):
+                logits = torch.from_numpy(each.run(["logits"], dict(feeds))[0]).flatten(0, 1)
+                total += float(
+                    torch.nn.functional.cross_entropy(
+                        logits, torch.from_numpy(wanted).flatten(), ignore_index=-1, reduction="sum"
+                    )
+                )
+            both.append(total / count)
+        return [Accuracy(name, *both, lower_is_better=True), *agreeing(original, session)]
+
+    return measure
+
+
+def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Measure:
     """How often both models' likeliest outputs are the same."""
     names = [name for name, _ in graph.outputs]
     wanted = "logits" if "logits" in names else names[0]
 
-    def measure(original: Any, session: Any) -> Accuracy:
+    def measure(original: Any, session: Any) -> list[Accuracy]:
         shares, counts = [], []
         for feeds in batches:
             one, other = (each.run([wanted], dict(feeds))[0] for each in (original, session))
@@ -68,7 +118,7 @@ def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Callable[[Any
             one, other = one.reshape(-1, one.shape[-1]), other.reshape(-1, other.shape[-1])
             shares.append(agreement(one, other))
             counts.append(len(one))
-        return Accuracy(f"same likeliest output on {what}", 1.0, float(np.average(shares, weights=counts)))
+        return [Accuracy(f"same likeliest output on {what}", 1.0, float(np.average(shares, weights=counts)))]
 
     return measure
 

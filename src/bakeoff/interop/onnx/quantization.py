@@ -17,7 +17,7 @@ from bakeoff.interop.onnx.conversion import open_session
 LINEAR = ["MatMul", "Gemm"]
 """The operators of linear maps."""
 MOST_LOST = 0.005
-"""So much more may the tables of the embedding lose than linear maps alone: half a point of the metric."""
+"""So much more may the tables of the embedding lose than linear maps alone: half a point of a metric, 0.005 nats."""
 TURNS = 7
 """Times that each model is timed, in turn."""
 
@@ -25,7 +25,7 @@ Feeds = Mapping[str, NDArray[Any]]
 
 
 class Accuracy(NamedTuple):
-    """A figure that is better the larger it is, of the model in float32 and of one in int8."""
+    """A figure of the model in float32 and of one in int8."""
 
     name: str
     """What it is."""
@@ -33,17 +33,23 @@ class Accuracy(NamedTuple):
     """In float32."""
     after: float
     """In int8."""
+    lower_is_better: bool = False
+    """Such as a loss."""
 
     @property
     def lost(self) -> float:
         """How much int8 has lost."""
-        return self.before - self.after
+        return self.after - self.before if self.lower_is_better else self.before - self.after
+
+
+Measure = Callable[[Any, Any], list[Accuracy]]
+"""Figures of two sessions, float32 and int8, on the user's data; the first one decides."""
 
 
 class Quantized(NamedTuple):
     """What became of quantization."""
 
-    accuracy: Accuracy
+    accuracies: list[Accuracy]
     """What was lost."""
     tables: bool
     """The embedding's tables have eight bits, too, not linear maps alone."""
@@ -53,12 +59,12 @@ class Quantized(NamedTuple):
     """Size of the model in float32 and in int8."""
 
 
-def quantize(file: Path, measure: Callable[[Any, Any], Accuracy], rows: Feeds) -> Quantized:
+def quantize(file: Path, measure: Measure, rows: Feeds) -> Quantized:
     """Write eight-bit weights over a model.onnx: of all maps and tables, or of linear maps alone where tables lose.
 
     Args:
         file: the model, which is replaced.
-        measure: what two sessions, float32 and int8, make of the user's data.
+        measure: what both make of the user's data.
         rows: what the models are timed with.
     """
     original, found = open_session(file), {}
@@ -67,13 +73,13 @@ def quantize(file: Path, measure: Callable[[Any, Any], Accuracy], rows: Feeds) -
         _write(file, made, kinds)
         session = open_session(made)
         found[name] = (made, session, measure(original, session))
-    tables = found["all"][2].lost <= found["linear"][2].lost + MOST_LOST
-    made, session, accuracy = found["all" if tables else "linear"]
+    tables = found["all"][2][0].lost <= found["linear"][2][0].lost + MOST_LOST
+    made, session, accuracies = found["all" if tables else "linear"]
     slow, fast = _times([original, session], rows)
     sizes = file.stat().st_size, made.stat().st_size
     made.replace(file)
     found["linear" if tables else "all"][0].unlink()
-    return Quantized(accuracy, tables, slow / fast, sizes)
+    return Quantized(accuracies, tables, slow / fast, sizes)
 
 
 def _write(file: Path, made: Path, kinds: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""Runs as GGUF, which llama.cpp reads."""
