@@ -152,7 +152,8 @@ def _growing(module: PretrainingModel, begun: list[Tensor], where: str) -> list[
     limited = UserError(
         f"{where}: remembers a window that grows up to a limit, which is not written as ONNX; --to hf is"
     )
-    if any(getattr(mixer, name, None) is not None for mixer in module.model.config.mixers for name in ("memory", "window")):
+    mixers = module.model.config.mixers
+    if any(getattr(mixer, name, None) is not None for mixer in mixers for name in ("memory", "window")):
         raise limited
     read = min(module.model.config.longest_input or 64, 64)
     _, after = module.model.extend(torch.zeros(1, read, dtype=torch.int64), module.model.start(1))
