@@ -3,8 +3,8 @@
     python docs/figures.py FOLDER
 
 FOLDER is where the commands of docs/first-hour.md were typed. What is missing beside them (the page of kernels, that of
-speeds) is made first. Pages are photographed by Chromium without a window, that of `bakeoff serve` with playwright, and end
-up in docs/pictures.
+speeds) is made first. Pages are photographed by Chromium without a window, that of `bakeoff serve` with playwright, and
+end up in docs/pictures.
 """
 
 import argparse

@@ -170,7 +170,8 @@ COMMANDS: dict[str, str] = {
     "--dev dev-v1.1.json --out runs/squad",
     "runs/mlm": f"bakeoff pretrain laptop-encoder-tiny {_MINE} runs/mlm",
     **{
-        f"runs/{name}": f"bakeoff finetune runs/bert --train train.tsv --text-column text --label-column label --out runs/{name}"
+        f"runs/{name}": "bakeoff finetune runs/bert --train train.tsv --text-column text --label-column label "
+        f"--out runs/{name}"
         for name in ("order", "word-order", "reviews")
     },
     "comparisons/order": "bakeoff compare order.yaml --out comparisons/order",

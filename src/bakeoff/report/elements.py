@@ -11,7 +11,8 @@ _CODE = re.compile("`([^`\n]+)`")
 
 def items(texts: Iterable[str]) -> str:
     """The points of a list; what stands between backticks is set as code."""
-    return "".join(f"<li>{_CODE.sub(r'<code>\1</code>', escape(text))}</li>" for text in texts)
+    set_as_code = (_CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
+    return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
 def note(text: str) -> str:
