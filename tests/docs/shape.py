@@ -1,8 +1,8 @@
 """Whether a command's output has the shape that a page shows; numbers, texts and times may differ.
 
-The shape is the first column of every line that is not indented, with the numbers taken out; of JSON its keys; of columns
-parted by tabs, which are what models answer, where numbers stand. A page may leave lines out (`...`), and shows no
-progress.
+The shape is the first column of every line that is not indented, with the numbers taken out; of JSON its keys; of
+columns parted by tabs, which are what models answer, where numbers stand. A page may leave lines out (`...`), and shows
+no progress.
 """
 
 import json
