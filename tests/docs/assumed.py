@@ -69,7 +69,7 @@ SPANS = [
     {"text": text, "entities": [{"start": 4, "end": 4 + len(text.split()[1]), "label": "THING"}]} for text in TEXTS[:60]
 ]
 MINIMAL = [
-    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "order", "field": "syntax"}
+    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "adjunct_island", "field": "syntax"}
     for text in TEXTS[:8]
 ]
 
@@ -83,8 +83,8 @@ FILES: dict[str, str] = {
     "wiki.train.tokens.txt": documents(),
     "wiki.valid.tokens.txt": documents(0, 60),
     "wiki.test.tokens.txt": documents(60, 120),
-    "wiki/a.jsonl.gz": lines({"text": text} for text in documents().split("\n\n")),
-    **{f"novels/{at}.txt": documents(at * 30, at * 30 + 30) for at in range(10)},
+    "wiki/a.jsonl.gz": lines({"text": documents(at, at + 6)} for at in range(220)),
+    **{f"novels/{at}.txt": documents(at, at + 6) for at in range(220)},
     "train.tsv": LABELLED,
     "dev.tsv": LABELLED,
     "test.tsv": LABELLED,
@@ -105,6 +105,8 @@ FILES: dict[str, str] = {
     "notes.jsonl": lines(SPANS),
     "train-v1.1.json": squad(0),
     "dev-v1.1.json": squad(80),
+    "train-v2.0.json": squad(0),
+    "dev-v2.0.json": squad(80),
     "other.json": squad(160),
     "faq.csv": table(
         "question page answer",
