@@ -2,7 +2,7 @@
 
     python benchmarks/serve_picture.py RUN... --comparison DIR --verb fill --text "The [MASK] of France" --out pictures
 
-writes desktop.png, phone.png and dark.png; docs/serve.png is a desktop.png.
+writes desktop.png, phone.png and dark.png; docs/figures.py makes the one of the documentation of a desktop.png.
 """
 
 import argparse

@@ -3,7 +3,8 @@
     python docs/figures.py FOLDER
 
 FOLDER is where the commands of docs/first-hour.md were typed. What is missing beside them (the page of kernels, that of
-speeds) is made first. Pages are photographed by Chromium without a window, and end up in docs/pictures.
+speeds) is made first. Pages are photographed by Chromium without a window, that of `bakeoff serve` with playwright, and
+end up in docs/pictures.
 """
 
 import argparse
@@ -23,9 +24,9 @@ MADE = {
 """Pages, and what makes them."""
 
 PHOTOGRAPHS: dict[str, tuple[str, int, int]] = {
-    "report.png": ("comparison/report.html", 1000, 1240),
-    "kernels.png": ("inspect/inspect.html", 1000, 1750),
-    "speed.png": ("speeds/speed.html", 1000, 1240),
+    "report.png": ("comparison/report.html", 1000, 1200),
+    "kernels.png": ("inspect/inspect.html", 1000, 1622),
+    "speed.png": ("speeds/speed.html", 1000, 985),
 }
 """Pictures: the page, and how much of its beginning is seen, wide and high."""
 
@@ -34,6 +35,14 @@ CHARTS = {
     "curves.svg": "comparison/figures/loss-1-mlm-tokens.svg",
 }
 """Charts that a comparison has written as they are."""
+
+SERVED = [
+    "runs/encoder",
+    "runs/convolution",
+    "--comparison=comparison",
+    "--text=This function returns a [MASK] of all elements, and is [MASK] by default.",
+]
+"""What is served, and the text that both models fill."""
 
 
 def photograph(page: Path, picture: Path, width: int, height: int) -> None:
@@ -45,6 +54,14 @@ def photograph(page: Path, picture: Path, width: int, height: int) -> None:
         options = ["--headless", "--no-sandbox", "--hide-scrollbars", f"--user-data-dir={profile}"]
         size = [f"--window-size={width},{height}", "--virtual-time-budget=5000", f"--screenshot={picture}"]
         subprocess.run([browser, *options, *size, page.resolve().as_uri()], check=True, stderr=subprocess.DEVNULL)
+
+
+def photograph_serving(folder: Path, picture: Path) -> None:
+    """Have two models fill the same masks in the page of `bakeoff serve`."""
+    script = PICTURES.parents[1] / "benchmarks" / "serve_picture.py"
+    with tempfile.TemporaryDirectory() as out:
+        subprocess.run([sys.executable, script, *SERVED, "--out", out], cwd=folder, check=True)
+        shutil.copyfile(Path(out) / "desktop.png", picture)
 
 
 def main() -> None:
@@ -60,6 +77,7 @@ def main() -> None:
         photograph(folder / page, PICTURES / name, width, height)
     for name, chart in CHARTS.items():
         shutil.copyfile(folder / chart, PICTURES / name)
+    photograph_serving(folder, PICTURES / "serve.png")
 
 
 if __name__ == "__main__":

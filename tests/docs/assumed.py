@@ -69,7 +69,7 @@ SPANS = [
     {"text": text, "entities": [{"start": 4, "end": 4 + len(text.split()[1]), "label": "THING"}]} for text in TEXTS[:60]
 ]
 MINIMAL = [
-    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "order", "field": "syntax"}
+    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "adjunct_island", "field": "syntax"}
     for text in TEXTS[:8]
 ]
 
@@ -83,8 +83,8 @@ FILES: dict[str, str] = {
     "wiki.train.tokens.txt": documents(),
     "wiki.valid.tokens.txt": documents(0, 60),
     "wiki.test.tokens.txt": documents(60, 120),
-    "wiki/a.jsonl.gz": lines({"text": text} for text in documents().split("\n\n")),
-    **{f"novels/{at}.txt": documents(at * 30, at * 30 + 30) for at in range(10)},
+    "wiki/a.jsonl.gz": lines({"text": documents(at, at + 6)} for at in range(220)),
+    **{f"novels/{at}.txt": documents(at, at + 6) for at in range(220)},
     "train.tsv": LABELLED,
     "dev.tsv": LABELLED,
     "test.tsv": LABELLED,
@@ -105,6 +105,8 @@ FILES: dict[str, str] = {
     "notes.jsonl": lines(SPANS),
     "train-v1.1.json": squad(0),
     "dev-v1.1.json": squad(80),
+    "train-v2.0.json": squad(0),
+    "dev-v2.0.json": squad(80),
     "other.json": squad(160),
     "faq.csv": table(
         "question page answer",
@@ -128,6 +130,16 @@ FILES: dict[str, str] = {
     "sts-test.tsv": ALIKE,
     "questions.jsonl": lines({"question": TEXTS[at], "answer": TEXTS[at + 1]} for at in range(40)),
     "sst2.tsv": LABELLED,
+    "data/test.tsv": LABELLED,
+    "token.txt": "a-token-of-a-test-1\n",
+    "reviews.txt.gz": "".join(f"{text}\n" for text in TEXTS[:5]),
+    "order.yaml": """
+corpus: corpora/mine
+recipes: [bert-tiny]
+budget: steps=3
+seeds: 1
+tasks: [{name: order, train: train.tsv, text_column: text, label_column: label}]
+""",
     "mine.yaml": "extends: bert-mini\n",
     "my/wide.yaml": "extends: bert-tiny\n",
 }
@@ -158,6 +170,22 @@ COMMANDS: dict[str, str] = {
     "runs/bert-reviews": f"bakeoff finetune runs/bert {_REVIEWS} --out runs/bert-reviews",
     "runs/squad": "bakeoff finetune runs/bert --task question-answering --train train-v1.1.json "
     "--dev dev-v1.1.json --out runs/squad",
+    "runs/mlm": f"bakeoff pretrain laptop-encoder-tiny {_MINE} runs/mlm",
+    **{
+        f"runs/{name}": "bakeoff finetune runs/bert --train train.tsv --text-column text --label-column label "
+        f"--out runs/{name}"
+        for name in ("order", "word-order", "reviews")
+    },
+    "comparisons/order": "bakeoff compare order.yaml --out comparisons/order",
+    "downloads/bert-base-uncased": "bakeoff export runs/bert --out downloads/bert-base-uncased",
+    "exported/conv": "bakeoff export runs/conv --out exported/conv",
+    "articles.parquet": """python -c "
+import json
+from pathlib import Path
+from pyarrow import Table, parquet
+lines = Path('articles.jsonl').read_text().splitlines()
+parquet.write_table(Table.from_pylist([json.loads(line) for line in lines]), 'articles.parquet')
+\"""",
     "articles.npy": "bakeoff embed runs/bert --texts articles.jsonl --text-column body --out articles.npy",
     "runs/damaged": "cp -r runs/small runs/damaged && printf x >> runs/damaged/model.safetensors",
     **{

@@ -3,11 +3,13 @@
 A block is marked by HTML comments, which readers do not see, on lines of their own right above it:
 
     <!-- not run: REASON -->    it needs what a test does not have; the reason is required
+    <!-- needs: MODULE -->      it is run where this module of an extra is installed
     <!-- file: NAME -->         it is the content of this file, which later blocks use
 
 A block whose first line is `# NAME.yaml` (or .py, .txt) is a file, too.
 """
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -17,9 +19,9 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n+)*)^```([a-z]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-_COMMENT = re.compile(r"<!-- (not run|file): *(.*?) *-->")
+_COMMENT = re.compile(r"<!-- (not run|needs|file): *(.*?) *-->")
 _FILE = re.compile(r"# ([\w./-]+\.(?:yaml|py|txt))$")
-_TYPED = re.compile(r"^(\$ )?(bakeoff|make|pip|python|\.venv/bin/\w+|seq|paste|cat|bakeoff=\S+)\b", re.MULTILINE)
+_TYPED = re.compile(r"^(\$ )?(bakeoff|make|pip|python|\.venv/bin/\w+|seq|paste|cat|curl|bakeoff=\S+)\b", re.MULTILINE)
 _INLINE = re.compile(r"`(bakeoff [^`]+)`")
 _CONTINUED = re.compile(r"\\\n\s*")
 
@@ -36,7 +38,15 @@ class Block(NamedTuple):
     reason: str | None
     """Why it is not run."""
 
+    needs: str | None
+    """The module without which it is not run."""
+
     file: str | None
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it is not run here."""
+        return self.reason is not None or bool(self.needs and importlib.util.find_spec(self.needs) is None)
 
     @property
     def place(self) -> str:
@@ -103,7 +113,7 @@ def blocks(page: Path) -> list[Block]:
             kind = "python" if match[2] == "python" else "other"
         line = text.count("\n", 0, match.start(2)) + 1
         name = page.relative_to(ROOT).as_posix()
-        found.append(Block(name, line, kind, match[3], comments.get("not run"), file))
+        found.append(Block(name, line, kind, match[3], comments.get("not run"), comments.get("needs"), file))
     return found
 
 

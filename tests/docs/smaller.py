@@ -35,6 +35,9 @@ PLAN = {"budget": "steps=4", "seeds": 1}
 SEARCHED = {"budget": "steps=50", "search": {"trials": 2, "budget": "100 %"}}
 """Of a plan; one with a search has as many steps as a trial must have."""
 
+SERVED = "127.0.0.1:8000"
+"""Where pages ask `bakeoff serve`, which listens at a free port instead."""
+
 PYTHON = [  # patterns, and what stands in their place
     (r"Budget\([^)]*\)", 'Budget.parse("steps=3")'),
     (r"\bover=", "trials=2, jobs=1, over="),

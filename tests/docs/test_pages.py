@@ -17,8 +17,6 @@ from bakeoff.recipe_files import load_recipe, recipe_names
 GROUP = typer.main.get_command(app)
 RECIPE_VERBS = {"show", "peek", "pretrain", "tune", "speed", "finetune"}
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)+$")
-COMING = {"use.md", "python.md", "serve.md", "runs.md", "import.md", "export.md"}
-"""Pages that the map has already, and that come with their verbs."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
@@ -79,6 +77,7 @@ def test_what_is_not_run_says_why():
     not_run = [block for block in found if block.reason is not None]
     assert all(len(block.reason.split()) >= 3 for block in not_run)
     run = [block for block in found if block.kind in ("shell", "python") and block.reason is None]
+    assert {block.needs for block in found} <= {None, "onnxruntime", "tensorboard", "starlette", "transformers"}
     assert len(run) > 4 * len(not_run)
 
 
@@ -99,17 +98,22 @@ def test_links_lead_somewhere(page):
             continue
         file, _, anchor = link.partition("#")
         target = (page.parent / file).resolve() if file else page
-        if file in COMING and not target.exists():
-            continue
         assert target.exists(), f"{page.name}: {link}"
         if anchor and target.suffix == ".md":
             assert anchor in _anchors(target), f"{page.name}: {link}"
 
 
-def test_the_map_has_every_page():
-    linked = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+def test_the_map_has_every_page_once():
+    linked = re.findall(r"\| \[[^]]*\]\(([^)]*)\) \|", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"))
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
-    assert not {page for page in pages if f"]({page}" not in linked}
+    pages |= {"../CONTRIBUTING.md", "../CHANGELOG.md", "../CITATION.cff"}
+    assert sorted(linked) == sorted(pages)
+
+
+def test_the_readme_names_no_page_twice_in_its_list():
+    named = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Documentation")[2]
+    links = re.findall(r"\]\(([^)]+)\)", named)
+    assert len(links) == len(set(links)) > 25
 
 
 def test_calls_are_read_as_a_shell_reads_them():
@@ -129,6 +133,13 @@ def test_shapes_are_compared_without_numbers():
     assert columns("run   a\n  indented\nstep 1/20  loss 2.5\n...\n") == ["run", "step 0/0"]
     assert not missing("loss 2.5  x\n", "loss 1.25  y\nother\n")
     assert missing("losses\n", "loss 1.25\n") == ["losses"]
+
+
+def test_answers_of_models_are_compared_by_their_form():
+    shown = 'good\t0.75\tA text.\n{"model": "a", "answers": [{"label": "good"}]}\ndata: {"text": " of"}\n'
+    printed = 'bad\t0.5\tOther.\n{"model": "b", "answers": [{"label": "x"}, {"label": "y"}]}\ndata: {"text": " in"}\n'
+    assert not missing(shown, printed)
+    assert len(missing(shown, "bad\t0.5\n{}\ndata: {}\n")) == 3
 
 
 @pytest.mark.parametrize("text", ["```sh\nbakeoff nothing\n```\n", "```\nbakeoff show bert-base --sett a=1\n```\n"])

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -9,9 +11,9 @@ from pathlib import Path
 
 import pytest
 from tests.docs.assumed import named, put
-from tests.docs.pages import PAGES, ROOT, blocks
+from tests.docs.pages import PAGES, ROOT, blocks, calls
 from tests.docs.shape import missing
-from tests.docs.smaller import smaller_python
+from tests.docs.smaller import SERVED, smaller_python
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -24,6 +26,8 @@ class Shell:
         self.store.mkdir()
         path = f"{folder / 'bin'}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "COLUMNS": "100", "XDG_CACHE_HOME": str(folder / "cache")}
+        self.serving: list[subprocess.Popen[str]] = []
+        self.address = SERVED
         self.server = subprocess.Popen([sys.executable, "-m", "tests.docs.server", str(folder)], cwd=ROOT)
         while not (folder / "bin" / "bakeoff").exists():
             assert self.server.poll() is None
@@ -43,6 +47,32 @@ class Shell:
         assert ended.returncode in allowed, f"status {ended.returncode} of: {command}\n{ended.stdout[-3000:]}"
         return ended.stdout
 
+    def serve(self, arguments: list[str], folder: Path) -> None:
+        """Have `bakeoff serve` answer until `stop`; what the page asks then is asked of the first that was begun."""
+        served = subprocess.Popen(
+            [sys.executable, "-m", "bakeoff", *arguments, *([] if "--port" in arguments else ["--port", "0"])],
+            cwd=folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert served.stderr is not None
+        said = served.stderr.readline()
+        address = re.search(r"http://([\d.]+:\d+)", said)
+        assert address, f"bakeoff {' '.join(arguments)}: {said}{served.stderr.read()}"
+        if not self.serving:
+            self.address = address[1]
+        self.serving.append(served)
+
+    def stop(self) -> None:
+        """End what serves, as Ctrl-C does."""
+        for served in self.serving:
+            served.send_signal(signal.SIGINT)
+        ended = [served.wait(60) for served in self.serving]
+        assert set(ended) <= {0}, ended
+        self.serving = []
+
     def put(self, text: str, folder: Path) -> None:
         """Have what the lines of a block assume in the page's folder."""
         for name in named(text):
@@ -61,7 +91,7 @@ def shell(tmp_path_factory):
 def test_what_a_page_says_runs(page, shell, tmp_path):
     python = []
     for block in blocks(page):
-        if block.reason is not None:
+        if block.left_out:
             continue
         if block.kind == "file":
             (tmp_path / block.file).parent.mkdir(parents=True, exist_ok=True)
@@ -71,9 +101,16 @@ def test_what_a_page_says_runs(page, shell, tmp_path):
             python.append((block.place, smaller_python(block.text)))
         for typed, shown in block.commands() if block.kind == "shell" else []:
             shell.put(typed, tmp_path)
+            asked = calls(typed)
+            if any(call[0] == "serve" for call in asked):
+                for call in asked:
+                    shell.serve(call, tmp_path)
+                continue
+            typed = typed.replace(SERVED, shell.address)
             refused = shown.startswith("bakeoff: ")
             printed = shell.run(typed, tmp_path, allowed=(2,) if refused else (0,))
             assert "compare" in typed or not missing(shown, printed), f"{block.place}: {typed}\n{printed}"
+    shell.stop()
     if python:
         folder = tmp_path / "python"  # where nothing is that the commands have made
         folder.mkdir()

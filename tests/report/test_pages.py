@@ -20,7 +20,7 @@ from bakeoff.inspection.page import write_page as write_inspection
 from bakeoff.recipe_files import load_recipe
 from bakeoff.report import page as pages
 from bakeoff.report.charts import Figure
-from bakeoff.report.elements import figure_element, legend
+from bakeoff.report.elements import figure_element, items, legend
 from bakeoff.report.page import embedded_json, html_page
 from bakeoff.throughput.page import write_page as write_speeds
 from bakeoff.throughput.results import Measurement, SpeedResults
@@ -142,6 +142,11 @@ def test_any_page(names):
         assert visible(label, "\n\t") in page.text
     (labelled,) = [a for _, a in page.elements if a.get("role") == "img"]
     assert labelled["aria-label"] == visible(f"{title}, {caption}", "\n\t")
+
+
+def test_what_stands_between_backticks_is_code_and_nothing_else_becomes_markup():
+    assert items(["`a<b>` and `c`"]) == "<li><code>a&lt;b&gt;</code> and <code>c</code></li>"
+    assert items(["one ` alone, <code>"]) == "<li>one ` alone, &lt;code&gt;</li>"
 
 
 def test_a_report_with_hostile_names(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from bakeoff.training import board
 from bakeoff.training.board import Board
-from bakeoff.training.progress import TrainingProgress
+from bakeoff.training.progress import Remarked, TrainingProgress
 
 
 def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
@@ -24,6 +24,21 @@ def test_lines_of_a_training_come_through_and_figures_now_and_then(monkeypatch):
         "1 of 3 trainings done",
         "seed 0: a: step 20/20  loss 2.000  1,000 tokens/s  0 s left",
     ]
+
+
+def test_what_trainings_have_in_common_is_remarked_once_and_what_else_they_say_each_time(capsys):
+    """Side by side and one after the other alike."""
+    heard, shared = [], Remarked()
+    with Board(heard.append, 2, "training") as board:
+        for key in ("a", "b"):
+            board.begin(key, key)
+            for shown in (lambda note, key=key: board.hear(key, note), shared, False):
+                progress = TrainingProgress(key, 20, shown)
+                progress.remark("the corpus has another tokenizer")
+                progress.line("going on at step 5")
+    once = ["the corpus has another tokenizer", "going on at step 5", "going on at step 5"]
+    assert heard == once
+    assert capsys.readouterr().err.splitlines() == once
 
 
 def test_without_a_place_to_print_nothing_is_shown(capsys):

@@ -1,14 +1,18 @@
 """What pages are put together from: lists, tables, notes, and charts side by side; plain texts become HTML here."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from bakeoff.report.charts import Figure
 
+_CODE = re.compile("`([^`\n]+)`")
+
 
 def items(texts: Iterable[str]) -> str:
-    """The points of a list."""
-    return "".join(f"<li>{escape(text)}</li>" for text in texts)
+    """The points of a list; what stands between backticks is set as code."""
+    set_as_code = (_CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
+    return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
 def note(text: str) -> str:

@@ -78,7 +78,7 @@ def finetune(
         device: auto, cpu, cuda or mps.
         threads: with which torch computes on a CPU; auto: what a quick look finds; None: as many as torch has.
         resume: go on with a fine-tuning that was stopped or killed, exactly; where there is none, begin.
-        progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
+        progress: show a bar, or lines where there is no terminal; or what is told instead, see `TrainingProgress`.
 
     Raises:
         UserError: a mistake in the arguments or the data; what is to be resumed was begun with others.

@@ -27,6 +27,7 @@ class Board:
         self.titles: dict[Hashable, str] = {}
         self.figures: dict[Hashable, str] = {}
         self.tasks: dict[Hashable, TaskID] = {}
+        self.remarks: set[str] = set()
         self.last_line = time.monotonic()
         console = Console(stderr=True)
         self.bars: Bars | None = bars(console) if say is not None and console.is_terminal else None
@@ -62,9 +63,13 @@ class Board:
             self.bars.update(self.all, completed=self.done)
 
     def hear(self, key: Hashable, note: dict[str, Any]) -> None:
-        """Show what a training tells of itself, as `Progress` notes it."""
+        """Show what a training tells of itself, as `TrainingProgress` notes it; a remark of several of them once."""
         title = self.titles[key]
         if "line" in note:
+            if note["line"] in self.remarks:
+                return
+            if note.get("remark"):
+                self.remarks.add(note["line"])
             self.say(note["line"])
         elif self.bars:
             self.bars.update(self.tasks[key], completed=note["done"], total=note["total"], figures=note["figures"])

@@ -112,7 +112,7 @@ def pretrain(
         finish_now: end the run at `out` as its newest checkpoint has it: a finished run, marked as cut short, without
             an average of last weights.
         until: stop behind that step, with a checkpoint: an unfinished run, which `resume` continues.
-        progress: show a bar, or lines where there is no terminal; or what is told instead, see `Progress`.
+        progress: show a bar, or lines where there is no terminal; or what is told instead, see `TrainingProgress`.
         watch: told how far the training is whenever its figures are read; what it raises ends it.
 
     Raises:
@@ -229,10 +229,10 @@ def pretrain(
                 training.save()  # so that a resumed training does not need the runs that it started from
             if progress and start is None and not resumed:
                 for line in other_tokenizer(wanted, opened):
-                    shown.line(f"{settled.name}: {line}")
+                    shown.remark(f"{settled.name}: {line}")
             if progress and not finish_now:
                 for line in unread(settled, opened, seed):
-                    shown.line(f"{settled.name}: {line}")
+                    shown.remark(f"{settled.name}: {line}")
             if finish_now:
                 training.end_here()
             else:

@@ -16,8 +16,16 @@ LINE_SECONDS = 15.0
 NOTE_SECONDS = 0.25
 """What shows figures elsewhere is told them this often."""
 
-Shown = bool | Callable[[dict[str, Any]], None]
-"""Whether progress is shown; or what is told of it instead, see `Progress`."""
+
+class Remarked:
+    """Progress is shown, and remarks that several trainings have in common once: those of a process, one by one."""
+
+    def __init__(self) -> None:
+        self.said: set[str] = set()
+
+
+Shown = bool | Remarked | Callable[[dict[str, Any]], None]
+"""Whether progress is shown, and how; or what is told of it instead, see `TrainingProgress`."""
 
 
 class TrainingProgress:
@@ -26,12 +34,14 @@ class TrainingProgress:
     Args:
         title: what is being trained.
         total: number of steps.
-        shown: False for silence; a function is told `done`, `total` and `figures`, or a `line`, and nothing is printed.
+        shown: False for silence; a function is told `done`, `total` and `figures`, or a `line`, which
+            may be a `remark`, and nothing is printed.
     """
 
     def __init__(self, title: str, total: int, shown: Shown = True) -> None:
         self.title, self.total, self.shown = title, total, bool(shown)
         self.note = shown if callable(shown) else None
+        self.said = shown.said if isinstance(shown, Remarked) else set[str]()
         self.noted = 0.0
         self.console = Console(stderr=True)
         self.bar: Bar | None = None
@@ -79,6 +89,14 @@ class TrainingProgress:
             self.note({"line": text})
         elif self.shown:
             self.console.print(text, soft_wrap=True)
+
+    def remark(self, text: str) -> None:
+        """Print a line that other trainings may have said before."""
+        if self.note is not None:
+            self.note({"line": text, "remark": True})
+        elif text not in self.said:
+            self.said.add(text)
+            self.line(text)
 
 
 def bars(console: Console) -> Bar:

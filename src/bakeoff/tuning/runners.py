@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from bakeoff.training.board import Board
-from bakeoff.training.progress import Shown
+from bakeoff.training.progress import Remarked, Shown
 from bakeoff.tuning.engine import Stage, TrialEngine, TrialOutcome
 from bakeoff.workers.pool import Workers
 
@@ -27,7 +27,8 @@ class InTurn:
     """One stage after the other, in this process."""
 
     def __init__(self, engine: TrialEngine, progress: bool) -> None:
-        self.engine, self.progress = engine, progress
+        self.engine = engine
+        self.progress: Shown = Remarked() if progress else False
 
     def run(self, stages: Sequence[Stage]) -> Iterator[tuple[int, TrialOutcome]]:
         """See `Runner`."""

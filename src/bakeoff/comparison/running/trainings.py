@@ -14,6 +14,7 @@ from bakeoff.comparison.running.work import LOOKED, JobOutcome, Order, carry_out
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
+from bakeoff.training.progress import Remarked, Shown
 from bakeoff.workers.pool import Workers
 
 CALL = "bakeoff.comparison.running.work:serve"
@@ -67,10 +68,11 @@ class Trainings:
         """
         results = self._publish(publish)
         if workers is None:
+            shown: Shown = Remarked() if self.loud else False
             while (place := self.schedule.next(longest_first=False)) is not None:
                 order = self._begin(place)
                 note = self._noted(place)
-                self._end(place, carry_out(order, self._recipe(place), self.engine, self.loud, note))
+                self._end(place, carry_out(order, self._recipe(place), self.engine, shown, note))
                 results = self._publish(publish) or results
         else:
             total = len(self.schedule.waiting)

@@ -80,7 +80,7 @@ def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, 
         parts: train and dev.
         setting: what they have in common.
         folder: that of the unfinished run.
-        shown: see `Progress`.
+        shown: see `TrainingProgress`.
 
     Raises:
         Diverged: none of them came to an end.
