@@ -26,9 +26,7 @@ STILL = {"training.optimizer.lr": 1.0e-12, "training.optimizer.weight_decay": 0.
 def mine(corpus, tmp_path_factory):
     """A run, which has its tokenizer from the corpus."""
     out = tmp_path_factory.mktemp("runs") / "mine"
-    return pretrain(
-        shrink("bert-tiny"), corpus.path, out, seed=7, budget=Budget(steps=2), device="cpu", progress=False
-    )
+    return pretrain(shrink("bert-tiny"), corpus.path, out, seed=7, budget=Budget(steps=2), device="cpu", progress=False)
 
 
 @pytest.fixture

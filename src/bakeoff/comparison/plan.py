@@ -104,7 +104,7 @@ class RecipePlan(Config):
         # A recipe's name is a recipe, whatever folders there are; `./NAME` is the folder.
         elif self.recipe not in recipe_names() and (own := elsewhere(self.recipe, folder)) is not None:
             if self.start is not None:
-                raise UserError(f"{where}: recipe {self.recipe} has weights of its own; name a recipe, or leave start out")
+                raise UserError(f"{where}: {self.recipe} has weights of its own; name a recipe, or leave start out")
             found |= {"recipe": own, "start": own}
         return self.model_copy(update=found)
 

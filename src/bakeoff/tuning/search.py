@@ -92,7 +92,17 @@ def tune(
     ranges = parse_ranges(over, loaded, trials)
     numbers = range(seed, seed + seeds)
     search = _Search(
-        loaded, ranges, str(corpus), Path(out), budget, numbers, for_budget, device, progress, engine or TrialEngine(), start
+        loaded,
+        ranges,
+        str(corpus),
+        Path(out),
+        budget,
+        numbers,
+        for_budget,
+        device,
+        progress,
+        engine or TrialEngine(),
+        start,
     )
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)

@@ -71,7 +71,7 @@ class Engine:
             run=str(start),
             origin=run.environment.get("origin"),
             steps=run.summary["steps"],
-            weights=digest(start / "model.safetensors"),
+            weights=digest(start / "model.safetensors")[:16],
             **taken,
         )
 
