@@ -162,7 +162,8 @@ class Engine:
     ) -> None:
         """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
 
-        The first weights come from the run `start`, if one is given. `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
+        The first weights come from the run `start`, if one is given. `watch` is told the steps done and the seconds of
+        their work, now and then; what it raises ends the training.
         """
         from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
