@@ -20,6 +20,7 @@ from bakeoff.comparison.results import (
     RecipeEntry,
     Results,
     Score,
+    StartFacts,
     TaskFacts,
 )
 from bakeoff.comparison.running.jobs import Finetuning, Jobs
@@ -68,6 +69,7 @@ def collect(
     tasks: list[TaskFacts],
     floors: list[Floor],
     searches: dict[str, TuningResults],
+    starts: dict[str, StartFacts],
     environment: tuple[dict[str, str], dict[str, str]],
 ) -> Results:
     """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
@@ -75,7 +77,7 @@ def collect(
     failed = {failure.recipe for failure in failures}
     metrics, configs = {task.name: task.metric for task in tasks}, {task.name: task.data for task in plan.tasks}
     entries = [
-        _entry(jobs, recipe, seeds, metrics, corpus, searches.get(recipe.name))
+        _entry(jobs, recipe, seeds, metrics, corpus, searches.get(recipe.name), starts.get(recipe.name))
         for recipe in plan.recipes
         if recipe.name not in failed
     ]
@@ -137,6 +139,7 @@ def _entry(
     metrics: Mapping[str, str],
     corpus: CorpusFacts,
     search: TuningResults | None,
+    start: StartFacts | None,
 ) -> RecipeEntry:
     """One recipe with its runs and scores; `metrics` has what each task is decided by."""
     runs, scores, summary = [], [], {}
@@ -149,6 +152,7 @@ def _entry(
         label=recipe.name,
         recipe=_trained(jobs.recipes[recipe.name], corpus),
         search=search,
+        start=start,
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
         steps=summary["steps"],

@@ -16,6 +16,7 @@ from bakeoff.comparison.running.floors import floors
 from bakeoff.comparison.running.jobs import Jobs
 from bakeoff.comparison.running.searches import Searches
 from bakeoff.comparison.running.spendable import Spendable
+from bakeoff.comparison.running.starts import Starts
 from bakeoff.comparison.running.trainings import MODULES, Trainings
 from bakeoff.config import Record, differing
 from bakeoff.corpus.mixture import open_corpus
@@ -120,13 +121,16 @@ class _Comparison:
     def run(self) -> Results:
         """Everything in its order: what may fail for a mistake in the plan comes first."""
         plan = self.plan
-        self.recipes = {item.name: self.engine.recipe(item.recipe, item.set, plan.device) for item in plan.recipes}
+        self._require_own_place()
+        starts = Starts(plan, self.out, self.engine, self.say)
+        self.recipes = {item.name: starts.recipe(item) for item in plan.recipes}
         self._require_finetunable()
         self.corpus = self.engine.corpus(plan.corpus, list(self.recipes.values()), plan.device)
-        self._require_own_place()
+        self.starts = starts.facts(self.recipes)
         self.budget = Spendable(plan.budget, self.out, self.say)
         self.shared = self._side_by_side()
-        self.searches = Searches(plan, self.out, self.recipes, self.corpus.fingerprint, self.engine, self.say)
+        begun = {name: (Path(facts.run), facts.weights) for name, facts in self.starts.items()}
+        self.searches = Searches(plan, self.out, self.recipes, self.corpus.fingerprint, self.engine, self.say, begun)
         with _threads(self.shared):
             self.searches.require_possible()
             self.out.mkdir(parents=True, exist_ok=True)
@@ -164,8 +168,9 @@ class _Comparison:
                     job.check()
             lost = self.searches.failures
             self.budget.fix([name for name in self.recipes if name not in lost], self._step_times)
+            starts = {name: Path(facts.run) for name, facts in self.starts.items()}
             trainings = Trainings(
-                self.plan, self.out, self.recipes, self._jobs, self.budget, lost, self.engine, self.progress
+                self.plan, self.out, self.recipes, self._jobs, self.budget, lost, self.engine, self.progress, starts
             )
             return trainings.run(workers, self._publish)
 
@@ -196,7 +201,8 @@ class _Comparison:
         """All jobs, with recipes and budgets as far as they are known."""
         dumped = {name: recipe.model_dump(mode="json") for name, recipe in self.recipes.items()}
         budgets = self.budget.by_recipe(self.recipes)
-        return Jobs(self.plan, self.out, dumped, self.corpus.fingerprint, budgets)
+        weights = {name: facts.weights for name, facts in self.starts.items()}
+        return Jobs(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, weights)
 
     def _step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
         recipes = [self.recipes[name] for name in names]
@@ -281,6 +287,7 @@ class _Comparison:
             tasks=self.tasks,
             floors=self.floors,
             searches=self.searches.results,
+            starts=self.starts,
             environment=self.engine.environment(self.plan.device),
         )
         written = ("results.json", "results.csv", "report.html")

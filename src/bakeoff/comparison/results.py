@@ -93,6 +93,33 @@ class Score(Config):
     """Time spent."""
 
 
+class StartFacts(Config):
+    """The run that a recipe's first weights come from."""
+
+    source: str
+    """What the plan says: a run, a folder in the form of transformers, or a name on the Hub."""
+    run: str
+    """The run's directory; what was imported is in that of the comparison."""
+    origin: str | None
+    """Where that run's own first weights are from, in words; None: from chance."""
+    steps: int
+    """Steps that the run has had; 0 of an imported one, of whose training nothing is known."""
+    weights: str
+    """Checksum of its weights."""
+    tensors: int
+    """How many tensors were taken from it."""
+    of: int
+    """How many the model has."""
+    fresh: list[str]
+    """The parts of the model that are fresh."""
+
+    def __str__(self) -> str:
+        """In words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
+        trained = f"{self.steps:,} steps" if self.steps else "trained elsewhere"
+        parts = f"; fresh: {', '.join(self.fresh)}" if self.fresh else ""
+        return f"{self.source} ({trained}): {self.tensors} of {self.of} tensors{parts}"
+
+
 class RecipeEntry(Config):
     """A recipe with its pre-trainings, its search and all scores of its fine-tunings."""
 
@@ -102,6 +129,8 @@ class RecipeEntry(Config):
     """The complete recipe, with the values that its search has found."""
     search: TuningResults | None = None
     """The search of its values; None where they are its own."""
+    start: StartFacts | None = None
+    """Where its first weights come from; None: from chance. From scratch they are always from chance."""
     parameters: int
     """Distinct trainable numbers, heads of pre-training included."""
     flops_per_token: float

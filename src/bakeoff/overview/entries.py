@@ -106,7 +106,7 @@ def _pretraining(folder: Path, names: set[str]) -> dict[str, Any]:
             "step": summary["steps"],
             "steps": planned,
             "tokens": summary["tokens"],
-            "loss": summary["validation"]["loss"],
+            "loss": None if summary["validation"] is None else summary["validation"]["loss"],  # of an imported run
             "parameters": summary["parameters"],
         }
     lines = read_lines(folder / "metrics.jsonl")

@@ -125,6 +125,8 @@ def pretrain(
     run = Run.open(out) if begun else None
     if run:
         run.verify()
+        if run.environment["corpus"] is None:
+            raise UserError(f"{out}: imported, and has no training to go on with; train it further: --from {out}")
     if finish_now and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         raise UserError(f"{out}: --finish-now: there is no training with a checkpoint to finish")
     if corpus is None:

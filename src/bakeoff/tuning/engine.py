@@ -32,6 +32,8 @@ class Stage(Config):
     """Steps of the whole trial."""
     until: int
     """The step behind which it is measured and waits."""
+    start: Path | None = None
+    """The run that the first weights come from; None: chance."""
     measured_as: dict[str, Any] = Field(default={})
     """Keys of the recipe that its held-out loss is measured under; none: its own."""
 
@@ -89,6 +91,7 @@ class TrialEngine:
 
     def train(self, stage: Stage, progress: Shown = False) -> TrialOutcome:
         """Begin a trial, or go on with it, until the look."""
+        from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
 
         out = Path(stage.out)
@@ -103,6 +106,7 @@ class TrialEngine:
                 seed=stage.seed,
                 budget=Budget(steps=stage.steps),
                 device=stage.device,
+                start=None if stage.start is None else Start(run=stage.start),
                 average_last=0,
                 resume=begun,
                 until=stage.until,

@@ -53,6 +53,7 @@ def tune(
     progress: Progress | None = None,
     engine: TrialEngine | None = None,
     workers: Workers | None = None,
+    start: Path | None = None,
 ) -> TuningResults:
     """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
 
@@ -76,6 +77,7 @@ def tune(
         progress: told a line now and then.
         engine: what trains, one at a time and in this process; left out: Bakeoff itself.
         workers: processes that train side by side, in place of `jobs`; they are left running.
+        start: the run that the first weights of every trial come from; None: chance.
 
     Raises:
         Interrupted: SIGINT or SIGTERM came; the same call goes on.
@@ -90,7 +92,17 @@ def tune(
     ranges = parse_ranges(over, loaded, trials)
     numbers = range(seed, seed + seeds)
     search = _Search(
-        loaded, ranges, str(corpus), Path(out), budget, numbers, for_budget, device, progress, engine or TrialEngine()
+        loaded,
+        ranges,
+        str(corpus),
+        Path(out),
+        budget,
+        numbers,
+        for_budget,
+        device,
+        progress,
+        engine or TrialEngine(),
+        start,
     )
     with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
         return search.run(trials, jobs if engine is None and workers is None else None, workers)
@@ -111,7 +123,9 @@ class _Search:
         device: str,
         progress: Progress | None,
         engine: TrialEngine,
+        start: Path | None,
     ) -> None:
+        self.start = start
         self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
         self.budget, self.seeds, self.device, self.engine = budget or recipe.training.budget, seeds, device, engine
         self.for_budget = for_budget
@@ -161,6 +175,7 @@ class _Search:
             "seed": self.seeds[0],
             "seeds": len(self.seeds),
             "device": self.device,
+            **({} if self.start is None else {"start": str(self.start)}),
         }
         path = self.out / SEARCH
         begun = path.is_file()
@@ -298,6 +313,7 @@ class _Search:
             device=self.device,
             steps=trial.steps,
             until=trial.looks[look],
+            start=self.start,
             measured_as=self.measured_as,
         )
 

@@ -147,6 +147,7 @@ def cautions(results: Results) -> list[str]:
     ]
     found += spending_cautions(results)
     found += search_cautions(results)
+    found += _start_cautions(results)
     for entry in results.recipes:
         at_plateau = [run.seed for run in entry.runs if _at_plateau(run.unigram_entropy, run.curve)]
         if at_plateau:
@@ -160,6 +161,21 @@ def cautions(results: Results) -> list[str]:
     for analysis in results.analyses:
         found += _task_cautions(results, analysis)
     return found
+
+
+def _start_cautions(results: Results) -> Iterator[str]:
+    """What has had more than the budget, and what its gain is then a gain of."""
+    begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
+    for label, start in begun.items():
+        yield f"{label} starts from {start}. What those weights have cost is no part of the budget."
+    if others := [entry.label for entry in results.recipes if entry.label not in begun]:
+        if begun:
+            yield f"{listed(others)} had the budget alone; the difference is also one of what was spent before."
+    if begun and any(analysis.gains for analysis in results.analyses):
+        yield (
+            f"From scratch is the same architecture with random weights, so the gain of {listed(list(begun))} is that "
+            "of the weights that it starts from and of this pre-training together."
+        )
 
 
 def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.comparison.plan import SearchPlan, TaskPlan
-from bakeoff.comparison.results import CorpusFacts
+from bakeoff.comparison.results import CorpusFacts, StartFacts
 from bakeoff.corpus.mixture import corpora_of, mixture_parts, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -28,11 +28,52 @@ class Engine:
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
         """A recipe by name or file, with the precision that it will be trained in on that device."""
         from bakeoff.recipe_files import load_recipe
+
+        return self._settled(load_recipe(name, overrides), device)
+
+    def further(self, start: Path, overrides: dict[str, Any], device: str) -> Any:
+        """The recipe by which a run is trained further where the plan names no other: its own."""
+        from bakeoff.training.initial_weights import Start
+
+        return self._settled(Start(run=start).recipe().changed(overrides), device)
+
+    def _settled(self, recipe: Any, device: str) -> Any:
         from bakeoff.resources.device import resolve_device, resolve_precision
 
-        recipe = load_recipe(name, overrides)
         precision = resolve_precision(recipe.training.precision, resolve_device(device))
         return recipe.changed({"training.precision": precision})
+
+    def start(self, source: str, imported: Path, say: Callable[[str], None]) -> Path:
+        """The finished run that `source` is, or that a model elsewhere becomes: at `imported`, once."""
+        from bakeoff.interop.hugging_face.importing import import_model
+        from bakeoff.runs.run import Run
+
+        if (Path(source) / "recipe.yaml").exists():
+            return Run.open_finished(source).path
+        if not (imported / "summary.json").is_file():
+            say(f"importing {source}")
+            import_model(source, imported)
+        return imported
+
+    def starting(self, source: str, start: Path, recipe: Any, corpus: Path) -> StartFacts:
+        """What a recipe gets from the run that it starts from; refused where that does not fit it, or the corpus."""
+        from bakeoff.digests import digest
+        from bakeoff.learner.pretraining_model import PretrainingModel
+        from bakeoff.runs.run import Run
+        from bakeoff.training.initial_weights import Start
+
+        opened, run = open_corpus(corpus), Run.open_finished(start)
+        run.require_tokenizer_of(opened)
+        fitting = recipe.with_tokenizer(opened.tokenizer.config)
+        taken = Start(run=start).load(PretrainingModel(fitting, opened.tokenizer.size), opened)
+        return StartFacts(
+            source=source,
+            run=str(start),
+            origin=run.environment.get("origin"),
+            steps=run.summary["steps"],
+            weights=digest(start / "model.safetensors")[:16],
+            **taken,
+        )
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
@@ -85,6 +126,7 @@ class Engine:
         device: str,
         progress: Callable[[str], None],
         workers: Workers | None = None,
+        start: Path | None = None,
     ) -> None:
         """Search, or go on with what an interruption left at `out`, until `report.html` stands there.
 
@@ -96,6 +138,7 @@ class Engine:
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
         several: dict[str, Any] = {"engine": TrialEngine()} if workers is None else {"workers": workers}
+        several["start"] = start
         tune(recipe, corpus, out, seed=0, seeds=search.seeds, progress=progress, **several, **options)
 
     def step_times(self, recipes: list[Any], corpus: Path, device: str) -> Sequence[tuple[float, float]]:
@@ -115,15 +158,19 @@ class Engine:
         device: str,
         progress: Shown,
         watch: Watch | None = None,
+        start: Path | None = None,
     ) -> None:
         """Pre-train, or go on with what an interruption left at `out`, until `summary.json` stands there.
 
-        `watch` is told the steps done and the seconds of their work, now and then; what it raises ends the training.
+        The first weights come from the run `start`, if one is given. `watch` is told the steps done and the seconds of
+        their work, now and then; what it raises ends the training.
         """
+        from bakeoff.training.initial_weights import Start
         from bakeoff.training.pretrain import pretrain
 
         begun = (out / "recipe.yaml").exists()  # else a line would say that there is nothing to resume
         options: dict[str, Any] = {"seed": seed, "budget": budget, "device": device, "progress": progress}
+        options["start"] = None if start is None else Start(run=start)
         if watch is not None:
             options["watch"] = lambda position: watch(position.step, position.work_seconds)
         # What is compared is the run itself, so that its average would be written for nobody.

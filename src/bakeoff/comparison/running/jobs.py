@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -187,6 +187,8 @@ class Jobs:
     """The corpus's fingerprint."""
     budgets: dict[str, str]
     """What each recipe may spend, by label."""
+    starts: dict[str, str] = field(default_factory=dict)
+    """Checksums of the weights that recipes start from, by label."""
 
     def pretraining(self, recipe: RecipePlan, seed: int) -> Pretraining:
         """The pre-training of a recipe with a seed."""
@@ -198,6 +200,7 @@ class Jobs:
         return {
             "search": None if search is None else search.model_dump(mode="json"),
             "recipe": self.recipes[recipe.name],
+            "start": self.starts.get(recipe.name),
             "budget": self.budgets[recipe.name],
             "seed": seed,
             "corpus": self.corpus,

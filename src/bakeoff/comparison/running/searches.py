@@ -32,6 +32,7 @@ class Searches:
         corpus: the corpus's fingerprint.
         engine: what searches.
         say: told a line now and then.
+        starts: by label, the runs that recipes start from, with the checksums of their weights.
     """
 
     def __init__(
@@ -42,7 +43,9 @@ class Searches:
         corpus: str,
         engine: Engine,
         say: Callable[[str], None],
+        starts: Mapping[str, tuple[Path, str]] | None = None,
     ) -> None:
+        self.starts = starts or {}
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self.recipes = dict(recipes)
         self.jobs: dict[str, Search] = {}
@@ -52,6 +55,7 @@ class Searches:
             settings = {
                 "search": plan.search.model_dump(mode="json"),
                 "recipe": recipes[item.name].model_dump(mode="json"),
+                "start": self.starts[item.name][1] if item.name in self.starts else None,
                 "budget": plan.budget,
                 "corpus": corpus,
                 "device": plan.device,
@@ -123,6 +127,7 @@ class Searches:
                     device=self.plan.device,
                     progress=self.say,
                     **({} if workers is None else {"workers": workers}),
+                    **({"start": self.starts[name][0]} if name in self.starts else {}),
                 )
             except Diverged as error:
                 job.fail(str(error))

@@ -36,6 +36,7 @@ class Trainings:
         lost: recipes that are left out from the start.
         engine: what trains in this process.
         progress: told a line now and then; None: nothing is shown.
+        starts: by label, the runs that recipes start from; of the others the first weights are random.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class Trainings:
         lost: Mapping[str, Failure],
         engine: Engine,
         progress: Callable[[str], None] | None,
+        starts: Mapping[str, Path] | None = None,
     ) -> None:
+        self.starts = starts or {}
         self.plan, self.out, self.recipes, self.jobs, self.budget = plan, out, recipes, jobs, budget
         self.engine, self.loud = engine, progress is not None
         self.say: Callable[[str], None] = progress or (lambda line: None)
@@ -129,7 +132,8 @@ class Trainings:
         common: dict[str, Any] = {"out": job.directory, "corpus": self.plan.corpus, "device": self.plan.device}
         if isinstance(job, Pretraining):
             pace = self.budget.pace(job.recipe.name) if job.seed == self.plan.seeds[0] else None
-            return Order(seed=job.seed, budget=job.settings["budget"], pace=pace, **common)
+            start = self.starts.get(job.recipe.name)
+            return Order(seed=job.seed, budget=job.settings["budget"], pace=pace, start=start, **common)
         # Fine-tuning is short: what an interruption left is made anew.
         remove(job.directory, self.out)
         source = job.begins_from.directory if job.initialisation == "pretrained" else None

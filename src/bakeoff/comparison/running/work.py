@@ -35,6 +35,8 @@ class Order(Config):
     """What its steps follow from, where that is to be looked at."""
     task: TaskPlan | None = None
     """What is fine-tuned on."""
+    start: Path | None = None
+    """The run that the first weights of a pre-training come from; None: chance."""
     source: Path | None = None
     """The pre-trained run that a fine-tuning starts from; None: random weights."""
 
@@ -65,6 +67,8 @@ def carry_out(order: Order, recipe: Any, engine: Engine, progress: Shown, note: 
     try:
         if order.task is None:
             assert order.budget is not None
+            if order.start is not None:
+                common["start"] = order.start
             if order.pace is not None:
                 common["watch"] = FirstTenth(order.pace, lambda: note(LOOKED))
             engine.pretrain(recipe, order.corpus, order.out, budget=Budget.parse_text(order.budget), **common)

@@ -1,0 +1,91 @@
+"""Tokenizers of others give the ids that they give in transformers, whichever files they are published as."""
+
+import json
+
+import pytest
+
+import bakeoff
+from tests.interop.elsewhere import write_byte_bpe, write_wordpiece
+
+transformers = pytest.importorskip("transformers")
+
+PAGE = """The model reads THE models, and reading isn't hard: e.g. "it's", don't; 3,141.59 (café, naïve, Zürich).
+中文字和English混在一起，かな、カタカナ。模型读文字！
+النموذج يقرأ النصوص العربية، وهذا مثال قصير؟
+Emoji 😀 👩‍👩‍👧 🇩🇪 ❤️ end.
+def model(a, b): return {"a": a ** 2, 'b': b[0] != None}  # the  model
+"""
+LINES = [line for line in PAGE.splitlines() if line]
+SIZES = {"hidden_size": 12, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+
+
+def same_ids(folder, out):
+    theirs = transformers.AutoTokenizer.from_pretrained(folder)
+    ours = bakeoff.import_model(folder, out).tokenizer
+    for line, (ids, *_) in zip(LINES, ours.encode(LINES), strict=True):
+        assert list(ids) == theirs(line, add_special_tokens=False)["input_ids"], line
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"do_lower_case": True},
+        {"do_lower_case": False},
+        {"do_lower_case": True, "tokenize_chinese_chars": False},
+        {"do_lower_case": False, "strip_accents": True},
+    ],
+    ids=str,
+)
+def test_bert_with_vocab_txt_alone(settings, tmp_path):
+    transformers.utils.logging.disable_progress_bar()
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    rows = write_wordpiece(folder)
+    words = (folder / "vocab.txt").read_text(encoding="utf-8") + "\n".join([*"TE0123456789:;()\"'!？،ابتثنمق", "cafe"])
+    (folder / "vocab.txt").write_text(words + "\n", encoding="utf-8")
+    rows = len(words.splitlines())
+    config = transformers.BertConfig(vocab_size=rows, max_position_embeddings=40, **SIZES)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    if settings:
+        said = {"tokenizer_class": "BertTokenizer", **settings}
+        (folder / "tokenizer_config.json").write_text(json.dumps(said))
+    same_ids(folder, tmp_path / "run")
+
+
+def test_roberta_with_vocab_json_and_merges_txt(tmp_path):
+    transformers.utils.logging.disable_progress_bar()
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    sizes = {**SIZES, "type_vocab_size": 1, "pad_token_id": 1, "max_position_embeddings": 42}
+    config = transformers.RobertaConfig(vocab_size=write_byte_bpe(folder), **sizes)
+    transformers.RobertaForMaskedLM(config).save_pretrained(folder)
+    same_ids(folder, tmp_path / "run")
+
+
+@pytest.mark.parametrize("family", ["albert", "xlnet", "t5"])
+def test_a_model_of_sentencepiece(family, tmp_path):
+    """sentencepiece itself cuts the same."""
+    library = pytest.importorskip("sentencepiece")
+    from bakeoff.interop.hugging_face.sentencepiece import unigram_of
+    from bakeoff.tokenizer.tokenizer import Tokenizer
+
+    lines = [*LINES, *(f"the model {n} reads texts of {n + 1} words, and more of them" for n in range(300))]
+    (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
+    symbols = {"albert": "[CLS],[SEP],[MASK]", "xlnet": "<cls>,<sep>,<mask>", "t5": "<extra_id_0>"}[family]
+    library.SentencePieceTrainer.train(
+        input=str(tmp_path / "text.txt"),
+        model_prefix=str(tmp_path / "spiece"),
+        vocab_size=250,
+        pad_id=3,
+        user_defined_symbols=symbols.split(","),
+        normalization_rule_name="nmt_nfkc",
+        character_coverage=1.0,
+        minloglevel=2,
+    )
+    settings = {"do_lower_case": False, "keep_accents": True}
+    text = unigram_of((tmp_path / "spiece.model").read_bytes(), "spiece.model", settings, family)
+    ours = Tokenizer.from_string(text, "spiece.model")
+    theirs = library.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    for line, (ids, *_) in zip(LINES, ours.encode(LINES), strict=True):
+        assert list(ids) == theirs.encode(line.replace("''", '"')), line
