@@ -69,7 +69,12 @@ SPANS = [
     {"text": text, "entities": [{"start": 4, "end": 4 + len(text.split()[1]), "label": "THING"}]} for text in TEXTS[:60]
 ]
 MINIMAL = [
-    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "adjunct_island", "field": "syntax"}
+    {
+        "sentence_good": text,
+        "sentence_bad": " ".join(reversed(text.split())),
+        "UID": "adjunct_island",
+        "field": "syntax",
+    }
     for text in TEXTS[:8]
 ]
 

@@ -69,6 +69,7 @@ class StackConfig(Config):
         if len(regular) > 1:
             raise UserError("block: several have 'every', and want the first layer all; leave it to one")
         for block in regular:
+            assert block.every is not None
             placed = dict.fromkeys(range(1, self.layers + 1, block.every), block) | placed
         others = [block for block in self.block if block.at is None and block.every is None]
         rest = self.layers - len(placed)

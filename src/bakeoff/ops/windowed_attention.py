@@ -88,7 +88,8 @@ def windowed_attention(
         scale=scale,
         dropout=dropout,
     )
-    return mixed.unflatten(0, (-1, blocks)).transpose(1, 2).flatten(2, 3)[:, :, :length]
+    apart: Tensor = mixed.unflatten(0, (-1, blocks))
+    return apart.transpose(1, 2).flatten(2, 3)[:, :, :length]
 
 
 def _band(length: int, keys: int, first: int, before: int, behind: int, device: torch.device) -> Tensor:

@@ -117,6 +117,9 @@ class Searches:
             job.begin()
             self.say(job.title)
             budget = Budget.parse_text(self.plan.budget).times(search.share)
+            optional: dict[str, Any] = {} if workers is None else {"workers": workers}
+            if name in self.starts:
+                optional["start"] = self.starts[name][0]
             try:
                 self.engine.search(
                     self.recipes[name],
@@ -126,8 +129,7 @@ class Searches:
                     budget=budget,
                     device=self.plan.device,
                     progress=self.say,
-                    **({} if workers is None else {"workers": workers}),
-                    **({"start": self.starts[name][0]} if name in self.starts else {}),
+                    **optional,
                 )
             except Diverged as error:
                 job.fail(str(error))

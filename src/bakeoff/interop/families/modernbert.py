@@ -263,14 +263,15 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
     encoder = recipe.model.encoder
     if encoder is None or recipe.model.decoder is not None:
         raise NotSaid("it is not an encoder alone")
-    mixers, block = [], None
-    for block in encoder.layer_blocks():
-        if not isinstance(block, TransformerBlockConfig):
-            raise NotSaid(f"its blocks are of kind {block.kind}")
-        if not isinstance(block.mixer, AttentionConfig):
-            raise NotSaid(f"its mixers are of kind {block.mixer.kind}")
-        mixers.append(block.mixer)
-    assert block is not None
+    mixers, blocks = list[AttentionConfig](), list[TransformerBlockConfig]()
+    for each in encoder.layer_blocks():
+        if not isinstance(each, TransformerBlockConfig):
+            raise NotSaid(f"its blocks are of kind {each.kind}")
+        if not isinstance(each.mixer, AttentionConfig):
+            raise NotSaid(f"its mixers are of kind {each.mixer.kind}")
+        mixers.append(each.mixer)
+        blocks.append(each)
+    block = blocks[-1]
     if block.norm != "pre" or encoder.share != "none":
         raise NotSaid("its norms do not stand before its functions, or its layers share parts")
     return mixers, block

@@ -13,6 +13,7 @@ from bakeoff.interop.exported import Exported
 from bakeoff.interop.gguf.vocabulary import Vocabulary
 from bakeoff.interop.hugging_face.choice import Choice, choose
 from bakeoff.interop.tensors_across import give
+from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
@@ -63,7 +64,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     remarks = [f"read back: all {len(tensors)} tensors are the same; llama.cpp itself was not run"]
     if left:
         remarks.append(f"heads that llama.cpp has no place for stay here: {', '.join(left)}")
-    if opened.recipe.model.stack.distinct()[0].ffn.activation == "gelu":
+    if _block(opened).ffn.activation == "gelu":
         remarks.append("llama.cpp approximates gelu by tanh, so that its numbers are not quite these")
     if family == "bert" and not opened.tokenizer.config.lowercase:
         remarks.append("cased: releases of llama.cpp that do not know its key for that lower-case every text")
@@ -95,11 +96,18 @@ def _require_same_numbers(run: Run, path: Path) -> None:
     Raises:
         UserError: it has such a thing.
     """
-    (block,) = run.recipe.model.stack.distinct()
+    block = _block(run)
     if not block.ffn.activation.startswith("gelu"):
         raise UserError(f"{path}: its networks have {block.ffn.activation}, and those of llama.cpp gelu; use --to hf")
     if not getattr(block.mixer, "scaled", True):
         raise UserError(f"{path}: its attention is not scaled, and that of llama.cpp is; use --to hf")
+
+
+def _block(run: Run) -> TransformerBlockConfig:
+    """That of every layer: families that are written have one."""
+    (block,) = run.recipe.model.stack.distinct()
+    assert isinstance(block, TransformerBlockConfig)
+    return block
 
 
 def _tensors(run: Run, chosen: Choice, gguf: Any) -> tuple[Tensors, list[str]]:
@@ -134,7 +142,7 @@ def _write(
             writer.add_description(recipe.paper)
         writer.add_context_length(recipe.model.embedding.length)
         writer.add_embedding_length(stack.width)
-        writer.add_feed_forward_length(stack.distinct()[0].ffn.width)
+        writer.add_feed_forward_length(_block(run).ffn.width)
         writer.add_block_count(stack.layers)
         writer.add_head_count(config["num_attention_heads" if family == "bert" else "n_head"])
         writer.add_layer_norm_eps(recipe.model.norm_epsilon)
