@@ -66,12 +66,12 @@ def test_lists_know_what_they_are(folder):
 
 
 REFUSED = (
-    ("generate RUNS/bert the", "bert"),
+    ("generate RUNS/bert the", "mlm and cannot write"),
     ("inspect RUNS/bert", "--corpus"),
     ("pretrain --out RUNS/bert --resume", "train it further: --from"),
     ("evaluate RUNS/bert --data x.tsv", "fine-tune it first"),
     ("predict RUNS/bert the", "a fine-tuned run is needed"),
-    ("speed RUNS/bert", "no recipe"),
+    ("speed RUNS/bert", "is a run; give"),
 )
 
 

@@ -77,6 +77,7 @@ def test_a_model_of_sentencepiece(family, tmp_path):
         input=str(tmp_path / "text.txt"),
         model_prefix=str(tmp_path / "spiece"),
         vocab_size=250,
+        hard_vocab_limit=False,
         pad_id=3,
         user_defined_symbols=symbols.split(","),
         normalization_rule_name="nmt_nfkc",

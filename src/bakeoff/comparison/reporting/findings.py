@@ -168,9 +168,9 @@ def _start_cautions(results: Results) -> Iterator[str]:
     begun = {entry.label: entry.start for entry in results.recipes if entry.start is not None}
     for label, start in begun.items():
         yield f"{label} starts from {start}. What those weights have cost is no part of the budget."
-    if others := [entry.label for entry in results.recipes if entry.label not in begun]:
-        if begun:
-            yield f"{listed(others)} had the budget alone; the difference is also one of what was spent before."
+    others = [entry.label for entry in results.recipes if entry.label not in begun]
+    if begun and others:
+        yield f"{listed(others)} had the budget alone; the difference is also one of what was spent before."
     if begun and any(analysis.gains for analysis in results.analyses):
         yield (
             f"From scratch is the same architecture with random weights, so the gain of {listed(list(begun))} is that "
