@@ -19,6 +19,9 @@ from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import rotate
 
+LEAST_ROOM = 64
+"""Tokens that a memory has room for at the beginning."""
+
 
 class HeadWidths(NamedTuple):
     """The widths of the heads' vectors."""
@@ -164,8 +167,9 @@ class Attention(Part):
             query, key = rotate(query, context.start), rotate(key, context.start)
         query, key = query.to(value.dtype), key.to(value.dtype)  # norms are more precise, and rotations of them faster
         if earlier is not None:
-            key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
-            state = (key, value) if left is None else (key, value, left)
+            key, keys = continued(earlier[0], key, context)
+            value, values = continued(earlier[1], value, context)
+            state = (keys, values) if left is None else (keys, values, left)
         mixed = attention(
             query,
             key,
@@ -216,6 +220,31 @@ class Attention(Part):
     def reach(self) -> tuple[float, float]:
         """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")
+
+
+def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """Keys or values with those of the next tokens behind them.
+
+    Shapes: S tokens so far, T new ones, R places in memory, d width of a head.
+
+    Args:
+        earlier: (B, H, S, d), or (B, H, R, d) where they are written in place, of which the first S count.
+        new: (B, H, T, d).
+        context: says which of the two, and S.
+
+    Returns:
+        (B, H, S + T, d), and what is remembered of them: the same, or the memory, twice as large where it was full.
+    """
+    if not context.in_place:
+        whole = torch.cat([earlier, new], dim=2)
+        return whole, whole
+    end = context.start + new.shape[2]
+    if end > earlier.shape[2]:
+        memory = new.new_empty(*new.shape[:2], max(LEAST_ROOM, 2 * end), new.shape[3])
+        memory[:, :, : context.start] = earlier[:, :, : context.start]
+        earlier = memory
+    earlier[:, :, context.start : end] = new
+    return earlier[:, :, :end], earlier
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
