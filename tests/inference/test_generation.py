@@ -141,6 +141,19 @@ def test_draws_follow_the_probabilities():
     assert edges.tolist() == [1, 4]
 
 
+@pytest.mark.parametrize("name", ["gpt2-tiny", "gpt-bert-tiny", "bart-tiny"])
+@torch.no_grad()
+def test_a_memory_written_in_place_gives_what_one_that_is_copied_gives(name):
+    model = build(name).model
+    source = Source(torch.tensor(SOURCES[:1] * 2)) if model.config.sequence_to_sequence else None
+    ids = torch.randint(7, VOCABULARY, (2, 200), generator=torch.Generator().manual_seed(1))
+    copied, written = model.start(2, source), model.start(2, source, in_place=True)
+    for chunk in ids[:, : min(200, model.config.longest_input or 200)].split([1, 5, 1, 60, 1, 1, 70, 61], dim=1):
+        expected, copied = model.extend(chunk, copied)
+        found, written = model.extend(chunk, written)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+
+
 def test_positions_end_where_the_table_ends():
     module = build("gpt-tiny")
     longest = module.model.config.longest_input

@@ -174,7 +174,7 @@ class Generator:
         self,
         prompts: Sequence[Sequence[int]],
         tokens: int,
-        choose: Callable[[Tensor, list[bool]], Tensor],
+        choose: Callable[[Tensor, list[int]], Tensor],
         sources: Sequence[Sequence[int]] | None,
     ) -> list[list[int]]:
         """What follows each prompt."""
@@ -188,7 +188,7 @@ class Generator:
         self,
         prompts: Sequence[Sequence[int]],
         tokens: int,
-        choose: Callable[[Tensor, list[bool]], Tensor],
+        choose: Callable[[Tensor, list[int]], Tensor],
         sources: Sequence[Sequence[int]] | None,
     ) -> Iterator[list[tuple[int, int]]]:
         """Rows go on together: what all prompts have is read at once, then a row whose prompt is longer reads on.
@@ -199,26 +199,28 @@ class Generator:
         counts = [0] * len(known)
         done = [False] * len(known)
         shortest = min(map(len, known))
-        state = self.model.start(len(known), self._source(sources))
+        state = self.model.start(len(known), self._source(sources), in_place=True)
         chunk = self._ids([row[:shortest] for row in known])
         prefix = self._prefix(chunk)
         while True:
             hidden, state = self.model.extend(chunk, state, prefix=prefix)
             prefix = None
-            wanted = [state.tokens >= len(row) and not ended for row, ended in zip(known, done, strict=True)]
-            following = [0] * len(known)
-            if any(wanted):
-                following = choose(self.scores(hidden[:, -1]), wanted).tolist()
+            # Rows that read on, or have ended, need no scores of the vocabulary.
+            following = [
+                0 if ended else row[state.tokens] if state.tokens < len(row) else -1
+                for row, ended in zip(known, done, strict=True)
+            ]
+            wanted = [row for row, token in enumerate(following) if token < 0]
             step: list[tuple[int, int]] = []
-            for row, token in enumerate(following):
-                if wanted[row]:
+            if wanted:
+                last = hidden[:, -1] if len(wanted) == len(known) else hidden[wanted, -1]
+                for row, token in zip(wanted, choose(self.scores(last), wanted).tolist(), strict=True):
+                    following[row] = token
                     done[row] = token == self.end
                     if not done[row]:
                         step.append((row, token))
                         counts[row] += 1
                         done[row] = counts[row] >= tokens
-                elif not done[row]:
-                    following[row] = known[row][state.tokens]
             if step:
                 yield step
             if all(done) or self._full(state):
@@ -284,8 +286,8 @@ class Generator:
         return longest is not None and state.tokens >= longest
 
 
-def _chooser(config: GenerationConfig, numbers: Sequence[int]) -> Callable[[Tensor, list[bool]], Tensor]:
-    """Chooses the next (B,) tokens by (B, V) scores, of the rows that want one.
+def _chooser(config: GenerationConfig, numbers: Sequence[int]) -> Callable[[Tensor, list[int]], Tensor]:
+    """Chooses the next (N,) tokens by the (N, V) scores of some rows, whose places come with them.
 
     Args:
         config: how.
@@ -294,13 +296,11 @@ def _chooser(config: GenerationConfig, numbers: Sequence[int]) -> Callable[[Tens
     seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
     drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
 
-    def choose(scores: Tensor, wanted: list[bool]) -> Tensor:
+    def choose(scores: Tensor, rows: list[int]) -> Tensor:
         if config.temperature == 0 or config.beams == 1:
             return scores.argmax(-1)
-        uniform = torch.zeros(len(wanted), dtype=torch.float64)
-        for row, own in enumerate(drawn):
-            if wanted[row]:  # a number is used up for each token that is written, whatever the other rows do
-                uniform[row] = torch.rand((), generator=own, dtype=torch.float64)
+        # A number is used up for each token that is written, whatever the other rows do.
+        uniform = torch.stack([torch.rand((), generator=drawn[row], dtype=torch.float64) for row in rows])
         return draw(filtered(scores, config.temperature, config.top_k, config.top_p), uniform.to(scores.device))
 
     return choose
@@ -309,11 +309,10 @@ def _chooser(config: GenerationConfig, numbers: Sequence[int]) -> Callable[[Tens
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:
     """The state of some rows, each as often as it is named by the (B,) indices."""
     mask = state.source_mask
-    return ModelState(
-        state.tokens,
-        map_state(state.layers, lambda tensor: tensor.index_select(0, rows)),
-        None if state.source is None else state.source.index_select(0, rows),
-        None if mask is None else mask.index_select(0, rows),
+    return state._replace(
+        layers=map_state(state.layers, lambda tensor: tensor.index_select(0, rows)),
+        source=None if state.source is None else state.source.index_select(0, rows),
+        source_mask=None if mask is None else mask.index_select(0, rows),
     )
 
 

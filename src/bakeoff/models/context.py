@@ -74,6 +74,8 @@ class Context(NamedTuple):
     """What can be remembered is all that is seen of what was before, wherever a chunk begins."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
+    in_place: bool = False
+    """What attention remembers has room behind it, into which the next keys and values are written."""
     source: Tensor | None = None
     """(B, U, D) output of the encoder, for cross-attention."""
     source_mask: Tensor | None = None

@@ -150,6 +150,8 @@ class ModelState(NamedTuple):
     """(B, U, D) the encoder's output."""
     source_mask: Tensor | None
     """(B, 1, 1, U) True where the source is a token."""
+    in_place: bool = False
+    """`extend` uses it up: keys and values of the next tokens are written behind those that it has."""
 
 
 class Model(nn.Module):
@@ -293,10 +295,17 @@ class Model(nn.Module):
         context = Context(real=source.real, attention_mask=self._mask(source.real, None, causal=False))
         return self.embedding(source.ids), context
 
-    def start(self, rows: int, source: Source | None = None) -> ModelState:
-        """The state before the first token of so many rows, from which `extend` goes on."""
+    def start(self, rows: int, source: Source | None = None, in_place: bool = False) -> ModelState:
+        """The state before the first token of so many rows, from which `extend` goes on.
+
+        Args:
+            rows: B.
+            source: what the encoder reads, where there is one.
+            in_place: `extend` may use the state up, and each that follows from it: a text is then gone on with from its
+                last state alone. A token costs less, for what attention remembers is not copied each time.
+        """
         encoded, mask = (None, None) if source is None else self.encode(source)
-        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask)
+        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask, in_place)
 
     def extend(
         self,
@@ -313,7 +322,7 @@ class Model(nn.Module):
 
         Args:
             ids: (B, T) the tokens that follow those which the state remembers; any number of them, no padding.
-            state: what `start` or the last call gave; it stays as it is.
+            state: what `start` or the last call gave; it stays as it is, unless it is one that is used up.
             segments: (B, T) segment ids; None is segment 0 everywhere.
             queries: N rows of the second stream, for models whose mixers have two.
             remembered: how many of the first tokens go into the new state; None: all. For `relative_attention`. In an
@@ -332,6 +341,7 @@ class Model(nn.Module):
         context = Context(
             attention_mask=self._mask_of_chunk(ids, state, remembered, prefix),
             start=state.tokens,
+            in_place=state.in_place,
             source=state.source,
             source_mask=state.source_mask,
             segments=segments,

@@ -20,6 +20,9 @@ from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import BASE, rotate
 from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
+LEAST_ROOM = 64
+"""Tokens that a memory has room for at the beginning."""
+
 
 class HeadWidths(NamedTuple):
     """The widths of the heads' vectors."""
@@ -176,10 +179,13 @@ class Attention(Part):
             query, key = (rotate(each, context.start, self.rotary_base) for each in (query, key))
         query, key = query.to(value.dtype), key.to(value.dtype)  # norms are more precise, and rotations of them faster
         if earlier is not None:
-            key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
-            last = slice(None) if self.window is None else slice(-self.window, None)
-            kept = key[:, :, last], value[:, :, last]
-            state = kept if left is None else (*kept, left)
+            if self.window is None:
+                key, keys = continued(earlier[0], key, context)
+                value, values = continued(earlier[1], value, context)
+            else:  # no more is remembered than the window, so that nothing is written in place
+                key, value = torch.cat([earlier[0], key], dim=2), torch.cat([earlier[1], value], dim=2)
+                keys, values = key[:, :, -self.window :], value[:, :, -self.window :]
+            state = (keys, values) if left is None else (keys, values, left)
         bias = context.attention_bias if self.positions == "t5" else None
         told: dict[str, Any] = {
             "mask": context.attention_mask,
@@ -235,6 +241,31 @@ class Attention(Part):
             return float("inf"), 0 if self.causal else float("inf")
         left, right = super().reach()
         return self.window + left, (0 if self.causal else self.window) + right
+
+
+def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, Tensor]:
+    """Keys or values with those of the next tokens behind them.
+
+    Shapes: S tokens so far, T new ones, R places in memory, d width of a head.
+
+    Args:
+        earlier: (B, H, S, d), or (B, H, R, d) where they are written in place, of which the first S count.
+        new: (B, H, T, d).
+        context: says which of the two, and S.
+
+    Returns:
+        (B, H, S + T, d), and what is remembered of them: the same, or the memory, twice as large where it was full.
+    """
+    if not context.in_place:
+        whole = torch.cat([earlier, new], dim=2)
+        return whole, whole
+    end = context.start + new.shape[2]
+    if end > earlier.shape[2]:
+        memory = new.new_empty(*new.shape[:2], max(LEAST_ROOM, 2 * end), new.shape[3])
+        memory[:, :, : context.start] = earlier[:, :, : context.start]
+        earlier = memory
+    earlier[:, :, context.start : end] = new
+    return earlier[:, :, :end], earlier
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
