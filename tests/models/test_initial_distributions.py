@@ -175,6 +175,14 @@ RULES = [
         lambda shape: 0.02 / math.sqrt(2 * 2),
         "Radford et al. 2019, section 2.3: by the root of the number of residual branches, here of two layers",
     ),
+    # ModernBERT
+    Rule(
+        "modernbert-*",
+        "parts.(mixer|ffn).function.output.weight",
+        "truncated",
+        lambda shape: 0.02 / math.sqrt(2 * 5),
+        "Warner et al. 2024, appendix A: Megatron's, by the root of the number of residual branches, here of five layers",
+    ),
     # LTG-BERT and GPT-BERT
     Rule(
         "*",
