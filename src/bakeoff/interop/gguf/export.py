@@ -10,9 +10,13 @@ from bakeoff.display import markdown
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, library, require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.interop.families.bert import encoder_of
+from bakeoff.interop.families.gpt import decoder_block
 from bakeoff.interop.gguf.vocabulary import Vocabulary
 from bakeoff.interop.hugging_face.choice import Choice, choose
 from bakeoff.interop.tensors_across import give
+from bakeoff.models.blocks.transformer import TransformerBlockConfig
+from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
@@ -63,7 +67,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     remarks = [f"read back: all {len(tensors)} tensors are the same; llama.cpp itself was not run"]
     if left:
         remarks.append(f"heads that llama.cpp has no place for stay here: {', '.join(left)}")
-    if opened.recipe.model.stack.distinct()[0].ffn.activation == "gelu":
+    if _block(opened)[0].ffn.activation == "gelu":
         remarks.append("llama.cpp approximates gelu by tanh, so that its numbers are not quite these")
     if family == "bert" and not opened.tokenizer.config.lowercase:
         remarks.append("cased: releases of llama.cpp that do not know its key for that lower-case every text")
@@ -89,16 +93,23 @@ def _chosen(run: Run, path: Path) -> Choice:
     return chosen
 
 
+def _block(run: Run) -> tuple[TransformerBlockConfig, AttentionConfig]:
+    """The one kind of block, and its attention, of a run that one of the families can say."""
+    if run.recipe.model.encoder is None:
+        return decoder_block(run.recipe)
+    return encoder_of(run.recipe)[1:]
+
+
 def _require_same_numbers(run: Run, path: Path) -> None:
     """Refuse what a config of the family can say, and llama.cpp does not read.
 
     Raises:
         UserError: it has such a thing.
     """
-    (block,) = run.recipe.model.stack.distinct()
+    block, mixer = _block(run)
     if not block.ffn.activation.startswith("gelu"):
         raise UserError(f"{path}: its networks have {block.ffn.activation}, and those of llama.cpp gelu; use --to hf")
-    if not getattr(block.mixer, "scaled", True):
+    if not mixer.scaled:
         raise UserError(f"{path}: its attention is not scaled, and that of llama.cpp is; use --to hf")
 
 
@@ -134,7 +145,7 @@ def _write(
             writer.add_description(recipe.paper)
         writer.add_context_length(recipe.model.embedding.length)
         writer.add_embedding_length(stack.width)
-        writer.add_feed_forward_length(stack.distinct()[0].ffn.width)
+        writer.add_feed_forward_length(_block(run)[0].ffn.width)
         writer.add_block_count(stack.layers)
         writer.add_head_count(config["num_attention_heads" if family == "bert" else "n_head"])
         writer.add_layer_norm_eps(recipe.model.norm_epsilon)

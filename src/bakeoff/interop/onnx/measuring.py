@@ -45,12 +45,12 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
 
     def measure(original: Any, session: Any) -> list[Accuracy]:
         on = Placement(torch.device("cpu"), "float32")
-        both = [
+        before, after = (
             task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
             for each in (original, session)
-        ]
+        )
         name = f"{task.config.described(task.metric).title} on {len(examples):,} rows of {path.name}"
-        return [Accuracy(name, *both, lower)]
+        return [Accuracy(name, before, after, lower)]
 
     return measure
 
@@ -98,7 +98,7 @@ def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str)
                     )
                 )
             both.append(total / count)
-        return [Accuracy(name, *both, lower_is_better=True), *agreeing(original, session)]
+        return [Accuracy(name, both[0], both[1], lower_is_better=True), *agreeing(original, session)]
 
     return measure
 

@@ -3,6 +3,8 @@
 Shapes: B batch, T length, D width.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -39,14 +41,15 @@ class PaddedRows(nn.Module):
     @staticmethod
     def _turned(cells: nn.Module, x: Tensor, order: Tensor, back: Tensor) -> Tensor:
         """The outputs of tokens that are read in that order, (B, T) places, put back to where they were."""
-        y = cells(x.gather(1, order[..., None].expand(-1, -1, x.shape[2])))[0]
+        y: Tensor = cells(x.gather(1, order[..., None].expand(-1, -1, x.shape[2])))[0]
         return y.gather(1, back[..., None].expand(-1, -1, y.shape[2]))
 
 
 def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
     """A network of one direction with the weights of one of the two."""
     projection = {"proj_size": cells.proj_size} if cells.proj_size else {}
-    made = type(cells)(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
+    network: Any = type(cells)
+    made: nn.Module = network(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
     made.load_state_dict({name: getattr(cells, name + ending) for name, _ in made.named_parameters()})
     return made
 
