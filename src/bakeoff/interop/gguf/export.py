@@ -10,6 +10,8 @@ from bakeoff.display import markdown
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, library, require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.interop.families.bert import encoder_of
+from bakeoff.interop.families.gpt import decoder_block
 from bakeoff.interop.gguf.vocabulary import Vocabulary
 from bakeoff.interop.hugging_face.choice import Choice, choose
 from bakeoff.interop.tensors_across import give
@@ -90,6 +92,13 @@ def _chosen(run: Run, path: Path) -> Choice:
     return chosen
 
 
+def _block(run: Run) -> tuple[TransformerBlockConfig, AttentionConfig]:
+    """The one kind of block, and its attention, of a run that one of the families can say."""
+    if run.recipe.model.encoder is None:
+        return decoder_block(run.recipe)
+    return encoder_of(run.recipe)[1:]
+
+
 def _require_same_numbers(run: Run, path: Path) -> None:
     """Refuse what a config of the family can say, and llama.cpp does not read.
 
@@ -99,7 +108,7 @@ def _require_same_numbers(run: Run, path: Path) -> None:
     block = _block(run)
     if not block.ffn.activation.startswith("gelu"):
         raise UserError(f"{path}: its networks have {block.ffn.activation}, and those of llama.cpp gelu; use --to hf")
-    if not getattr(block.mixer, "scaled", True):
+    if not mixer.scaled:
         raise UserError(f"{path}: its attention is not scaled, and that of llama.cpp is; use --to hf")
 
 

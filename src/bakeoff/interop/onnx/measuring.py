@@ -48,7 +48,7 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
         before, after = [
             task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
             for each in (original, session)
-        ]
+        )
         name = f"{task.config.described(task.metric).title} on {len(examples):,} rows of {path.name}"
         return [Accuracy(name, before, after, lower)]
 
