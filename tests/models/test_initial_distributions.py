@@ -181,7 +181,7 @@ RULES = [
         "parts.(mixer|ffn).function.output.weight",
         "truncated",
         lambda shape: 0.02 / math.sqrt(2 * 5),
-        "Warner et al. 2024, appendix A: Megatron's, by the root of the number of residual branches, here of five layers",
+        "Warner et al. 2024, appendix A: Megatron's, by the root of the residual branches, here of five layers",
     ),
     # LTG-BERT and GPT-BERT
     Rule(

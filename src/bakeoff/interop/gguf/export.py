@@ -16,6 +16,7 @@ from bakeoff.interop.gguf.vocabulary import Vocabulary
 from bakeoff.interop.hugging_face.choice import Choice, choose
 from bakeoff.interop.tensors_across import give
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
+from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
@@ -66,7 +67,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     remarks = [f"read back: all {len(tensors)} tensors are the same; llama.cpp itself was not run"]
     if left:
         remarks.append(f"heads that llama.cpp has no place for stay here: {', '.join(left)}")
-    if _block(opened).ffn.activation == "gelu":
+    if _block(opened)[0].ffn.activation == "gelu":
         remarks.append("llama.cpp approximates gelu by tanh, so that its numbers are not quite these")
     if family == "bert" and not opened.tokenizer.config.lowercase:
         remarks.append("cased: releases of llama.cpp that do not know its key for that lower-case every text")
@@ -105,18 +106,11 @@ def _require_same_numbers(run: Run, path: Path) -> None:
     Raises:
         UserError: it has such a thing.
     """
-    block = _block(run)
+    block, mixer = _block(run)
     if not block.ffn.activation.startswith("gelu"):
         raise UserError(f"{path}: its networks have {block.ffn.activation}, and those of llama.cpp gelu; use --to hf")
     if not mixer.scaled:
         raise UserError(f"{path}: its attention is not scaled, and that of llama.cpp is; use --to hf")
-
-
-def _block(run: Run) -> TransformerBlockConfig:
-    """That of every layer: families that are written have one."""
-    (block,) = run.recipe.model.stack.distinct()
-    assert isinstance(block, TransformerBlockConfig)
-    return block
 
 
 def _tensors(run: Run, chosen: Choice, gguf: Any) -> tuple[Tensors, list[str]]:
@@ -151,7 +145,7 @@ def _write(
             writer.add_description(recipe.paper)
         writer.add_context_length(recipe.model.embedding.length)
         writer.add_embedding_length(stack.width)
-        writer.add_feed_forward_length(_block(run).ffn.width)
+        writer.add_feed_forward_length(_block(run)[0].ffn.width)
         writer.add_block_count(stack.layers)
         writer.add_head_count(config["num_attention_heads" if family == "bert" else "n_head"])
         writer.add_layer_norm_eps(recipe.model.norm_epsilon)

@@ -45,7 +45,7 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
 
     def measure(original: Any, session: Any) -> list[Accuracy]:
         on = Placement(torch.device("cpu"), "float32")
-        before, after = [
+        before, after = (
             task.score(examples, answers_of(OnnxHead(each), items, task, format, on).answers)[task.metric]
             for each in (original, session)
         )
@@ -98,8 +98,7 @@ def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str)
                     )
                 )
             both.append(total / count)
-        before, after = both
-        return [Accuracy(name, before, after, lower_is_better=True), *agreeing(original, session)]
+        return [Accuracy(name, both[0], both[1], lower_is_better=True), *agreeing(original, session)]
 
     return measure
 

@@ -47,9 +47,9 @@ class PaddedRows(nn.Module):
 
 def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
     """A network of one direction with the weights of one of the two."""
-    build: Any = type(cells)  # LSTM or GRU, which do not take the arguments of what they are made of
     projection = {"proj_size": cells.proj_size} if cells.proj_size else {}
-    made: nn.Module = build(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
+    network: Any = type(cells)
+    made: nn.Module = network(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
     made.load_state_dict({name: getattr(cells, name + ending) for name, _ in made.named_parameters()})
     return made
 
