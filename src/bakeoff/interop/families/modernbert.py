@@ -263,17 +263,18 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
     encoder = recipe.model.encoder
     if encoder is None or recipe.model.decoder is not None:
         raise NotSaid("it is not an encoder alone")
-    mixers, block = [], None
+    mixers: list[AttentionConfig] = []
+    blocks: list[TransformerBlockConfig] = []
     for block in encoder.layer_blocks():
         if not isinstance(block, TransformerBlockConfig):
             raise NotSaid(f"its blocks are of kind {block.kind}")
         if not isinstance(block.mixer, AttentionConfig):
             raise NotSaid(f"its mixers are of kind {block.mixer.kind}")
         mixers.append(block.mixer)
-    assert block is not None
-    if block.norm != "pre" or encoder.share != "none":
+        blocks.append(block)
+    if blocks[-1].norm != "pre" or encoder.share != "none":
         raise NotSaid("its norms do not stand before its functions, or its layers share parts")
-    return mixers, block
+    return mixers, blocks[-1]
 
 
 def _names(bias: bool) -> tuple[str, ...]:
