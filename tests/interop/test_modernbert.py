@@ -83,8 +83,8 @@ def test_same_numbers_and_the_same_bits_again(name, tmp_path, in_double):
     theirs = saved(tmp_path / "theirs", name)
     run = bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
     generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(5, theirs.config.vocab_size, (3, 100), generator=generator)
-    real = torch.arange(100) < torch.tensor([[100], [31], [2]])
+    ids = torch.randint(5, theirs.config.vocab_size, (3, 160), generator=generator)
+    real = torch.arange(160) < torch.tensor([[160], [31], [2]])
     ours, theirs = run.load().double(), theirs.double()
     with torch.no_grad():
         hidden = ours.model(Inputs(ids, real=real))

@@ -52,7 +52,7 @@ def link(ours, theirs):
 @pytest.mark.parametrize("training", [False, True], ids=["evaluation", "training"])
 @pytest.mark.parametrize("side", ["right", "left"])
 @pytest.mark.parametrize(
-    ("length", "window", "biased"), [(11, 3, False), (90, 3, True)], ids=["few tokens", "in blocks, with biases"]
+    ("length", "window", "biased"), [(11, 3, False), (160, 3, True)], ids=["few tokens", "in blocks, with biases"]
 )
 def test_modernbert_with_its_head(length, window, biased, side, training, monkeypatch):
     monkeypatch.setattr(torch, "float", torch.float64)  # of which they make the rates of the rotations

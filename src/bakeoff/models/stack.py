@@ -65,12 +65,11 @@ class StackConfig(Config):
                     wrong = "has a block already" if layer in placed else f"is not one of the {self.layers} layers"
                     raise UserError(f"block: at: {block.at}: this {wrong}")
                 placed[layer] = block
-        regular = [block for block in self.block if block.every is not None]
+        regular = [(block, block.every) for block in self.block if block.every is not None]
         if len(regular) > 1:
             raise UserError("block: several have 'every', and want the first layer all; leave it to one")
-        for block in regular:
-            assert block.every is not None
-            placed = dict.fromkeys(range(1, self.layers + 1, block.every), block) | placed
+        for block, every in regular:
+            placed = dict.fromkeys(range(1, self.layers + 1, every), block) | placed
         others = [block for block in self.block if block.at is None and block.every is None]
         rest = self.layers - len(placed)
         if len(others) == 1 and others[0].repeat is None:

@@ -11,7 +11,7 @@ from bakeoff.ops.attention import attention
 
 LEAST_BLOCK = 32
 """The fewest queries of a block; fewer leave too little to do at once."""
-WORTH = 2
+WORTH = 4
 """Blocks are worth their copies where there are so many times more keys than one block sees."""
 
 
@@ -88,8 +88,8 @@ def windowed_attention(
         scale=scale,
         dropout=dropout,
     )
-    apart: Tensor = mixed.unflatten(0, (-1, blocks))
-    return apart.transpose(1, 2).flatten(2, 3)[:, :, :length]
+    joined: Tensor = mixed.unflatten(0, (-1, blocks)).transpose(1, 2).flatten(2, 3)
+    return joined[:, :, :length]
 
 
 def _band(length: int, keys: int, first: int, before: int, behind: int, device: torch.device) -> Tensor:

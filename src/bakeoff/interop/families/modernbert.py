@@ -263,18 +263,18 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
     encoder = recipe.model.encoder
     if encoder is None or recipe.model.decoder is not None:
         raise NotSaid("it is not an encoder alone")
-    mixers, blocks = list[AttentionConfig](), list[TransformerBlockConfig]()
-    for each in encoder.layer_blocks():
-        if not isinstance(each, TransformerBlockConfig):
-            raise NotSaid(f"its blocks are of kind {each.kind}")
-        if not isinstance(each.mixer, AttentionConfig):
-            raise NotSaid(f"its mixers are of kind {each.mixer.kind}")
-        mixers.append(each.mixer)
-        blocks.append(each)
-    block = blocks[-1]
-    if block.norm != "pre" or encoder.share != "none":
+    mixers: list[AttentionConfig] = []
+    blocks: list[TransformerBlockConfig] = []
+    for block in encoder.layer_blocks():
+        if not isinstance(block, TransformerBlockConfig):
+            raise NotSaid(f"its blocks are of kind {block.kind}")
+        if not isinstance(block.mixer, AttentionConfig):
+            raise NotSaid(f"its mixers are of kind {block.mixer.kind}")
+        mixers.append(block.mixer)
+        blocks.append(block)
+    if blocks[-1].norm != "pre" or encoder.share != "none":
         raise NotSaid("its norms do not stand before its functions, or its layers share parts")
-    return mixers, block
+    return mixers, blocks[-1]
 
 
 def _names(bias: bool) -> tuple[str, ...]:
