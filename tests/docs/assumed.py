@@ -69,7 +69,12 @@ SPANS = [
     {"text": text, "entities": [{"start": 4, "end": 4 + len(text.split()[1]), "label": "THING"}]} for text in TEXTS[:60]
 ]
 MINIMAL = [
-    {"sentence_good": text, "sentence_bad": " ".join(reversed(text.split())), "UID": "adjunct_island", "field": "syntax"}
+    {
+        "sentence_good": text,
+        "sentence_bad": " ".join(reversed(text.split())),
+        "UID": "adjunct_island",
+        "field": "syntax",
+    }
     for text in TEXTS[:8]
 ]
 
@@ -131,6 +136,7 @@ FILES: dict[str, str] = {
     "questions.jsonl": lines({"question": TEXTS[at], "answer": TEXTS[at + 1]} for at in range(40)),
     "sst2.tsv": LABELLED,
     "data/test.tsv": LABELLED,
+    "data/text.jsonl": lines({"text": documents(at, at + 6)} for at in range(220)),
     "token.txt": "a-token-of-a-test-1\n",
     "reviews.txt.gz": "".join(f"{text}\n" for text in TEXTS[:5]),
     "order.yaml": """
@@ -201,9 +207,16 @@ NAMES = sorted(
 
 
 def named(text: str) -> list[str]:
-    """What some lines name of the assumed things."""
-    found = [name for name in NAMES if any(name == word.strip("/") for word in _words(text))]
+    """What some lines name of the assumed things, and what is looked for beside these."""
+    words = {word.strip("/") for word in _words(text)}
+    words |= {word.replace(".de.gz", ".en.gz") for word in words}
+    found = [name for name in NAMES if name in words]
     return [*found, *(["wiki"] if "wiki/*" in text else []), *(["reviews"] if "reviews/*" in text else [])]
+
+
+def corpora(text: str) -> list[str]:
+    """The corpora of the runs that some lines name."""
+    return [name for run in named(text) for name in named(COMMANDS.get(run, "")) if name.startswith("corpora/")]
 
 
 def _words(text: str) -> list[str]:
