@@ -136,6 +136,7 @@ FILES: dict[str, str] = {
     "questions.jsonl": lines({"question": TEXTS[at], "answer": TEXTS[at + 1]} for at in range(40)),
     "sst2.tsv": LABELLED,
     "data/test.tsv": LABELLED,
+    "data/text.jsonl": lines({"text": documents(at, at + 6)} for at in range(220)),
     "token.txt": "a-token-of-a-test-1\n",
     "reviews.txt.gz": "".join(f"{text}\n" for text in TEXTS[:5]),
     "order.yaml": """
@@ -206,9 +207,16 @@ NAMES = sorted(
 
 
 def named(text: str) -> list[str]:
-    """What some lines name of the assumed things."""
-    found = [name for name in NAMES if any(name == word.strip("/") for word in _words(text))]
+    """What some lines name of the assumed things, and what is looked for beside these."""
+    words = {word.strip("/") for word in _words(text)}
+    words |= {word.replace(".de.gz", ".en.gz") for word in words}
+    found = [name for name in NAMES if name in words]
     return [*found, *(["wiki"] if "wiki/*" in text else []), *(["reviews"] if "reviews/*" in text else [])]
+
+
+def corpora(text: str) -> list[str]:
+    """The corpora of the runs that some lines name."""
+    return [name for run in named(text) for name in named(COMMANDS.get(run, "")) if name.startswith("corpora/")]
 
 
 def _words(text: str) -> list[str]:

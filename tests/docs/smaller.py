@@ -27,8 +27,13 @@ INSTEAD: dict[str, dict[str, str]] = {
 """Options that stand in place of the page's, by verb."""
 
 FINE_TUNING = {"epochs": 1, "least_steps": 0, "evaluations": 1}
-SMALL_RECIPES = {"transformer-base-wmt": "transformer-translation-tiny", "bart-base": "bart-tiny"}
-"""Recipes in the place of large ones, where they are trained."""
+SMALL_RECIPES = {
+    "transformer-base-wmt": "transformer-translation-tiny",
+    "bart-base": "bart-tiny",
+    "laptop-hybrid-small": "laptop-hybrid-tiny",
+    "laptop-hybrid-mini": "laptop-conv-tiny",
+}
+"""Recipes in the place of large ones, where they are trained or measured."""
 
 PRETRAINING = {"training.validation_examples": 16}
 PLAN = {"budget": "steps=4", "seeds": 1}
@@ -49,6 +54,8 @@ PYTHON = [  # patterns, and what stands in their place
 def smaller(arguments: list[str]) -> list[str]:
     """The arguments that are run."""
     verb = next((word for word in arguments if not word.startswith("-")), "")
+    if verb in ("pretrain", "tune", "speed"):
+        arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
     for option, value in INSTEAD.get(verb, {}).items():
         arguments = _instead(arguments, option, value)
     if verb == "pretrain":
@@ -62,7 +69,6 @@ def smaller(arguments: list[str]) -> list[str]:
 
 
 def _pretraining(arguments: list[str]) -> list[str]:
-    arguments = [SMALL_RECIPES.get(word, word) for word in arguments]
     if "--resume" in arguments or "--finish-now" in arguments:
         return _instead(arguments, "--budget", GOES_ON) if "--budget" in arguments else arguments
     settings = [f"--set={key}={value}" for key, value in PRETRAINING.items()]

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.docs.assumed import named, put
+from tests.docs.assumed import corpora, named, put
 from tests.docs.pages import PAGES, ROOT, blocks, calls
 from tests.docs.shape import missing
 from tests.docs.smaller import SERVED, smaller_python
@@ -67,11 +67,14 @@ class Shell:
 
     def stop(self) -> None:
         """End what serves, as Ctrl-C does."""
-        for served in self.serving:
+        serving, self.serving, self.address = self.serving, [], SERVED
+        for served in serving:
             served.send_signal(signal.SIGINT)
-        ended = [served.wait(60) for served in self.serving]
-        assert set(ended) <= {0}, ended
-        self.serving = []
+        ended = [served.wait(60) for served in serving]
+        for served in serving:
+            assert served.stderr is not None
+            served.stderr.close()
+        assert set(ended) <= {130}, ended
 
     def put(self, text: str, folder: Path) -> None:
         """Have what the lines of a block assume in the page's folder."""
@@ -85,6 +88,12 @@ def shell(tmp_path_factory):
     yield shell
     shell.server.terminate()
     shell.server.wait()
+
+
+@pytest.fixture(autouse=True)
+def nothing_serves_the_next_page(shell):
+    yield
+    shell.stop()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -110,7 +119,6 @@ def test_what_a_page_says_runs(page, shell, tmp_path):
             refused = shown.startswith("bakeoff: ")
             printed = shell.run(typed, tmp_path, allowed=(2,) if refused else (0,))
             assert "compare" in typed or not missing(shown, printed), f"{block.place}: {typed}\n{printed}"
-    shell.stop()
     if python:
         folder = tmp_path / "python"  # where nothing is that the commands have made
         folder.mkdir()
@@ -118,5 +126,5 @@ def test_what_a_page_says_runs(page, shell, tmp_path):
         for block in (block for block in blocks(page) if block.kind == "file"):
             (folder / block.file).write_text(block.text, encoding="utf-8")
         for _, text in python:
-            shell.put(text, folder)
+            shell.put(" ".join([text, *corpora(text)]), folder)
         shell.run("bakeoff --python python.json", folder)
