@@ -117,6 +117,9 @@ class Searches:
             job.begin()
             self.say(job.title)
             budget = Budget.parse_text(self.plan.budget).times(search.share)
+            others: dict[str, Any] = {} if workers is None else {"workers": workers}
+            if name in self.starts:
+                others["start"] = self.starts[name][0]
             try:
                 self.engine.search(
                     self.recipes[name],
@@ -126,8 +129,7 @@ class Searches:
                     budget=budget,
                     device=self.plan.device,
                     progress=self.say,
-                    **({} if workers is None else {"workers": workers}),
-                    **({"start": self.starts[name][0]} if name in self.starts else {}),
+                    **others,
                 )
             except Diverged as error:
                 job.fail(str(error))
