@@ -153,7 +153,11 @@ def test_seeds_by_name_and_rates_in_a_list(folder):
         ("seeds: 3", "seeds: [1, 1]", "distinct"),
         ("seeds: 3", "seeds: many", "seeds"),
         ("mine/wide.yaml", "bert-mini", "two recipes are called 'bert-mini'"),
-        ("mine/wide.yaml", "bert/mini", "'bert-mini' and 'bert/mini' would share a directory"),
+        (
+            "mine/wide.yaml",
+            "{recipe: gpt-tiny, name: bert/mini}",
+            "'bert-mini' and 'bert/mini' would share a directory",
+        ),
         ("mine/wide.yaml", "mine/none.yaml", "recipes.2.recipe: there is no file"),
         ("corpus: corpus", "corpus: corpses", "corpus: there is no directory"),
         ("data/dev.tsv", "data/devv.tsv", "tasks.0.dev: there is no file"),
