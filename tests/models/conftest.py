@@ -6,6 +6,7 @@ from tests.models.parity import marked, replace_everywhere
 from torch import Tensor, nn
 
 from bakeoff.ops.dropout import dropout
+from bakeoff.ops.rotary import _kept_waves
 
 
 @pytest.fixture
@@ -15,7 +16,9 @@ def double(monkeypatch):
     torch.set_default_dtype(torch.float64)
     monkeypatch.setattr(torch, "float32", torch.float64)
     monkeypatch.setattr(Tensor, "float", Tensor.double)
+    _kept_waves.cache_clear()  # of single precision, and behind the test those of this one
     yield
+    _kept_waves.cache_clear()
     torch.set_default_dtype(before)
 
 
