@@ -72,7 +72,7 @@ MINIMAL = [
     {
         "sentence_good": text,
         "sentence_bad": " ".join(reversed(text.split())),
-        "UID": "island",
+        "UID": "adjunct_island",
         "field": "syntax",
     }
     for text in TEXTS[:8]
