@@ -91,9 +91,9 @@ def _texts_of(run, auto):
 
 def test_the_same_numbers_and_texts_without_bakeoff(corpus, tmp_path):
     found = check_all(FEW, corpus, tmp_path)
-    source = (found["gencnn-tiny"][1] / "modeling_bakeoff.py").read_text()
+    source = (found["conv-light-encoder-tiny"][1] / "modeling_bakeoff.py").read_text()
     assert "Attention(" not in source  # nothing that the model does not have
-    assert "class GenCnn(" in source
+    assert "class LightConv" in source
 
 
 @pytest.mark.slow
