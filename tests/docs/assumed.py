@@ -135,6 +135,7 @@ FILES: dict[str, str] = {
     "sts-test.tsv": ALIKE,
     "questions.jsonl": lines({"question": TEXTS[at], "answer": TEXTS[at + 1]} for at in range(40)),
     "sst2.tsv": LABELLED,
+    "other.tsv": LABELLED,
     "data/test.tsv": LABELLED,
     "data/text.jsonl": lines({"text": documents(at, at + 6)} for at in range(220)),
     "token.txt": "a-token-of-a-test-1\n",

@@ -44,7 +44,7 @@ SERVED = "127.0.0.1:8000"
 """Where pages ask `bakeoff serve`, which listens at a free port instead."""
 
 PYTHON = [  # patterns, and what stands in their place
-    (r"Budget\([^)]*\)", 'Budget.parse("steps=3")'),
+    (r"Budget\([^)]*\)", "Budget(steps=3)"),
     (r"\bover=", "trials=2, jobs=1, over="),
     (r"\[128, 1024\]", "[16, 32], seconds=0.01"),
     (r'"bert-mini", 1024\)', '"bert-mini", 32)'),
