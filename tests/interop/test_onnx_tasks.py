@@ -44,7 +44,7 @@ KINDS = {
     "regression": (TEXT | LABEL, "xlnet-tiny", lambda n, t: {"t": t, "y": n % 7 + 0.5}),
     "tagging": (
         TEXT | LABEL,
-        "lstm-encoder-tiny",
+        "conv-depthwise-encoder-tiny",
         lambda n, t: {"t": t.split(), "y": ["xyz"[len(word) % 3] for word in t.split()]},
     ),
     "question_answering": (
@@ -54,7 +54,7 @@ KINDS = {
     ),
     "choice": (
         TEXT | LABEL | {"choices": "e"},
-        "t5-tiny",
+        "conv-light-hybrid-tiny",
         lambda n, t: {"t": t, "e": [f"{t} one", "green window", "two"], "y": n % 3},
     ),
 }

@@ -31,10 +31,10 @@ class PaddedRows(nn.Module):
         length = x.shape[1]
         steps = torch.arange(length, device=x.device)[None]
         first = (real.long().cumsum(1) == 0).sum(1, keepdim=True)
-        y = self._turned(self.forwards, x, (steps + first) % length, (steps - first) % length)
+        y = self._turned(self.forwards, x, _turned_by(steps + first, length), _turned_by(steps - first, length))
         if self.backwards is not None:
             last = first + real.sum(1, keepdim=True) - 1
-            order = (last - steps) % length  # which undoes itself
+            order = _turned_by(last - steps, length)  # which undoes itself
             y = torch.cat([y, self._turned(self.backwards, x, order, order)], dim=-1)
         return y * real[..., None]
 
@@ -43,6 +43,12 @@ class PaddedRows(nn.Module):
         """The outputs of tokens that are read in that order, (B, T) places, put back to where they were."""
         y: Tensor = cells(x.gather(1, order[..., None].expand(-1, -1, x.shape[2])))[0]
         return y.gather(1, back[..., None].expand(-1, -1, y.shape[2]))
+
+
+def _turned_by(places: Tensor, length: int) -> Tensor:
+    """Places from -length to 2 length - 1 within the row; a graph has no remainder by a length that is not known."""
+    places = torch.where(places >= length, places - length, places)
+    return torch.where(places < 0, places + length, places)
 
 
 def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
