@@ -4,12 +4,14 @@ import json
 
 import pytest
 
+from bakeoff.interop.model_card import model_card
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import answer_file, predict
 from tests.conftest import shrink
+from tests.inference.untrained_runs import untrained
 from tests.interop.fitted_runs import files, fitted, sentences
 from tests.interop.test_remote_code import program
 
@@ -73,3 +75,10 @@ def test_the_likeliest_choice_is_ours(corpus, tmp_path):
     ours = [each.answer for part in answer_file(FinetunedRun.open(run), path, device="cpu") for each in part][:6]
     (found,) = program([{**job, "do": "choose", "auto": "AutoModelForMultipleChoice", "texts": texts}], tmp_path)
     assert found == [own.place for own in ours]
+
+
+def test_a_card_names_a_pipeline_only_where_transformers_has_one(tmp_path, corpus):
+    run = untrained("conv-light-encoder-tiny", corpus, tmp_path / "run").path
+    assert 'pipeline("fill-mask"' in model_card(run, "AutoModelForMaskedLM", "fill-mask", [])
+    for purpose in ("question-answering", "multiple-choice"):
+        assert "pipeline(" not in model_card(run, "AutoModel", purpose, [])

@@ -36,7 +36,7 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
         f"model = {auto}.from_pretrained(FOLDER{trusted})",
         "tokenizer = AutoTokenizer.from_pretrained(FOLDER)",
     ]
-    if purpose is not None and purpose != "multiple-choice":
+    if purpose is not None and purpose not in WITHOUT_PIPELINE:
         lines.append(f'ask = pipeline("{purpose}", model=FOLDER{trusted})')
     else:
         lines[0] = lines[0].removesuffix(", pipeline")
