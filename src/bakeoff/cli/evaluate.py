@@ -1,7 +1,7 @@
 """`bakeoff evaluate`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,9 +18,6 @@ from bakeoff.cli.output import (
 from bakeoff.cli.score import score_texts
 from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
 from bakeoff.errors import UserError
-
-if TYPE_CHECKING:
-    pass
 
 
 def evaluate(

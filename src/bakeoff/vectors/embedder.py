@@ -19,7 +19,7 @@ from bakeoff.resources.device import resolve_device, tokens_at_once
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Pooling, pooled
-from bakeoff.tasks.rows.batches import InputBatch, collate
+from bakeoff.tasks.rows.batches import InputBatch, collate, sorted_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
 
@@ -113,14 +113,9 @@ class Embedder:
         cut = np.array([len(each) > self.format.room for each in ids], bool)
         encoded = self.format.framed(ids)
         found = np.empty((len(texts), self.width), np.float32)
-        lengths = encoded.lengths
-        order = np.argsort(-lengths, kind="stable")
-        first, places = 0, tokens_at_once(self._device, PLACES)
-        while first < len(order):
-            rows = order[first : first + max(1, places // int(lengths[order[first]]))]
+        for rows in sorted_batches(encoded.lengths, len(texts), tokens_at_once(self._device, PLACES)):
             batch = collate(encoded, rows, self.format).to(self._device)
             found[rows] = self._embed(batch).cpu().numpy()
-            first += len(rows)
         if not np.isfinite(found).all():
             raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")
         return found, cut

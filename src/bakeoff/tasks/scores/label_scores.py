@@ -1,6 +1,7 @@
 """Precision, recall and F1 of each label by itself."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -47,5 +48,21 @@ def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
 
 def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> dict[str, LabelCounts]:
     """The counts of each of some names, of which every example has one and is given one."""
-    right = [label for label, found in zip(labels, predictions, strict=True) if label == found]
-    return {name: LabelCounts(right.count(name), labels.count(name), predictions.count(name)) for name in names}
+    right = (label for label, found in zip(labels, predictions, strict=True) if label == found)
+    return counts_from(right, labels, predictions, names)
+
+
+def counts_from(
+    right: Iterable[str], wanted: Iterable[str], given: Iterable[str], names: Sequence[str] | None = None
+) -> dict[str, LabelCounts]:
+    """The counts of each of some names, by default of all that occur, sorted.
+
+    Args:
+        right: a name for each time that it was given rightly.
+        wanted: for each time that it was to be given.
+        given: for each time that it was given.
+        names: which; None: those that were to be given, or were.
+    """
+    counted = [Counter(side) for side in (right, wanted, given)]
+    known = sorted({*counted[1], *counted[2]}) if names is None else names
+    return {name: LabelCounts(*(side[name] for side in counted)) for name in known}

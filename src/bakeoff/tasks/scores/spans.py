@@ -5,14 +5,13 @@ a span of X before it begins one, too.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.tasks.scores.label_scores import LabelCounts
+from bakeoff.tasks.scores.label_scores import LabelCounts, counts_from
 
 OUTSIDE = "O"
 _TAG = re.compile(r"(?P<prefix>[BIESLU])-(?P<type>.+)")
@@ -73,8 +72,8 @@ def type_counts(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -
     """The numbers of spans of each type over all sequences, by the type's name."""
     wanted, given = ([set(spans_of(tags)) for tags in side] for side in (true, found))
     both = [one & other for one, other in zip(wanted, given, strict=True)]
-    right, needed, given_ones = (Counter(span.type for row in side for span in row) for side in (both, wanted, given))
-    return {name: LabelCounts(right[name], needed[name], given_ones[name]) for name in sorted({*needed, *given_ones})}
+    right, needed, found_ones = ((span.type for row in side for span in row) for side in (both, wanted, given))
+    return counts_from(right, needed, found_ones)
 
 
 def span_scores(true: Sequence[Sequence[str]], found: Sequence[Sequence[str]]) -> dict[str, float]:
