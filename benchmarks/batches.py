@@ -23,7 +23,9 @@ import torch
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.batching.token_batches import TokenBatch
-from bakeoff.corpus.store import Corpus, Split, SplitCounts, map_array
+from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.corpus.split import Split, map_array
+from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.recipe import Recipe

@@ -21,7 +21,7 @@ from bakeoff.tasks.datasets.named import dataset_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 
 @dataclass(frozen=True)

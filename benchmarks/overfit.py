@@ -20,8 +20,8 @@ from bakeoff.models.dropouts import with_dropout
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement, processor_name, resolve_device, resolve_precision
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 GOAL = 0.1
 

@@ -23,7 +23,7 @@ import tokenizers
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
 from bakeoff.reading.sources import SourceOptions, TextReader
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 def main() -> None:

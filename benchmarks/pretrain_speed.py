@@ -33,9 +33,9 @@ from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, autocast, processor_name, resolve_device, resolve_precision
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
-from bakeoff.training.loop import optimize
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192
 CPU = torch.device("cpu")

@@ -17,7 +17,7 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 from tests.conftest import shrink
 

@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.inspection.inspect import inspect
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
 from tests.comparison.test_execution import FakeEngine, plan
 from tests.conftest import shrink
@@ -113,7 +113,7 @@ def test_a_run_with_links_is_not_resumed(tmp_path, corpus, precious, name):
 
 
 def test_a_finetuning_refuses_a_link_in_the_place_of_its_work_folder(tmp_path, precious):
-    from bakeoff.tasks.finetuned_run import unfinished
+    from bakeoff.tasks.unfinished_run import unfinished
 
     with refused(link(tmp_path / ".tuned.unfinished", precious)), unfinished(tmp_path / "tuned", {}):
         pass

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bakeoff.tracking.track import track
     from bakeoff.training.initial_weights import Start
     from bakeoff.training.pretrain import pretrain
-    from bakeoff.tuning.search import tune
+    from bakeoff.tuning.tune import tune
     from bakeoff.using.loaded_run import LoadedRun, load
     from bakeoff.vectors.embed import embed
     from bakeoff.vectors.similarity import similarity
@@ -91,7 +91,7 @@ _HOMES = {
     "similarity": "bakeoff.vectors.similarity",
     "speed": "bakeoff.throughput.measure",
     "track": "bakeoff.tracking.track",
-    "tune": "bakeoff.tuning.search",
+    "tune": "bakeoff.tuning.tune",
     "watch": "bakeoff.overview.watch",
 }
 

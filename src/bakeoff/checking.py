@@ -195,4 +195,4 @@ def _marked(run: Run) -> None:
     for checkpoint in list_checkpoints(run.checkpoints)[-1:]:
         state = State.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
         if state.get("metrics") is not None:
-            run.marked_metrics(state["metrics"], state["step"])
+            run.metrics_file.marked(state["metrics"], state["step"])

@@ -72,6 +72,20 @@ def verify(path: Path) -> None:
         compare(path, expected)
 
 
+def verify_present(folder: Path) -> None:
+    """Compare the files of a folder that are there with its list.
+
+    A file that is not there yet is none of these: a kill may have come between the list and the last file of all.
+
+    Raises:
+        UserError: a file cannot be read.
+        Damaged: a file is not what was written.
+    """
+    for name, expected in listed(folder).items():
+        if (folder / name).is_file():
+            compare(folder / name, expected)
+
+
 def compare(path: Path, expected: str, anew: bool = False) -> None:
     """Compare a file with a digest; `anew`: read it, whatever is remembered of it.
 

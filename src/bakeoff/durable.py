@@ -24,6 +24,11 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def holds_something(path: Path) -> bool:
+    """Whether a new folder cannot be made there: a file is, or a folder that is not empty."""
+    return path.exists() and (not path.is_dir() or any(path.iterdir()))
+
+
 def own_folder(folder: Path, inside: Path | None = None) -> Path:
     """A work folder, which Bakeoff may write to, empty and remove.
 
@@ -65,6 +70,17 @@ def remove(folder: Path, inside: Path | None = None) -> None:
         UserError: it is not `own_folder`.
     """
     shutil.rmtree(own_folder(folder, inside), ignore_errors=True)
+
+
+@contextmanager
+def removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
+    """Remove a folder if what is done in it fails, `unless` that says then that it is of use."""
+    try:
+        yield
+    except BaseException:
+        if not unless():
+            remove(folder.resolve())
+        raise
 
 
 def beside(path: Path) -> Path:

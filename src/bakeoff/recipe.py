@@ -1,11 +1,10 @@
 """A recipe: the tree of all parts' configs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import Field, model_validator
 
-from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.formats.registry import InputConfig
@@ -13,73 +12,13 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.registry import OBJECTIVES, AnyObjectiveConfig
-from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.course import batch_rows, evenly
-from bakeoff.optimization.curriculum import StageConfig, curriculum_refusals, stage_at
-from bakeoff.optimization.optimizers import OptimizerConfig
-from bakeoff.optimization.schedules import ScheduleConfig
+from bakeoff.optimization.curriculum import curriculum_refusals, stage_at
 from bakeoff.overrides import TAGS, set_keys
 from bakeoff.plugins import load_plugins
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.training_config import TrainingConfig
 from bakeoff.yaml_files import dump_yaml
-
-
-class TrainingConfig(Config):
-    """How the model is trained."""
-
-    batch: PositiveInt | TokenBatch
-    """Rows of a batch; or its tokens, where rows have different lengths: `{tokens: 25000}`."""
-    first_batch: float = Field(default=1.0, gt=0, le=1)
-    """The share of `batch` that the first step has; from there batches grow evenly to the whole at the end (GPT-BERT:
-    a quarter, Charpentier and Samuel 2024, arXiv:2410.24159). 1: they have one size."""
-    micro_batch: PositiveInt | TokenBatch | None = None
-    """Rows, or tokens, that go through the model at once; gradients of a batch's parts are added. Absent: the whole
-    batch."""
-    optimizer: OptimizerConfig
-    """The optimizer."""
-    schedule: ScheduleConfig
-    """The learning rate's course."""
-    budget: Budget
-    """How long to train; `--budget` replaces it."""
-    curriculum: list[StageConfig] = Field(default=[])
-    """Stages in which rows are shorter, batches larger or weights others, before they are the recipe's own."""
-    clip: float | None = Field(default=1.0, gt=0)
-    """Largest norm of the gradient, over all parameters; null for no clipping."""
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """auto is bfloat16 autocast where the device is fast at it, float32 elsewhere."""
-    compile: Literal["auto"] | bool = "auto"
-    """Compile the layers; auto does so where the training is long enough to win the compiler's time back."""
-    validations: int = Field(default=20, ge=1)
-    """How often to measure the held-out loss, evenly spread, 25 steps apart at least; once more before the training."""
-    validation_examples: int = Field(default=256, gt=0)
-    """Rows of held-out text to measure it on, always the same with the same masks."""
-    average_last: int = Field(default=0, ge=0, le=100)
-    """Write the mean of the weights of so many snapshots, the last of the training, as a run of its own beside the run
-    (Vaswani et al. 2017, section 6.1); they are a hundredth of the steps apart. 0: do not; `--average-last` replaces
-    it."""
-    running_average: float = Field(default=0.0, ge=0, lt=1)
-    """The run's weights, which are measured and saved, are a running mean of those that are trained, over this share of
-    the steps: an exponential mean with a decay of 1 - 1 / (share * steps), 0.999 with 0.128 of GPT-BERT's 7,812 steps
-    (Charpentier and Samuel 2024, arXiv:2410.24159). 0: they are those that are trained."""
-    checkpoint_minutes: float = Field(default=10.0, gt=0)
-    """Time between checkpoints."""
-
-    @model_validator(mode="after")
-    def _one_unit(self) -> Self:
-        if self.micro_batch is not None and isinstance(self.micro_batch, int) != isinstance(self.batch, int):
-            raise ValueError("micro_batch: give it in rows where 'batch' is, and in tokens where 'batch' is")
-        if self.running_average and self.average_last:
-            raise ValueError("average_last: running_average is a mean of the weights already; set either to 0")
-        return self
-
-    def rows_at_once(self, length: int) -> int:
-        """Rows of `length` tokens that go through the model at once."""
-        size = self.micro_batch or self.batch
-        return size if isinstance(size, int) else max(1, size.tokens // length)
-
-    def batch_share(self, progress: float) -> float:
-        """The share of `batch` that a step has before which that share of the training is done."""
-        return evenly(self.first_batch, 1.0, progress)
 
 
 class Published(Config):

@@ -9,7 +9,8 @@ from tests.conftest import shrink
 from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
-from bakeoff.corpus.store import Split, SplitCounts, map_array
+from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.corpus.split import Split, map_array
 from bakeoff.learner.pretraining_model import build_on_meta
 
 SENTENCES, EACH = 4_000_000, 20

@@ -2,18 +2,8 @@
 
 import numpy as np
 
-from bakeoff.comparison.results import (
-    Analysis,
-    BudgetFacts,
-    CorpusFacts,
-    CurvePoint,
-    Floor,
-    PretrainingRun,
-    RecipeEntry,
-    Results,
-    Score,
-    TaskFacts,
-)
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
+from bakeoff.comparison.results import Analysis, CurvePoint, Floor, PretrainingRun, RecipeEntry, Results, Score
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.tasks.scores.jackknife import of_classes
 

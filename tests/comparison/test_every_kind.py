@@ -15,7 +15,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.data import load_task
 from bakeoff.tasks.kinds.choice import Chosen
 from bakeoff.tasks.kinds.classification import ClassAnswer
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 ROWS = 30
 SHARES = {"pretrained": 0.9, "scratch": 0.5}

@@ -8,10 +8,11 @@ import yaml
 from pydantic import BaseModel
 
 from bakeoff.comparison.execution import compare
+from bakeoff.comparison.facts import CorpusFacts
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.reporting.findings import cautions
 from bakeoff.comparison.reporting.spending import spending
-from bakeoff.comparison.results import CorpusFacts, Results
+from bakeoff.comparison.results import Results
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import Diverged, Interrupted, UserError
 from bakeoff.full_disk import DiskFull
@@ -20,7 +21,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.tasks.data import TaskData
 from bakeoff.tasks.kinds.classification import Classification, LabelledText
 from bakeoff.tasks.scores.metrics import score
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 ROWS = 40
 

@@ -7,7 +7,7 @@ import pytest
 from synthetic_results import as_errors, make_results
 
 from bakeoff.comparison.reporting import tables
-from bakeoff.comparison.reporting.charts import panels
+from bakeoff.comparison.reporting.charts import comparable_losses
 from bakeoff.comparison.reporting.findings import cautions, findings
 from bakeoff.comparison.reporting.measures import Measure
 from bakeoff.comparison.reporting.report import write_report
@@ -273,11 +273,11 @@ def test_results_from_before_there_were_other_kinds_are_read(tmp_path, metric, u
 
 
 def test_losses_share_a_panel_only_if_they_compare(results):
-    found = {panel.title: [entry.label for entry in panel.entries] for panel in panels(results)}
+    found = {panel.title: [entry.label for entry in panel.entries] for panel in comparable_losses(results)}
     assert found["Masked tokens (mlm); ngram 1, rate 0.15"] == ["bert-mini", "conv-light-encoder-tiny"]
     assert found["Masked tokens (mlm); ngram 3, rate 0.15"] == ["albert-tiny"]
     assert found["Next token (clm)"] == ["gpt-tiny"]
-    assert {panel.unit for panel in panels(results) if panel.objective == "clm"} == {"bits per byte"}
+    assert {panel.unit for panel in comparable_losses(results) if panel.objective == "clm"} == {"bits per byte"}
 
 
 def test_results_survive_their_file(results, tmp_path):

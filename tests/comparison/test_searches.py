@@ -24,7 +24,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 __all__ = ["folder"]
 BEST = {"one": 3e-3, "two": 4e-4}

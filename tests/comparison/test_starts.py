@@ -18,9 +18,9 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.runs.run import Run
 from bakeoff.tensors import load_tensors
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 STILL = {"training.optimizer.lr": 1.0e-12, "training.optimizer.weight_decay": 0.0}
 """A training that leaves the weights where they are."""

@@ -8,7 +8,7 @@ import pytest
 
 from bakeoff.corpus.extract import STRETCHES, Extract
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 @pytest.fixture(scope="module")

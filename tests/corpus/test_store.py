@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.writer import CorpusWriter
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 PROVENANCE = {
     "sources": [],

@@ -25,7 +25,8 @@ from bakeoff.formats.registry import FORMATS
 from bakeoff.objectives.legality import memory_refusal, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 # Pairs of texts are another kind of corpus, with tests of their own.
 FORMATS = {name: config for name, config in FORMATS.items() if not config.parallel}

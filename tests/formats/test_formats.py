@@ -14,7 +14,7 @@ from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
 from bakeoff.preparation.prepare import prepare
 from bakeoff.randomness.draws import Draws
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.packing import packing_of
 from bakeoff.training.stages import make_batches
 

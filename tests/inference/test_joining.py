@@ -17,7 +17,8 @@ from bakeoff.inference.generate import MASK, encoded, joined, write
 from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inference.text_files import in_memory
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 TEXTS = [*sentences(300), "naïve cafés, 房间 🎉 don't stop", "a b"]
 KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]

@@ -8,7 +8,7 @@ from tests.inference.untrained_runs import untrained
 from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 def test_a_line_is_scored_behind_the_end_of_another_and_with_its_own(tmp_path):

@@ -12,7 +12,7 @@ from bakeoff.inspection.terminal import print_peek
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe_files import recipe_names
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 TINY = [name for name in recipe_names() if "-tiny" in name]

@@ -13,7 +13,7 @@ from bakeoff.interop.export import export
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tensors import load_tensors
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.inference.untrained_runs import untrained
 
 gguf = pytest.importorskip("gguf")

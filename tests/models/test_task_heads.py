@@ -16,6 +16,7 @@ from tests.models.test_against_transformers import (
 
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import RowHead, TokenHead
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import Choice, ChoiceConfig
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig
@@ -23,7 +24,6 @@ from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
 from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig, TagTarget
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tasks.rows.inputs import EncodedRows
-from bakeoff.tasks.task import Items
 
 transformers = pytest.importorskip("transformers")
 

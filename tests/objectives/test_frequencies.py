@@ -24,7 +24,7 @@ from bakeoff.objectives.registry import AnyObjectiveConfig
 from bakeoff.preparation.prepare import prepare
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 CHANCE = 1e-6
 LENGTH = 256

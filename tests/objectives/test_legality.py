@@ -18,8 +18,8 @@ from bakeoff.objectives.legality import TRAITS, legality_table, refusal
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 MIXERS = {
     "attention": {"heads": 2, "positions": "rotary"},

@@ -13,8 +13,8 @@ from bakeoff.objectives.mntp import MaskedNextTokenConfig
 from bakeoff.randomness.draws import Draws
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 CHANCE = 1e-6
 MNTP, CLM = {"kind": "mntp", "causal": 0.5, "weight": 0.5}, {"kind": "clm", "weight": 0.5}

@@ -7,7 +7,7 @@ import bakeoff
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 NAME = "transformer-translation-tiny"

@@ -11,8 +11,8 @@ from bakeoff.optimization.optimizers import MuonConfig
 from bakeoff.optimization.optimizers.muon import orthogonal
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 
 def muon(**changes):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.conftest import shrink
 
 import bakeoff
+from bakeoff import checksums
 from bakeoff.errors import UserError
 from bakeoff.overview.curves import curves, smoothed
 from bakeoff.overview.lines import Follower
@@ -24,7 +25,8 @@ from bakeoff.overview.watch import watch
 def line(step, kind="train", loss=None, **more):
     loss = 8.0 / (1 + step / 10) if loss is None else loss
     own = {"kind": kind, "step": step, "tokens": 100 * step, "flops": 7 * step, "seconds": step / 10, "loss": loss}
-    return own | {"losses": {"mlm": loss}, "tokens_per_second": 1000.0} | more
+    shares = {"accuracy": {}, "perplexity": {}, "bits_per_byte": {}} if kind == "validation" else {}
+    return own | {"losses": {"mlm": loss}, "tokens_per_second": 1000.0} | shares | more
 
 
 def write_lines(folder, lines):
@@ -153,6 +155,15 @@ def test_curves_are_drawn_in_letters_and_files(tmp_path):
         write_curves(found, "steps", tmp_path / "curves.gif")
     with pytest.raises(UserError, match="--over hours"):
         curves([tmp_path / "a"], "hours")
+
+
+def test_a_line_that_is_not_what_was_written_is_told_and_not_drawn(tmp_path):
+    run = unfinished(tmp_path / "run", [line(10), line(20, "validation", 3.0)])
+    checksums.record(run, ["metrics.jsonl"])
+    assert curves([run], "steps")[0].held_out == [(20.0, 3.0)]
+    write_lines(run, [line(10), line(20, "validation", 2.0)])
+    with pytest.raises(UserError, match=r"metrics\.jsonl: damaged"):
+        curves([run], "steps")
 
 
 def test_a_follower_sees_lines_come_half_written_ones_wait_and_a_cut_back(tmp_path):

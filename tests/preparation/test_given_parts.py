@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.encoding import worker
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 WORDS = TokenizerConfig(kind="whitespace", size=2000)

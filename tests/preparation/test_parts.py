@@ -15,7 +15,8 @@ from bakeoff.preparation import parts as parts_module
 from bakeoff.preparation.encoding import jobs
 from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 

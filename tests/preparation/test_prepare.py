@@ -16,7 +16,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import prepare
 from bakeoff.text.sentences import RULE
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 

@@ -10,7 +10,8 @@ import zstandard
 import bakeoff
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 WORD = TokenizerConfig(kind="word", size=64)

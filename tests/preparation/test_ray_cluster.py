@@ -10,7 +10,7 @@ import pytest
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.ray_cluster import prepare_on_ray
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 

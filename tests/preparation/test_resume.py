@@ -12,7 +12,7 @@ import pytest
 
 from bakeoff.errors import Interrupted, UserError
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 

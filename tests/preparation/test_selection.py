@@ -11,8 +11,9 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.planning.selection import SelectionOptions, select
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import CONTINUATION, DOCUMENT, PARAGRAPH, SourceOptions, TextPiece, TextReader
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.reading.pieces import CONTINUATION, DOCUMENT, PARAGRAPH, TextPiece
+from bakeoff.reading.sources import SourceOptions, TextReader
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 ONCE = SelectionOptions(deduplicate=True)

@@ -8,8 +8,9 @@ import pytest
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import DOCUMENT, SourceOptions, TextReader
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.reading.pieces import DOCUMENT
+from bakeoff.reading.sources import SourceOptions, TextReader
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 pyarrow = pytest.importorskip("pyarrow", reason='needs pyarrow: pip install "bakeoff[hub]"')
 parquet = pytest.importorskip("pyarrow.parquet", reason='needs pyarrow: pip install "bakeoff[hub]"')

@@ -7,7 +7,7 @@ import pytest
 
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 

@@ -14,7 +14,8 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer import word_counts
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.word_counts import WordCounts
 
 WORDS = TokenizerConfig(kind="whitespace", size=5000)

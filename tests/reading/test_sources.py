@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, SourceOptions, TextReader
+from bakeoff.reading.pieces import DOCUMENT, PARAGRAPH
+from bakeoff.reading.sources import SourceOptions, TextReader
 
 
 def read(*files: Path, **options) -> tuple[list[list[str]], dict[str, int]]:

@@ -111,7 +111,7 @@ def test_minutes_are_measured_with_the_threads_that_were_found(corpus, tmp_path,
         raise UserError("measured")
 
     monkeypatch.setattr("bakeoff.training.pretrain.quickest", lambda *arguments: 3)
-    monkeypatch.setattr("bakeoff.training.pretrain.step_times", measured)
+    monkeypatch.setattr("bakeoff.training.resolution.step_times", measured)
     with pytest.raises(UserError, match="measured"):
         pretrain(RECIPE, corpus.path, tmp_path / "out", budget=Budget(minutes=1), device="cpu", threads="auto")
     assert seen == [3]

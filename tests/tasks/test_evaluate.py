@@ -8,7 +8,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 def test_a_pretrained_run_on_its_corpus_gives_its_last_validation(run, corpus):

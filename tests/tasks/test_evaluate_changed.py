@@ -10,7 +10,7 @@ from bakeoff.cli.app import app
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 MEMORY = "model.decoder.block.mixer.memory"

@@ -13,7 +13,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.stages import make_batches
 
 

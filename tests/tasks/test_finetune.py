@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.finetune import finetune
-from bakeoff.tasks.finetuned_run import FinetunedRun, FinetuneResult
+from bakeoff.tasks.finetune_results import FinetuneResult
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.settling import default_learning_rate
 from bakeoff.tasks.kinds.classification import ClassificationConfig

@@ -15,7 +15,7 @@ from bakeoff.tasks.registry import TASKS
 from bakeoff.tasks.scores.jackknife import of_classes, of_pearson, of_spearman
 from bakeoff.tasks.scores.metrics import positive_scores, score
 from bakeoff.tasks.scores.text_scores import text_scores
-from bakeoff.tasks.task import Metric, TaskConfig
+from bakeoff.tasks.task_config import Metric, TaskConfig
 
 
 def pseudo_values(examples, metric):

@@ -327,7 +327,7 @@ def test_a_file_of_sources_alone_is_read_without_targets(tmp_path):
 
 
 def test_a_tokenizer_that_lowers_letters_is_remarked_on(tmp_path):
-    from bakeoff.tokenizer.tokenizer import TokenizerConfig
+    from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
     lowering = Tokenizer.train(TokenizerConfig(kind="word", size=30, lowercase=True), ["The red House"] * 9)
     task = task_of()

@@ -12,7 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.text.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.text.words import words_before
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
 

@@ -10,8 +10,9 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from bakeoff.preparation.encoding.worker import EncodingJob, encode_job
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.reading.sources import DOCUMENT, TextPiece
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.reading.pieces import DOCUMENT, TextPiece
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 def _several_words_a_token(texts):

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.worker import encode_jobs
 from bakeoff.tokenizer import file as tokenizer_file
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 WORDS = {"type": "WordLevel", "vocab": {"[UNK]": 0, "a": 1}, "unk_token": "[UNK]"}
 PIECES = {"type": "Unigram", "vocab": [["<unk>", 0.0], ["a", -1.0]], "unk_id": 0}

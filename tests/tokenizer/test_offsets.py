@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bakeoff.tokenizer.offsets import cleaned
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 ODD = "e\u0301\u0323 \u1112\u1161\u11ab \t\n\u00a0\u3000 \u2126ÅI\u0307ß ﬁ \u0958\u09c7\u09be中文字 [SEP] U.S. $12-a"
 TEXTS = st.text(st.sampled_from([*ODD, *"abz"]) | st.characters(max_codepoint=0x2FFF), max_size=20)

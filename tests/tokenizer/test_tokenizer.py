@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import LINE_PATTERN
 
 KINDS = ["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"]

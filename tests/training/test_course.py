@@ -23,7 +23,7 @@ from bakeoff.resources import memory_limit
 from bakeoff.resources.memory_limit import require_memory
 from bakeoff.resources.memory_need import memory_need
 from bakeoff.training import speed
-from bakeoff.training.pretrain import settle
+from bakeoff.training.resolution import settle
 from bakeoff.training.stages import Stages, make_batches
 
 STEPS = 40

@@ -13,9 +13,9 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.training import loop
-from bakeoff.training.loop import optimize
-from bakeoff.training.pretrain import settle
+from bakeoff.training.resolution import settle
 from bakeoff.training.stages import Stages, make_batches
+from bakeoff.training.step import optimize
 
 STAGES = [{"until": 0.5, "length": 24, "weights": {"nsp": 0}}, {"until": 0.75, "weights": {"mlm": 0.5}}]
 

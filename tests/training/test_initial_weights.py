@@ -15,7 +15,7 @@ from bakeoff.models.inputs import Inputs, Source
 from bakeoff.optimization.budget import Budget
 from bakeoff.preparation.prepare import prepare
 from bakeoff.recipe import Recipe
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.initial_weights import Start
 from bakeoff.training.pretrain import pretrain

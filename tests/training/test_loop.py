@@ -6,8 +6,8 @@ from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.resources.device import Placement
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 RATE = 0.5
 

@@ -14,7 +14,7 @@ import bakeoff
 from bakeoff.inspection.terminal import print_peek
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import packing
 from bakeoff.training.stages import make_batches
 

@@ -23,9 +23,11 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.costs import costs_of
 from bakeoff.resources.device import resolve_precision
 from bakeoff.runs.run import Run
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import loop
-from bakeoff.training.pretrain import pretrain, settle
+from bakeoff.training.pretrain import pretrain
+from bakeoff.training.resolution import settle
 from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]

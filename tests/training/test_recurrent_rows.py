@@ -13,8 +13,8 @@ from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.device import Placement
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 RECURRENT = [name for name in recipe_names() if load_recipe(name).input.continues]
 PLACEMENT = Placement(torch.device("cpu"), "float32")

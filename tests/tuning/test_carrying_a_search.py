@@ -11,7 +11,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.optimization.carrying import FollowingRate, carried
 from bakeoff.recipe_files import load_recipe
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 rates = st.floats(1e-6, 1, allow_subnormal=False)
 ratios = st.floats(1e-3, 1e3, allow_subnormal=False)

@@ -16,7 +16,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal, TuningResults
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 RECIPE = shrink("bert-tiny", **PLAIN, **{"training.budget": {"steps": 1000}})
 

@@ -12,7 +12,7 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.tuning.engine import TrialOutcome
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import SearchJournal, TuningResults
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 RECIPE = shrink("bert-tiny", **{"training.budget": {"steps": 1000}})
 RATES = [3e-4, 6e-4, 1.2e-3, 2.4e-3, 4.8e-3, 9.6e-3]

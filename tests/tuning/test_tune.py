@@ -19,7 +19,7 @@ from bakeoff.runs.run import Run
 from bakeoff.training.pretrain import pretrain
 from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.ranges import RATE
-from bakeoff.tuning.search import tune
+from bakeoff.tuning.tune import tune
 
 RECIPE = shrink("gpt-tiny")
 STEPS = Budget(steps=100)
@@ -153,7 +153,7 @@ def test_losses_under_another_objective_are_measured_under_the_recipes_own(corpu
 
 def test_minutes_become_steps_once(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.training.speed.MEASURE_SECONDS", 0.01)
-    monkeypatch.setattr("bakeoff.training.pretrain.step_times", lambda *arguments: [_Time(0.5)])
+    monkeypatch.setattr("bakeoff.training.resolution.step_times", lambda *arguments: [_Time(0.5)])
     lines = []
     budget, over = Budget(minutes=0.1), {RATE: [1e-3, 2e-3]}
     tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", jobs=1, progress=lines.append)
@@ -162,7 +162,7 @@ def test_minutes_become_steps_once(corpus, tmp_path, monkeypatch):
         "2 trials of 0.1 minutes (12 steps) each; none is stopped early: all cost 2 full trainings at most, 12 s"
         in lines[1]
     )
-    monkeypatch.setattr("bakeoff.training.pretrain.step_times", None)
+    monkeypatch.setattr("bakeoff.training.resolution.step_times", None)
     again = tune(RECIPE, corpus.path, tmp_path / "out", over=over, budget=budget, device="cpu", jobs=1)
     assert [trial.steps for trial in again.trials] == [12, 12]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.batching.target_drawing import TargetDrawing
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
 from bakeoff.formats.pairs import SentencePairConfig

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import cast
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.formats.relation import AsTheyAre, Relation

@@ -10,7 +10,6 @@ import typer
 from bakeoff.cli import (
     check,
     comparison,
-    corpus,
     demo,
     evaluate,
     filling,
@@ -20,6 +19,7 @@ from bakeoff.cli import (
     interop,
     models,
     predict,
+    prepare,
     runs,
     score,
     serve,
@@ -79,7 +79,7 @@ def _options(
 app.command()(demo.demo)
 app.command()(models.recipes)
 app.command()(models.show)
-app.command()(corpus.prepare)
+app.command()(prepare.prepare)
 app.command()(inspection.peek)
 app.command()(models.pretrain)
 app.command()(tune.tune)

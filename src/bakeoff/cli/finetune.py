@@ -25,7 +25,7 @@ from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.tasks.finetuned_run import FinetuneResult
+    from bakeoff.tasks.finetune_results import FinetuneResult
 
 
 def finetune(

@@ -10,7 +10,7 @@ from bakeoff.cli.completing import complete_dataset
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.tasks.task import TaskConfig
+    from bakeoff.tasks.task_config import TaskConfig
 
 Dataset = Annotated[
     str | None,

@@ -52,8 +52,8 @@ def tune(
     """
     from bakeoff.optimization.budget import Budget
     from bakeoff.recipe_files import load_recipe
-    from bakeoff.tuning.search import tune as search
     from bakeoff.tuning.terminal import print_results
+    from bakeoff.tuning.tune import tune as search
 
     results = search(
         load_recipe(recipe, set),

@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from bakeoff.comparison.plan import RecipePlan
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
+from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import (
     Analysis,
-    BudgetFacts,
-    CorpusFacts,
     CurvePoint,
     Failure,
     Floor,
@@ -20,8 +19,6 @@ from bakeoff.comparison.results import (
     RecipeEntry,
     Results,
     Score,
-    StartFacts,
-    TaskFacts,
 )
 from bakeoff.comparison.running.jobs import Finetuning, Jobs
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
@@ -31,7 +28,7 @@ from bakeoff.json_files import read_json
 from bakeoff.runs.records import read_metrics, read_summary
 from bakeoff.tasks.finetuned_run import read_predictions
 from bakeoff.tasks.scores.jackknife import Vector
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tuning.results import TuningResults
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff import checksums
 from bakeoff.comparison.collect import collect
+from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
-from bakeoff.comparison.results import Failure, Floor, Results, TaskFacts
+from bakeoff.comparison.results import Failure, Floor, Results
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.floors import floors
 from bakeoff.comparison.running.jobs import Jobs
@@ -205,8 +206,7 @@ class _Comparison:
         return Jobs(self.plan, self.out, dumped, self.corpus.fingerprint, budgets, weights)
 
     def _step_times(self, names: list[str]) -> Sequence[tuple[float, float]]:
-        recipes = [self.recipes[name] for name in names]
-        return self.engine.step_times(recipes, self.plan.corpus, self.plan.device)
+        return self.engine.step_times([self.recipes[name] for name in names], self.plan.corpus, self.plan.device)
 
     def _require_finetunable(self) -> None:
         """Refuse recipes that cannot be fine-tuned as the plan says.

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, PositiveInt, SerializationInfo, field_validator, model_serializer, model_validator
 from pydantic_core import PydanticCustomError
 
+from bakeoff.comparison.recipe_plan import Name, RecipePlan
 from bakeoff.config import Config
 from bakeoff.corpus.mixture import mixture_parts
 from bakeoff.errors import UserError
@@ -17,96 +18,13 @@ from bakeoff.reading.rows import on_hub
 from bakeoff.tasks.datasets.named import named_task
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.registry import DEFAULT_KIND, TASKS
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.yaml_files import read_yaml
-
-Name = Annotated[str, Field(min_length=1, max_length=120)]
 
 
 def directory_name(label: str) -> str:
     """A label as the name of a directory: letters of any script and digits, the rest as hyphens."""
     return re.sub(r"[^\w.]+", "-", label).strip("-.") or "recipe"
-
-
-YAML = (".yaml", ".yml")
-HUB = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*(@[\w./-]+)?")
-"""A name on the Hub: OWNER/NAME, with @REVISION or not."""
-
-
-def label_of(recipe: str) -> str:
-    """The label of a recipe that has none of its own."""
-    if recipe.endswith(YAML):
-        return Path(recipe).stem
-    last = Path(recipe.partition("@")[0] if HUB.fullmatch(recipe) else recipe).name
-    return last or recipe
-
-
-def elsewhere(name: str, folder: Path) -> str | None:
-    """Where weights come from: a folder's absolute path, or a name on the Hub; None: it is neither."""
-    place = (folder / Path(name).expanduser()).resolve()
-    return str(place) if place.is_dir() else name if HUB.fullmatch(name) else None
-
-
-class RecipePlan(Config):
-    """One recipe of the comparison; in the plan a plain string means `recipe` alone."""
-
-    recipe: Name
-    """A recipe's name, or a YAML file; or the same as `start`, which is then trained further as it says itself."""
-    start: Name | None = None
-    """What the first weights come from: a run, a folder in the form of transformers, or a name on the Hub; left out:
-    chance, or what `recipe` names where it is one of these."""
-    name: Name
-    """Its label in the report; left out: the recipe's name, or the last part of a path."""
-    set: dict[str, Any] = Field(default={})
-    """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
-    search: bool = True
-    """Whether it is searched where the plan has a `search`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _plain(cls, values: Any) -> Any:
-        if isinstance(values, str):
-            values = {"recipe": values}
-        if not isinstance(values, Mapping):
-            return values
-        if values.get("recipe") is None and isinstance(values.get("start"), str):
-            values = {**values, "recipe": values["start"]}
-        if values.get("name") is None and isinstance(values.get("recipe"), str):
-            values = {**values, "name": label_of(values["recipe"])}
-        return values
-
-    def found_from(self, where: str, folder: Path) -> Self:
-        """The same with paths that do not depend on where one stands.
-
-        Args:
-            where: what errors call it.
-            folder: what its relative paths are relative to.
-
-        Raises:
-            UserError: its file is missing, or what it starts from.
-        """
-        from bakeoff.recipe_files import recipe_names
-
-        found: dict[str, str] = {}
-        if self.start is not None:
-            start = elsewhere(self.start, folder)
-            if start is None:
-                place = (folder / Path(self.start).expanduser()).resolve()
-                raise UserError(f"{where}.start: there is no run or model {place}, and it is no name on the Hub")
-            found["start"] = start
-        if self.recipe == self.start:
-            found["recipe"] = found["start"]
-        elif self.recipe.endswith(YAML):
-            file = (folder / Path(self.recipe).expanduser()).resolve()
-            if not file.exists():
-                raise UserError(f"{where}.recipe: there is no file {file}")
-            found["recipe"] = str(file)
-        # A recipe's name is a recipe, whatever folders there are; `./NAME` is the folder.
-        elif self.recipe not in recipe_names() and (own := elsewhere(self.recipe, folder)) is not None:
-            if self.start is not None:
-                raise UserError(f"{where}: {self.recipe} has weights of its own; name a recipe, or leave start out")
-            found |= {"recipe": own, "start": own}
-        return self.model_copy(update=found)
 
 
 class SearchPlan(Config):

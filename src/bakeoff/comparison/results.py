@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field, model_validator
 
+from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, StartFacts, TaskFacts
 from bakeoff.comparison.plan import SearchPlan
 from bakeoff.comparison.statistics import Difference, Spread
 from bakeoff.config import Config
@@ -93,33 +94,6 @@ class Score(Config):
     """Time spent."""
 
 
-class StartFacts(Config):
-    """The run that a recipe's first weights come from."""
-
-    source: str
-    """What the plan says: a run, a folder in the form of transformers, or a name on the Hub."""
-    run: str
-    """The run's directory; what was imported is in that of the comparison."""
-    origin: str | None
-    """Where that run's own first weights are from, in words; None: from chance."""
-    steps: int
-    """Steps that the run has had; 0 of an imported one, of whose training nothing is known."""
-    weights: str
-    """Checksum of its weights."""
-    tensors: int
-    """How many tensors were taken from it."""
-    of: int
-    """How many the model has."""
-    fresh: list[str]
-    """The parts of the model that are fresh."""
-
-    def __str__(self) -> str:
-        """In words, such as `runs/bert (12,000 steps): 30 of 30 tensors`."""
-        trained = f"{self.steps:,} steps" if self.steps else "trained elsewhere"
-        parts = f"; fresh: {', '.join(self.fresh)}" if self.fresh else ""
-        return f"{self.source} ({trained}): {self.tensors} of {self.of} tensors{parts}"
-
-
 class RecipeEntry(Config):
     """A recipe with its pre-trainings, its search and all scores of its fine-tunings."""
 
@@ -184,77 +158,6 @@ class Floor(Config):
             kind, name = names[values["kind"]]
             return {**values, "kind": kind, "name": name}
         return values
-
-
-class TaskFacts(Config):
-    """A task as the report describes it: its metric, its rows and its files."""
-
-    name: str
-    """Its name in the plan."""
-    kind: str = "classification"
-    """What is learned."""
-    metric: str
-    """The metric by which epochs are chosen and recipes ranked."""
-    metric_title: str
-    """The same in words."""
-    unit: Literal["%", "× 100", ""]
-    """The metric is shown in percent; times 100; or as it is, on a scale of its own."""
-    lower_is_better: bool = False
-    """Whether less of the metric is better."""
-    classes: int
-    """How many classes, or tags, there are; 0: the task has none."""
-    rows: dict[str, int]
-    """Rows of train (as used), dev and test."""
-    files: dict[str, str | None]
-    """Files of train, dev and test; none: held out of train."""
-    notes: list[str] = Field(default=[])
-    """What a reader of its numbers must know."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_older_comparisons(cls, values: Any) -> Any:
-        """Until other tasks than classification were there, these were its metrics."""
-        titles = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
-        if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in titles:
-            unit = "× 100" if values["metric"] == "matthews" else "%"
-            return {**values, "metric_title": titles[values["metric"]], "unit": unit}
-        return values
-
-
-class CorpusFacts(Config):
-    """The corpus of all pre-trainings: where it is, its size and its tokenizer."""
-
-    path: str
-    """Its directory."""
-    fingerprint: str
-    """A checksum of its content."""
-    tokenizer: str
-    """Its tokenizer in words."""
-    tokenizer_config: dict[str, Any] | None = None
-    """The tokenizer as recipes name it; None in results of older versions."""
-    tokens: int | None = None
-    """Tokens to train on."""
-    documents: int | None = None
-    """Documents to train on."""
-    unigram_entropy: float | None = None
-    """Loss of guessing every token by its frequency alone, nats."""
-
-
-class BudgetFacts(Config):
-    """What every pre-training was allowed."""
-
-    text: str
-    """The budget as the plan gives it."""
-    steps: dict[str, int] = Field(default={})
-    """For a budget in minutes: the steps that it was turned into, by recipe."""
-    seconds_per_step: dict[str, float] = Field(default={})
-    """For a budget in minutes: the speed, by recipe, as an idle machine has it."""
-    work_seconds_per_step: dict[str, float] = Field(default={})
-    """For a budget in minutes: the work of a step, by recipe, on a CPU in processor time of all threads."""
-    corrected: list[str] = Field(default=[])
-    """Recipes whose steps were corrected by what the first tenth of their first training took."""
-    threads: int | None = None
-    """Threads of every training, which decide the last bits of its result; None: as many as torch had."""
 
 
 class Analysis(Config):

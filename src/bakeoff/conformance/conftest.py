@@ -6,7 +6,7 @@ import pytest
 from bakeoff.conformance.texts import digit_pairs, sentences
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 def pytest_configure(config):

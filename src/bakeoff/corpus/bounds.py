@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from bakeoff.checksums import Damaged
+from bakeoff.corpus.split import Split
 from bakeoff.digests import checked_once
-
-if TYPE_CHECKING:
-    from bakeoff.corpus.store import Split
 
 _AT_ONCE = 1 << 20
 """Numbers that are looked at together."""
 
 
-def check_bounds(file: Path, split: "Split", vocabulary: int) -> None:
+def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
     """Look at all numbers of a part of a corpus, unless it was done before.
 
     Args:

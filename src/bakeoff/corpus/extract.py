@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 
 STRETCHES = 8
 """Stretches, spread evenly over the text."""

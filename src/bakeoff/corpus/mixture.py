@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Corpus, Split
+from bakeoff.corpus.split import Split
+from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute

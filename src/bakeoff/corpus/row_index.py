@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Split, map_array
+from bakeoff.corpus.split import Split, map_array
 from bakeoff.digests import checked_once, digest
 from bakeoff.durable import own_folder, sync
 

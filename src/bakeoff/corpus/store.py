@@ -1,17 +1,14 @@
 """The store of a corpus: memory-mapped token ids, and where sentences, documents and words start."""
 
 import hashlib
-import mmap
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
-
-import numpy as np
-from pydantic import Field
+from typing import Any
 
 from bakeoff import checksums
-from bakeoff.config import Config
 from bakeoff.corpus.bounds import check_bounds
+from bakeoff.corpus.manifest import Manifest
+from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -23,134 +20,8 @@ SPLITS = ("train", "validation")
 """The parts that every corpus has."""
 TEST = "test"
 """The part that one has to which files for it were given."""
-INDEXES = "indexes"
 KINDS = ("tokens", "sentences", "documents", "originals", "words")
 """The files of one part of a corpus."""
-
-
-class SplitCounts(Config):
-    """Numbers of one part of the corpus."""
-
-    tokens: int = Field(ge=0, lt=1 << 60)
-    """Token ids (N)."""
-    sentences: int = Field(ge=0, lt=1 << 60)
-    """Sentences (S)."""
-    documents: int = Field(ge=0, lt=1 << 60)
-    """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
-    words: int = Field(ge=0, lt=1 << 60)
-    """What white space separates; the end of a line, where it is a token, is one. (Older corpora: tokens that start a
-    word.)"""
-    lines: int | None = None
-    """Ends of lines, where they are tokens of their own; None: they are not."""
-    bytes: int = Field(ge=0)
-    """UTF-8 bytes of the text."""
-    unigram_entropy: float
-    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
-    pairs, a token of the targets."""
-    target_tokens: int | None = None
-    """Token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
-    target_bytes: int | None = None
-    """UTF-8 bytes of the targets, in a corpus of pairs."""
-
-
-class SourceFile(Config):
-    """A file that the corpus was made from."""
-
-    path: str
-    """Path as it was found."""
-    bytes: int
-    """Size on disk, compressed where the file is; 0 where it is not known of a file of the Hub."""
-    revision: str | None = None
-    """Commit of a data set of the Hub."""
-    split: str | None = None
-    """The part that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
-
-
-class Manifest(Config):
-    """What the corpus holds and where it comes from; `corpus.json` in its folder."""
-
-    format: Literal[2]
-    """Version of the layout on disk."""
-    dtype: Literal["uint16", "uint32"]
-    """Type of the token ids: uint16, or uint32 where the vocabulary exceeds 65,536."""
-    vocabulary: int
-    """Number of ids of the tokenizer (V)."""
-    splits: dict[Annotated[str, Field(pattern=r"^(train|validation|test)$")], SplitCounts]
-    """Counts of `train`, `validation` and, where there is one, `test`."""
-    sha256: dict[Annotated[str, Field(pattern=r"^[a-z]+\.[a-z]+$")], str]
-    """Hash of each file of the corpus, by its name."""
-    sources: list[SourceFile]
-    """Input files in the order in which they were read."""
-    options: dict[str, Any]
-    """Options of `prepare`, complete."""
-    sentence_rule: str
-    """Name and version of the rule that split sentences."""
-    tokenizer_sample: dict[str, Any]
-    """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
-    originals: int
-    """Documents of the input; fewer than the splits have where runs within them are held out."""
-    validation_unit: str
-    """`documents`; or `runs of paragraphs` where there are too few of them, or `runs of sentences` where paragraphs or
-    documents are too long for the share."""
-    skips: dict[str, int]
-    """What was left out, by reason."""
-    versions: dict[str, str]
-    """Versions of the libraries that made the corpus."""
-
-
-class Split:
-    """One part of a corpus, memory-mapped.
-
-    In a corpus of pairs a pair is a document of two sentences, its source and its target.
-
-    Attributes:
-        tokens: (N,) uint16 or uint32 ids.
-        sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
-        documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
-        originals: (D,) int64, ascending from 0 in each part; stretches of one document of the input share a number.
-        bytes: UTF-8 bytes of the text, spaces between sentences included.
-    """
-
-    index_path: Path | None = None
-    """Where `row_index` keeps its files, all of whose names start so; None: nowhere."""
-
-    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
-        """Map the files of one part; `folder` holds `name.tokens` and its companions."""
-        self.index_path = folder / INDEXES / name
-        self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens, scattered=True)
-        self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
-        self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
-        self.originals = _map(folder / f"{name}.originals", "int64", counts.documents)
-        self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8, scattered=True)
-        self.counts = counts
-        self.bytes = counts.bytes
-
-    def starts_word(self, indices: np.ndarray) -> np.ndarray:
-        """Whether the tokens at these positions start a word.
-
-        Args:
-            indices: int64 positions in `tokens`, any shape.
-
-        Returns:
-            bool, the shape of `indices`.
-        """
-        return cast(np.ndarray, (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1)
-
-    @property
-    def pairs(self) -> bool:
-        """Documents are pairs of a source and a target."""
-        return self.counts.target_tokens is not None
-
-    @property
-    def tokens_per_byte(self) -> float:
-        """Tokens to predict for each byte of text: the mark between two documents is one too, and a target's end."""
-        if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
-            return (self.counts.target_tokens + len(self.documents) - 1) / self.counts.target_bytes
-        return (len(self.tokens) + len(self.documents) - 1) / self.bytes
-
-    def unigram_entropy(self) -> float:
-        """Loss of knowing only the frequencies of the training text, nats per token, as counted by `prepare`."""
-        return self.counts.unigram_entropy
 
 
 class Corpus:
@@ -292,33 +163,3 @@ class Corpus:
             "unigram_entropy": validation.unigram_entropy,
             "skips": dict(self.manifest.skips),
         }
-
-
-def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.ndarray:
-    """A file as a read-only array of a known length; a file of another size is not mapped."""
-    expected = length * np.dtype(dtype).itemsize
-    try:
-        size = file.stat().st_size
-    except FileNotFoundError:
-        raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again") from None
-    if size != expected:
-        raise UserError(f"{file}: holds {size} bytes instead of {expected}; prepare the corpus again")
-    return map_array(file, dtype, scattered)
-
-
-def map_array(file: Path, dtype: str, scattered: bool) -> np.ndarray:
-    """A file as a read-only array, of which only what is looked at is read.
-
-    Args:
-        file: the array's bytes.
-        dtype: its type.
-        scattered: short runs of it are looked at in random order. Without that advice the system reads a hundred
-            kilobytes and more around each: the first batch of a corpus of ten billion tokens then takes seconds.
-    """
-    if file.stat().st_size == 0:
-        return np.zeros(0, dtype)
-    with file.open("rb") as stream:
-        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    if scattered and hasattr(mmap, "MADV_RANDOM"):  # not on Windows
-        mapped.madvise(mmap.MADV_RANDOM)
-    return np.frombuffer(mapped, dtype)

@@ -13,7 +13,7 @@ from bakeoff.display.terminal import show
 from bakeoff.durable import fresh, remove
 from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
 
 TOKENIZER = TokenizerConfig(kind="wordpiece", size=2048, lowercase=True)

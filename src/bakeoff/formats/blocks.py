@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation

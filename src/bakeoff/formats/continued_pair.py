@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.formats.pairs import PairConfig

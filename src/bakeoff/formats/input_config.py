@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from bakeoff.config import PartConfig
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Format
 from bakeoff.formats.relation import Relation
 from bakeoff.tokenizer.tokenizer import Tokenizer

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from bakeoff.corpus.row_index import row_index
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.chunks import mean_length, packed_sentences
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from bakeoff.corpus.row_index import row_index
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks

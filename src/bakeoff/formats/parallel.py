@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks

@@ -6,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.randomness.draws import Draws
 
 

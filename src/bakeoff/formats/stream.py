@@ -8,7 +8,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

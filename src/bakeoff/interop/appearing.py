@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bakeoff.durable import fresh, remove, sync
+from bakeoff.durable import fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
 
 
@@ -42,7 +42,7 @@ def require_free(out: Path) -> None:
     Raises:
         UserError: it is no folder, or not an empty one.
     """
-    if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+    if out.is_symlink() or holds_something(out):
         raise UserError(f"{out}: is there already; choose another --out")
 
 

@@ -2,141 +2,25 @@
 
 import math
 from dataclasses import replace
-from typing import Literal, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import torch
-from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from bakeoff.config import Config
-from bakeoff.models.context import BuildContext, Context, NormKind
-from bakeoff.models.embedding import Embedding, EmbeddingConfig
+from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.embedding import Embedding
 from bakeoff.models.initialisation import (
-    InitialWeightsConfig,
     initialise,
     scale_feed_forward,
     scale_residuals,
     zero_branches,
 )
 from bakeoff.models.inputs import Inputs, Queries, Source
-from bakeoff.models.mixers.mixer import MixerBaseConfig
+from bakeoff.models.masks import attended_keys, attention_mask, inside_prefix, memory_mask
+from bakeoff.models.model_config import ModelBaseConfig
 from bakeoff.models.part import State
-from bakeoff.models.stack import Stack, StackConfig
+from bakeoff.models.stack import Stack
 from bakeoff.ops.dropout import dropout
-
-
-class ModelConfig(Config):
-    """The tree of a model's configs."""
-
-    embedding: EmbeddingConfig = EmbeddingConfig()
-    """Tables of tokens, positions and segments; encoder and decoder share the table of tokens alone."""
-    encoder: StackConfig | None = None
-    """The layers of a bidirectional model."""
-    decoder: StackConfig | None = None
-    """The layers of a causal model; with an encoder the model is sequence-to-sequence."""
-    directions: Literal[1, 2] = 1
-    """2: a second decoder of the same shape reads each document from its end, and the hidden states of both stand side
-    by side (ELMo: Peters et al. 2018, arXiv:1802.05365, section 3.1)."""
-    dropout: float = Field(default=0.1, ge=0, lt=1)
-    """Dropout of embeddings, of every sublayer's output, and of attention weights unless the mixer says otherwise."""
-    output_dropout: float = Field(default=0.0, ge=0, lt=1)
-    """Dropout of what leaves the last layer of encoder and decoder, as Transformer-XL, XLNet and T5 have it."""
-    norm: NormKind = "layer"
-    """What norms are: layer norms, or root-mean-square norms without mean and bias (T5)."""
-    norm_epsilon: float = Field(default=1e-12, gt=0)
-    """Epsilon of the norms."""
-    norm_affine: bool = True
-    """Norms have a scale and a shift; false: neither, but where a part says otherwise (LTG-BERT)."""
-    norm_bias: bool = True
-    """Layer norms with a scale have a shift, too; false: the scale alone (ModernBERT)."""
-    bias: bool = True
-    """Linear maps of the layers have biases; T5's do not."""
-    second_stream: bool = True
-    """An encoder whose mixers can attend over two streams has what the second one starts from; false where nothing is
-    predicted through it."""
-    initial: InitialWeightsConfig = InitialWeightsConfig()
-    """How linear maps begin."""
-    scaled_residuals: bool = False
-    """The last map of every residual branch starts smaller by the root of the number of branches (GPT-2)."""
-
-    @model_validator(mode="after")
-    def _some_stack(self) -> "ModelConfig":
-        if self.encoder is None and self.decoder is None:
-            raise ValueError("give 'encoder' (a bidirectional model), 'decoder' (a causal one), or both")
-        if self.directions == 2 and (self.decoder is None or self.encoder is not None):
-            raise ValueError("directions: 2 is for a model with 'decoder' alone, which then reads from both ends")
-        if not self.norm_bias and (self.norm != "layer" or not self.norm_affine):
-            others = f"norm: {self.norm}" if self.norm != "layer" else "norm_affine: false"
-            raise ValueError(f"norm_bias: norms have no shift with {others}; leave it out")
-        blocks = [block for stack in self.stacks().values() for block in stack.distinct()]
-        for key, wanted in (
-            ("scaled_residuals", self.scaled_residuals),
-            ("initial.zero_branches", self.initial.zero_branches),
-            ("initial.scaled_ffn", self.initial.scaled_ffn),
-        ):
-            if wanted and any(block.kind != "transformer" for block in blocks):
-                raise ValueError(f"{key}: only blocks of kind transformer have it")
-        return self
-
-    def stacks(self) -> dict[str, StackConfig]:
-        """The encoder and the decoder, as far as there are such."""
-        found = {"encoder": self.encoder, "decoder": self.decoder}
-        return {name: stack for name, stack in found.items() if stack is not None}
-
-    @property
-    def causal(self) -> bool:
-        """No position of the hidden states sees a later one."""
-        return self.decoder is not None and self.directions == 1
-
-    @property
-    def sequence_to_sequence(self) -> bool:
-        """A decoder attends to the output of an encoder."""
-        return self.encoder is not None and self.decoder is not None
-
-    @property
-    def stack(self) -> StackConfig:
-        """The stack whose hidden states come out: the decoder where there is one."""
-        stack = self.decoder or self.encoder
-        assert stack is not None
-        return stack
-
-    @property
-    def output_width(self) -> int:
-        """The width of the hidden states: that of all directions together."""
-        return self.directions * self.stack.output_width
-
-    @property
-    def two_streams(self) -> bool:
-        """Every mixer can attend over a second stream of queries, which do not see the tokens at their positions."""
-        able = all(mixer.two_streams for mixer in self.mixers)
-        return able and self.second_stream and self.decoder is None
-
-    @property
-    def attends(self) -> bool:
-        """Every mixer of the last stack attends, so that it sees whatever it is shown."""
-        return all(mixer.attends for mixer in self.mixers)
-
-    @property
-    def mixers(self) -> list[MixerBaseConfig]:
-        """What mixes tokens in the last stack, each that differs from the others once."""
-        return [block.mixer_config for block in self.stack.distinct()]
-
-    @property
-    def table_width(self) -> int:
-        """E, the width of the token table."""
-        return self.embedding.width or (self.encoder or self.stack).width
-
-    @property
-    def longest_input(self) -> int | None:
-        """How many positions the model can tell apart; None where there is no table of them."""
-        return self.embedding.length if self.embedding.positions == "learned" else None
-
-    def build(self, vocabulary: int | None) -> "Model":
-        """The model for a vocabulary of that size, with fresh weights from torch's global generator.
-
-        None: it has no table of tokens, and is given the vectors of another model's.
-        """
-        return Model(self, vocabulary)
 
 
 class ModelState(NamedTuple):
@@ -157,7 +41,7 @@ class ModelState(NamedTuple):
 class Model(nn.Module):
     """Embedding and stacks; B batch, T length, U length of the source, D width."""
 
-    def __init__(self, config: ModelConfig, vocabulary: int | None) -> None:
+    def __init__(self, config: ModelBaseConfig, vocabulary: int | None) -> None:
         super().__init__()
         self.config = config
         first = config.encoder or config.stack
@@ -235,7 +119,7 @@ class Model(nn.Module):
         ids, vectors, queries = inputs.ids, inputs.vectors, inputs.queries
         encoded, source_mask = (None, None) if inputs.source is None else self.encode(inputs.source)
         x = self._embed(ids, inputs.segments, 0) if vectors is None else self.embedding.projection(vectors)
-        shown = None if inputs.prefix is None else _inside(ids, inputs.prefix)
+        shown = None if inputs.prefix is None else inside_prefix(ids, inputs.prefix)
         context = self._context(inputs.segments, inputs.real, inputs.documents, shown)
         context = context._replace(source=encoded, source_mask=source_mask, backwards=inputs.backwards)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
@@ -256,7 +140,7 @@ class Model(nn.Module):
         return Context(
             real=real if documents is None else None,
             documents=documents,
-            attention_mask=self._mask(real, documents, causal=self.decoder is not None, shown=shown),
+            attention_mask=self._mask(real, documents, self.decoder is not None, shown),
             segments=segments,
         )
 
@@ -287,12 +171,12 @@ class Model(nn.Module):
     def encode(self, source: Source) -> tuple[Tensor, Tensor | None]:
         """The encoder's (B, U, D) output, and the (B, 1, 1, U) mask of its tokens, None where all are."""
         assert self.encoder is not None
-        mask = None if source.real is None else _keys(source.real)[:, None]
+        mask = None if source.real is None else attended_keys(source.real)[:, None]
         return self.encoder(*self.source_inputs(source))[0], mask
 
     def source_inputs(self, source: Source) -> tuple[Tensor, Context]:
         """What comes into the encoder of a sequence-to-sequence model."""
-        context = Context(real=source.real, attention_mask=self._mask(source.real, None, causal=False))
+        context = Context(real=source.real, attention_mask=self._mask(source.real, None, False))
         return self.embedding(source.ids), context
 
     def start(self, rows: int, source: Source | None = None, in_place: bool = False) -> ModelState:
@@ -364,39 +248,18 @@ class Model(nn.Module):
         self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None
     ) -> Tensor | None:
         """(B or 1, 1, T, T) which tokens of a chunk see which, or None."""
-        length = ids.shape[1]
         if prefix is not None:
             assert state.tokens == 0, "a prefix is read in one go"
-            return self._mask(None, None, causal=True, shown=_inside(ids, prefix))
-        if self.decoder is not None or remembered is None or remembered >= length:
+            return self._mask(None, None, True, inside_prefix(ids, prefix))
+        if self.decoder is not None or remembered is None or remembered >= ids.shape[1]:
             return None
-        # What a state is made of is not to know the tokens that the next chunk begins with, where they are predicted.
-        read = torch.arange(length, device=ids.device) < remembered
-        return (read | ~read[:, None])[None, None]
+        return memory_mask(ids.shape[1], remembered, ids.device)
 
     def _mask(
         self, real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
     ) -> Tensor | None:
-        """(B, 1, T or 1, T), or None. Padding always has a key to attend to, so that no softmax is over nothing.
-
-        In a causal model (B, T) `shown` tokens are seen by those before them, too.
-        """
-        if not self._attends:
-            return None
-        if documents is not None:
-            mask = documents[:, :, None] == documents[:, None, :]
-        elif real is not None:
-            mask = _keys(real)
-        elif shown is not None:
-            mask = torch.ones_like(shown[:, None])
-        else:
-            return None
-        if causal:
-            length = mask.shape[-1]
-            square = torch.ones(length, length, dtype=torch.bool, device=mask.device)
-            seen = square.tril() if shown is None else square.tril() | shown[:, None]
-            mask = (mask & seen) | torch.eye(length, dtype=torch.bool, device=mask.device)
-        return mask[:, None]
+        """As `attention_mask`; None where nothing attends."""
+        return attention_mask(real, documents, causal, shown) if self._attends else None
 
     def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0, ahead: float = 0.0) -> int:
         """Floating-point operations of a row's forward pass.
@@ -422,11 +285,12 @@ class Model(nn.Module):
         return (left, left) if self.config.directions == 2 else (left, right)
 
 
-def _keys(real: Tensor) -> Tensor:
-    """(B, 1, T) True for what may be attended to: tokens, and in a row without any the padding."""
-    return (real | ~real.any(-1, keepdim=True))[:, None]
+class ModelConfig(ModelBaseConfig):
+    """The tree of a model's configs, which builds the model."""
 
+    def build(self, vocabulary: int | None) -> Model:
+        """The model for a vocabulary of that size, with fresh weights from torch's global generator.
 
-def _inside(ids: Tensor, prefix: Tensor) -> Tensor:
-    """(B, T) True for the first (B,) tokens of each row."""
-    return torch.arange(ids.shape[1], device=ids.device) < prefix[:, None]
+        None: it has no table of tokens, and is given the vectors of another model's.
+        """
+        return Model(self, vocabulary)

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.clm import LanguageModelConfig

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from typing_extensions import override
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import ModelConfig

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head, transformed_head

@@ -10,7 +10,7 @@ from pydantic import Field
 from torch import Tensor
 
 from bakeoff.config import PartConfig
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.models.model import Model, ModelConfig

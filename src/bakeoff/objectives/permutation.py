@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from typing_extensions import override
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head, table_head

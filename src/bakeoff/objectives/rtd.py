@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
 from bakeoff.models.blocks.feed_forward import activate

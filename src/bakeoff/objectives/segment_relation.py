@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
 from bakeoff.formats.relation import Pairs

@@ -5,7 +5,7 @@ from typing import Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer

@@ -3,32 +3,22 @@
 from pathlib import Path
 from typing import Any
 
-from bakeoff.errors import UserError
-from bakeoff.json_files import parse_json
+from bakeoff.checksums import Damaged
+from bakeoff.runs.records import read_metrics
 
 Line = dict[str, Any]
 
 
 def read_lines(path: Path) -> list[Line]:
-    """The whole lines of a metrics.jsonl, each with kind and step; none where there is no file.
+    """The whole lines of a metrics.jsonl; none where there is no file.
 
     Raises:
-        UserError: one is no JSON object, or lacks a key; the message has its number.
+        UserError: it is damaged, or a line is no JSON object or lacks a key; the message has its number.
     """
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from None
-    found = []
-    # A training may be in the middle of the last one.
-    for number, text in enumerate(content[: content.rfind(b"\n") + 1].splitlines(), 1):
-        line = parse_json(text, f"{path}:{number}")
-        if not isinstance(line.get("kind"), str) or not isinstance(line.get("step"), int):
-            raise UserError(f"{path}:{number}: not what Bakeoff writes there: no kind or no step")
-        found.append(line)
-    return found
+        return read_metrics(path, growing=True)
+    except Damaged:  # or the training has finished between the look at the file and the look at its checksum
+        return read_metrics(path, growing=True)
 
 
 class Follower:

@@ -14,7 +14,8 @@ from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.reading.files import find_files
 from bakeoff.reading.hub import HubFile
-from bakeoff.reading.sources import BEGINNING, TextPosition, TextReader
+from bakeoff.reading.pieces import BEGINNING, TextPosition
+from bakeoff.reading.sources import TextReader
 from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
 

@@ -12,8 +12,9 @@ from bakeoff.errors import Interrupted, UserError
 from bakeoff.full_disk import DiskFull, full_disk
 from bakeoff.preparation.encoding.worker import WorkerDied, workers_for
 from bakeoff.preparation.encoding.writer import check_target, work_folder
+from bakeoff.preparation.merging import merge
 from bakeoff.preparation.options import PrepareOptions, Texts
-from bakeoff.preparation.parts import encode_part, encode_whole, merge
+from bakeoff.preparation.parts import encode_part, encode_whole
 from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
 from bakeoff.preparation.planning.planner import Planner
 from bakeoff.preparation.progress import ReadingProgress, ShowProgress

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 
 from bakeoff.preparation.planning.selection import SelectionOptions
 from bakeoff.reading.sources import SourceOptions
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 Texts = str | Path | Sequence[str | Path]
 

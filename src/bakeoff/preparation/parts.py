@@ -1,4 +1,4 @@
-"""Encoding a part of the text, from where a killed process was, and merging parts to a corpus."""
+"""Encoding a part of the text, from where a killed process was."""
 
 import json
 import time
@@ -8,15 +8,13 @@ from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
-import numpy as np
-
 from bakeoff.config import Config
 from bakeoff.corpus.store import Corpus
 from bakeoff.durable import write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.preparation.encoding.jobs import Ends, jobs_of
-from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter, id_type
+from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter
 from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
 from bakeoff.preparation.encoding.writer import CorpusWriter
 from bakeoff.preparation.given_parts import encode_given
@@ -24,12 +22,11 @@ from bakeoff.preparation.planning.held_out import Assigned, assign
 from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
 from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress
-from bakeoff.reading.sources import BEGINNING, TextPiece, TextReader
+from bakeoff.reading.pieces import BEGINNING, TextPiece
+from bakeoff.reading.sources import TextReader
 
 _SAVE_EVERY = 2.0  # seconds
 _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
-_SENTENCES = 1 << 14  # that a merge holds at once
-_SHOWN = 8  # missing parts that an error names
 
 
 class PartJournal(Config):
@@ -98,10 +95,10 @@ def encode_whole(
             journal = _encode(plan, work, 1, journal, splits, reader, workers, shown)
             if given:
                 journal = _completed(journal, splits, folder)
-        return _finish(plan, work, writer, [journal], given, workers, shown)
+        return finish(plan, work, writer, [journal], given, workers, shown)
 
 
-def _finish(
+def finish(
     plan: PreparationPlan,
     work: Path,
     writer: CorpusWriter,
@@ -224,80 +221,3 @@ class _Clock:
     def __exit__(self, *_: object) -> None:
         now = time.monotonic()
         self._next = now + max(_SAVE_EVERY, (now - self._started) / _SAVE_SHARE)
-
-
-def merge(
-    plan: PreparationPlan,
-    work: Path,
-    out: str | Path,
-    overwrite: bool,
-    given: Mapping[str, TextReader],
-    workers: int,
-    shown: ReadingProgress,
-) -> Corpus:
-    """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
-
-    Parts of the corpus that are given are encoded here.
-
-    Raises:
-        UserError: a part is missing; too little text; or `out` would have to be replaced.
-    """
-    folders = [part_folder(work, part, plan.parts) for part in range(1, plan.parts + 1)]
-    journals = [PartJournal.load(folder) for folder in folders]
-    missing = [part for part, journal in enumerate(journals, 1) if journal is None or not journal.complete]
-    if missing:
-        names = ", ".join(f"{part}/{plan.parts}" for part in missing[:_SHOWN])
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise UserError(f"{out}: --part {names}{more} not made yet; run what is missing, then --merge again")
-    whole = [journal for journal in journals if journal is not None]
-    tokenizer = plan.tokenizer(work)
-    with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged", names=plan.names) as writer:
-        for folder, journal in zip(folders, whole, strict=True):
-            for name, state in journal.splits.items():
-                _append(writer.splits[name], folder, name, state, id_type(tokenizer.size))
-        return _finish(plan, work, writer, whole, given, workers, shown)
-
-
-def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:
-    """Append what a part has of a split, which starts with a document."""
-    itemsize = np.dtype(dtype).itemsize
-    documents = _mapped(folder / f"{name}.documents", state.documents)
-    originals = _mapped(folder / f"{name}.originals", state.documents)
-    with (
-        (folder / f"{name}.tokens").open("rb") as tokens,
-        (folder / f"{name}.sentences").open("rb") as sentences,
-        (folder / f"{name}.words").open("rb") as words,
-    ):
-        size, spoken = state.bytes, state.words
-        for first in range(0, state.sentences, _SENTENCES):
-            sentences.seek(8 * first)
-            offsets = np.fromfile(sentences, np.int64, min(_SENTENCES + 1, state.sentences - first))
-            if first + _SENTENCES >= state.sentences:
-                offsets = np.append(offsets, state.tokens)
-            low, high = int(offsets[0]), int(offsets[-1])
-            tokens.seek(itemsize * low)
-            words.seek(low // 8)
-            packed = np.fromfile(words, np.uint8, (high + 7) // 8 - low // 8)
-            if high > state.tokens - len(state.bits):
-                packed = np.append(packed[: state.tokens // 8 - low // 8], np.packbits(state.bits, bitorder="little"))
-            starts = np.unpackbits(packed, bitorder="little")[low % 8 : low % 8 + high - low].astype(bool)
-            opens, behind = np.searchsorted(documents, [low, high])
-            owners = originals[max(opens - 1, 0) : behind]
-            stretches = np.diff(owners, prepend=owners[:1] - 1)[int(opens > 0) :] == 0
-            split.append(
-                np.fromfile(tokens, dtype, high - low),
-                starts,
-                np.diff(offsets),
-                np.searchsorted(offsets, documents[opens:behind]),
-                size,
-                spoken,
-                stretches,
-            )
-            size = spoken = 0
-        nothing = np.zeros(0, dtype=np.int64)
-        opens = nothing + 0 if not state.opens_next else np.zeros(1, dtype=np.int64)
-        split.append(nothing, nothing.astype(bool), nothing, opens, size, spoken)
-
-
-def _mapped(file: Path, length: int) -> np.ndarray:
-    return np.memmap(file, np.int64, "r", shape=(length,)) if length else np.zeros(0, dtype=np.int64)

@@ -9,7 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bakeoff.corpus.store import SPLITS, TEST, Corpus, SourceFile
+from bakeoff.corpus.manifest import SourceFile
+from bakeoff.corpus.store import SPLITS, TEST, Corpus
 from bakeoff.durable import own_folder
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.pair_encoding import LengthFilter, encode_pairs
@@ -22,7 +23,8 @@ from bakeoff.preparation.planning.sampling import Sample
 from bakeoff.preparation.planning.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.preparation.progress import ReadingProgress, ShowProgress
 from bakeoff.reading.aligned import Pair, PairOptions, PairReader
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig, TwoVocabularies
+from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.word_counts import WordCounts
 
 _JOB = 1 << 18  # characters

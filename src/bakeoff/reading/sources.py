@@ -5,16 +5,16 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.reading.columns import ColumnReader
 from bakeoff.reading.files import COLUMNAR, Line, LineReader, kind_of
 from bakeoff.reading.hub import HubFile
+from bakeoff.reading.pieces import BEGINNING, CONTINUATION, DOCUMENT, PARAGRAPH, TextPiece, TextPosition
 from bakeoff.reading.records import read_records, text_value
 
-CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
 _ADVICE = "; name the one with the text by --field"
 _LONGEST = 1 << 15  # characters of a piece; longer paragraphs come in several
 
@@ -30,35 +30,6 @@ class SourceOptions(Config):
     """Field of .jsonl, or column of .csv, .tsv, .parquet, .arrow and `hub:`, that holds the text."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
-
-
-class TextPosition(NamedTuple):
-    """Where a document starts in the text, so that a reading can start there."""
-
-    file: int
-    """Number of its file."""
-    record: int
-    """Documents of the file before it, empty ones among them."""
-    document: int
-    """Documents of the text before it, without empty ones; from the start of the reading where that is not known."""
-    empty: int
-    """Empty documents before it, counted likewise."""
-
-
-BEGINNING = TextPosition(0, 0, 0, 0)
-"""The place of the first document."""
-
-
-class TextPiece(NamedTuple):
-    """A paragraph, or a part of a long one."""
-
-    opens: int
-    """DOCUMENT: opens a document (and a paragraph); PARAGRAPH; CONTINUATION of the paragraph before; or STRETCH: goes
-    on behind a cut, where text is held out."""
-    text: str
-    """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
-    place: TextPosition | None = None
-    """Where the document starts that this piece opens."""
 
 
 class TextReader:

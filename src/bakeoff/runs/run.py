@@ -1,9 +1,8 @@
 """The directory of a run: everything to resume, reproduce, inspect and use one training."""
 
-import hashlib
 import json
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -12,36 +11,25 @@ from typing import Any, Self
 import torch
 
 from bakeoff import checksums
-from bakeoff.checksums import Damaged
 from bakeoff.corpus.mixture import AnyCorpus
-from bakeoff.durable import beside, remove, sync, write_atomically
+from bakeoff.durable import beside, holds_something, remove, removed_after_an_error, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.plugins import missing_plugins
 from bakeoff.recipe import Recipe
 from bakeoff.runs.checkpoint import checkpoint_step, list_checkpoints
+from bakeoff.runs.metrics_file import METRICS, MetricsFile
 from bakeoff.runs.model_card import model_card
-from bakeoff.runs.records import PretrainingEnvironment, parse_metrics, read_metrics, read_summary
+from bakeoff.runs.records import PretrainingEnvironment, read_metrics, read_summary
 from bakeoff.tensors import fill, save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
-METRICS = "metrics.jsonl"
 SEARCH = "search.json"
 """The file that makes a directory a search; the recipe.yaml beside it is what the search has found, and no run's."""
 _LAST = ("model.safetensors", "README.md", METRICS)
 """Files that do not change any more when a run finishes."""
-
-
-@contextmanager
-def _removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        if not unless():
-            remove(folder.resolve())
-        raise
 
 
 class Run:
@@ -66,6 +54,7 @@ class Run:
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
         self.checkpoints = path / "checkpoints"
         self.snapshots = path / "snapshots"  # weights that are to be averaged
+        self.metrics_file = MetricsFile(path, self.checkpoints)
 
     def __repr__(self) -> str:
         """What it is, from what its directory holds, as far as that can be read."""
@@ -128,14 +117,14 @@ class Run:
             UserError: something is there already.
         """
         path = Path(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        if holds_something(path):
             what = "a run" if (path / "recipe.yaml").exists() else "something else"
             raise UserError(f"{path}: holds {what} already; choose another --out, or --resume an unfinished run")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(f"{path}: cannot be made: {error.strerror}") from None
-        with _removed_after_an_error(path):
+        with removed_after_an_error(path):
             tokenizer.save(path / "tokenizer.json")
             write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
             text = recipe.to_yaml()
@@ -146,7 +135,7 @@ class Run:
     @contextmanager
     def removed_before_a_step(self) -> Iterator[None]:
         """Remove the directory after an error if no step was logged and no checkpoint written: it is of no use."""
-        with _removed_after_an_error(self.path, unless=lambda: self._has_steps):
+        with removed_after_an_error(self.path, unless=lambda: self._has_steps):
             yield
 
     @property
@@ -270,22 +259,6 @@ class Run:
         """The lines of metrics.jsonl; see `MetricsLine` and `ValidationLine`."""
         return read_metrics(self.path / METRICS, growing=not self.finished)
 
-    def append_metrics(self, line: dict[str, Any]) -> None:
-        """Add a line to metrics.jsonl."""
-        with open(self.path / METRICS, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-
-    def sync_metrics(self) -> None:
-        """Bring metrics.jsonl to the disk."""
-        if (self.path / METRICS).is_file():
-            sync(self.path / METRICS)
-
-    def clear_metrics(self) -> None:
-        """Forget all lines, where a training without a checkpoint begins anew."""
-        if (self.path / METRICS).is_file():
-            checksums.forget(self.path, [METRICS])
-            write_atomically(self.path / METRICS, "")
-
     def verify(self) -> None:
         """Compare what an unfinished run holds already with its checksums, the snapshots among it.
 
@@ -295,52 +268,7 @@ class Run:
             Damaged: a file is not what was written.
         """
         for folder in (self.path, self.snapshots):
-            for name, expected in checksums.listed(folder).items():
-                if (folder / name).is_file():  # a kill may have come between the list and the last file of all
-                    checksums.compare(folder / name, expected)
-
-    def mark_metrics(self) -> dict[str, Any]:
-        """How far metrics.jsonl has come, for the checkpoint to which its lines belong."""
-        path = self.path / METRICS
-        content = path.read_bytes() if path.is_file() else b""
-        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-
-    def restore_metrics(self, mark: dict[str, Any] | None, step: int) -> None:
-        """Forget the lines behind a checkpoint, which a resumed training writes anew.
-
-        Args:
-            mark: what `mark_metrics` gave for the checkpoint; None: it is from before there were marks.
-            step: the checkpoint's step.
-
-        Raises:
-            Damaged: the lines that belong to the checkpoint are not what was written.
-        """
-        path = self.path / METRICS
-        if mark is None:
-            content = path.read_bytes() if path.is_file() else b""
-            lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
-            steps = [line["step"] for line in parse_metrics(b"".join(lines), str(path))]
-            kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
-        else:
-            kept = self.marked_metrics(mark, step)
-        checksums.forget(self.path, [METRICS])
-        write_atomically(path, kept.decode())
-
-    def marked_metrics(self, mark: dict[str, Any], step: int) -> bytes:
-        """The part of metrics.jsonl that belongs to a checkpoint.
-
-        Raises:
-            Damaged: it is not what was written.
-        """
-        path = self.path / METRICS
-        content = path.read_bytes()[: mark["bytes"]] if path.is_file() else b""
-        if hashlib.sha256(content).hexdigest() != mark["sha256"]:
-            raise Damaged(
-                f"{path}: damaged: the lines up to step {step} are not what was written",
-                f"restore it from a copy, or delete {self.checkpoints / f'step-{step:08d}'} to go on from the "
-                "checkpoint before",
-            )
-        return content
+            checksums.verify_present(folder)
 
     def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
         """Write the weights, the model card and, last of all, the summary that marks the run as finished.

@@ -10,7 +10,9 @@ import numpy as np
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
-from bakeoff.tasks.task import Example, LeftOut, Task, TaskConfig
+from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import TaskConfig
 
 
 class TaskData(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.readings import Reading
@@ -21,7 +21,8 @@ from bakeoff.tasks.data import part, read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
-from bakeoff.tasks.task import Task, TaskConfig
+from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 

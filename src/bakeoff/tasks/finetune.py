@@ -28,16 +28,8 @@ from bakeoff.runs.records import Environment
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import load_task
-from bakeoff.tasks.finetuned_run import (
-    FinetunedRun,
-    FinetuneResult,
-    require_free,
-    unfinished,
-    unfinished_folder,
-    what_is_kept,
-    write_labels,
-    write_results,
-)
+from bakeoff.tasks.finetune_results import FinetuneResult
+from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Part, Setting, optimize_items, plan_steps
 from bakeoff.tasks.fitting.settling import settle
@@ -45,7 +37,8 @@ from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
+from bakeoff.tasks.unfinished_run import require_free, unfinished, unfinished_folder, what_is_kept
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown
 from bakeoff.yaml_files import dump_yaml

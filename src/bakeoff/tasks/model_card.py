@@ -4,9 +4,9 @@ import shlex
 from typing import Any
 
 from bakeoff.display import markdown
-from bakeoff.tasks.finetuned_run import FinetuneResult
+from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 
 def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult, environment: dict[str, Any]) -> str:

@@ -9,9 +9,9 @@ from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
+from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Head
-from bakeoff.tasks.task import LeftOut
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""

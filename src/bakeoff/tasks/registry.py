@@ -11,7 +11,7 @@ from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 TASKS = Registry(
     "task",

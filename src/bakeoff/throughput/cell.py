@@ -18,7 +18,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision
 from bakeoff.throughput.results import Measurement
 from bakeoff.throughput.text import RandomText, numbered_tokenizer
-from bakeoff.training.loop import optimize
+from bakeoff.training.step import optimize
 
 STEPS = 1_000_000
 """The schedule's steps: all that are measured lie in its warm-up, where the weights hardly move."""

@@ -16,7 +16,7 @@ from bakeoff.runs.environment import environment
 from bakeoff.throughput.cell import KINDS, Cell
 from bakeoff.throughput.page import write_page
 from bakeoff.throughput.results import SpeedResults
-from bakeoff.tokenizer.tokenizer import SPECIAL_TOKENS
+from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
 from bakeoff.training.speed import medians_in_turns
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)

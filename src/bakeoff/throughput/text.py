@@ -4,8 +4,10 @@ import numpy as np
 from tokenizers import Tokenizer as Inner
 from tokenizers import models
 
-from bakeoff.corpus.store import Split, SplitCounts
-from bakeoff.tokenizer.tokenizer import SPECIAL_TOKENS, Tokenizer
+from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.corpus.split import Split
+from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 DOCUMENTS = 2
 """Next-sentence prediction takes its negatives from another one."""

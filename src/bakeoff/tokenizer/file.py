@@ -22,6 +22,11 @@ MOST_UNUSED = 10_000
 """Ids without a token, where they are more than those with one."""
 LONGEST_INSERTION = 64
 """Characters that the steps of a tokenizer may make of one, all together; and of what marks the parts of a word."""
+PROBE = (
+    "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
+    "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
+)
+"""A text of many kinds of characters: what a tokenizer cannot encode comes out when its file is read."""
 
 
 def read(file: Path) -> str:

@@ -17,6 +17,22 @@ class EncodedWords(NamedTuple):
     """(W,) int64 and of its last."""
 
 
+def words_of_tokens(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[int | None]:
+    """The word of each token of a sentence, None where the token is white space.
+
+    Args:
+        words: the sentence's words, which a space separates in its text.
+        offsets: (T,) where each token begins and ends in that text.
+    """
+    text = " ".join(words)
+    word_at = [word for word, own in enumerate(words) for _ in f"{own} "]  # of each character
+    found: list[int | None] = []
+    for begin, end in offsets:
+        inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
+        found.append(None if inside is None else word_at[inside])
+    return found
+
+
 def with_every_word(tokens: Sequence[tuple[int, int | None]], words: int, stand_in: int) -> EncodedWords:
     """Tokens, each with its word, None where it is white space; and one for each word that has none."""
     ids: list[int] = []

@@ -7,75 +7,28 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any
 
 import numpy as np
 import tokenizers
-from pydantic import Field, model_validator
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.tokenizer import file as tokenizer_file
 from bakeoff.tokenizer.encoding import Encoder, unpack
 from bakeoff.tokenizer.file import guarded
-from bakeoff.tokenizer.given_words import EncodedWords, with_every_word
+from bakeoff.tokenizer.given_words import EncodedWords, with_every_word, words_of_tokens
 from bakeoff.tokenizer.kind import kind_of, lowercases, reads_lines
 from bakeoff.tokenizer.offsets import PlacedTokens, cleaned
+from bakeoff.tokenizer.special_tokens import NAMES, SPECIAL_TOKENS, SPECIAL_TOKENS_OF_WORDS, tokens_by_role
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import train, train_whitespace
 from bakeoff.tokenizer.word_counts import WordCounts
 
-SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
-"""Special tokens of a trained tokenizer; their ids are their positions here."""
-
-_NAMES = {
-    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
-    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
-    "start": ("[CLS]", "<cls>", "<s>", "<|startoftext|>", "<bos>"),
-    "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
-    "mask": ("[MASK]", "<mask>", "<|mask|>"),
-}
-
-_UNKNOWN_WORD = "<unk>"
-"""The unknown token of kind whitespace, as texts that are cut into words spell it."""
-
 _LINE_END = re.compile(" ?\n ?")
-
 _FAILS = "this tokenizer fails on a text; take another"
-
-_PROBE = (
-    "The quick  brown fox, 1234567890!\tna\u00efve Ⅷ ﬁ e\u0301 Привет שלום नमस्ते 中文字 かな 한국어 "
-    "🎉\U0001f469\u200d\U0001f680 [MASK] <s> \x00\x01\u00ad\u2028\ufeff\U0010ffff\n\n" + "ab" * 200
-)
-"""A text of many kinds of characters: what a tokenizer cannot encode comes out when its file is read."""
 
 _TWO = '{"bakeoff": "two vocabularies",'
 """How the file of `TwoVocabularies` begins."""
-
-
-class TokenizerConfig(Config):
-    """How a tokenizer is trained."""
-
-    kind: Literal["wordpiece", "byte_bpe", "char_bpe", "unigram", "word", "whitespace", "character"] = "wordpiece"
-    """wordpiece (BERT), byte_bpe (GPT-2, RoBERTa; round-trips any text), char_bpe (GPT), unigram (ALBERT, XLNet), word
-    (whole words and single marks of punctuation, the rest unknown), whitespace (what white space separates, for text
-    that is cut into words already, where the unknown token is spelt <unk>) or character."""
-    size: int = Field(default=8192, gt=0, le=tokenizer_file.MOST_IDS)
-    """Size of the vocabulary with its five special tokens; a small text can give a smaller one."""
-    lowercase: bool = False
-    """Lower-case the text and strip its accents, as uncased BERT does."""
-    end_of_line: bool = False
-    """Each line is a sentence, an empty one too, and its end a token; for whitespace and character."""
-
-    @model_validator(mode="after")
-    def _tokens_for_the_ends_of_lines(self) -> Self:
-        if self.end_of_line and self.kind not in ("whitespace", "character"):
-            raise ValueError(f"end_of_line: {self.kind} has no token for it; use kind whitespace or character")
-        return self
-
-    def __str__(self) -> str:
-        """In words: `wordpiece of 8,192, cased`."""
-        lines = ", with ends of lines" if self.end_of_line else ""
-        return f"{self.kind} of {self.size:,}, {'lower-cased' if self.lowercase else 'cased'}{lines}"
 
 
 class Tokenizer:
@@ -110,23 +63,19 @@ class Tokenizer:
         inner.no_truncation()
         if isinstance(inner.model, tokenizers.models.BPE):
             inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
-        found = {role: self._find(names) for role, names in _NAMES.items()}
         state: dict[str, Any] = json.loads(inner.to_str())
-        found["unknown"] = _unknown_token(inner, state["model"]) or found["unknown"]
-        for role, name in zip(_NAMES, SPECIAL_TOKENS, strict=True):
-            if found[role] is None and role != "unknown":
-                found[role] = name
+        found = tokens_by_role(inner, state["model"])
         # Those that a file holds as ordinary vocabulary are made special too, so that text is not taken for them.
-        present = [name for name in found.values() if name is not None]
-        inner.add_special_tokens(present)
+        inner.add_special_tokens([name for name in found.values() if name is not None])
         inner.encode_special_tokens = True
         for role, token in found.items():
             setattr(self, role, None if token is None else inner.token_to_id(token))
         special = {i for i, token in inner.get_added_tokens_decoder().items() if token.special}
         self.special_ids = np.array(sorted(special), dtype=np.int64)
         self.size = max(inner.get_vocab(with_added_tokens=True).values()) + 1
-        forbidden = self.special_ids[self.special_ids != self.unknown] if self.unknown is not None else self.special_ids
-        self._encoder = Encoder(inner, forbidden, self.unknown)
+        self._forbidden = self.special_ids[self.special_ids != (-1 if self.unknown is None else self.unknown)]
+        self._stand_in = self.mask if self.unknown is None else self.unknown
+        self._encoder = Encoder(inner, self._forbidden, self.unknown)
         self.target_ids = range(self.size)
         self.end_of_line = inner.token_to_id("\n") if reads_lines(state) else None
 
@@ -134,13 +83,8 @@ class Tokenizer:
     def config(self) -> TokenizerConfig:
         """The settings that describe it: of one that was trained its kind, and the size that it has got."""
         state, end_of_line = json.loads(self._inner.to_str()), self.end_of_line is not None
-        values = {"kind": kind_of(state, end_of_line), "size": self.size}
-        return TokenizerConfig.parse(
-            {**values, "lowercase": lowercases(state), "end_of_line": end_of_line}, "tokenizer"
-        )
-
-    def _find(self, names: Iterable[str]) -> str | None:
-        return next((name for name in names if self._inner.token_to_id(name) is not None), None)
+        values = {"kind": kind_of(state, end_of_line), "size": self.size, "lowercase": lowercases(state)}
+        return TokenizerConfig.parse({**values, "end_of_line": end_of_line}, "tokenizer")
 
     @classmethod
     def train(cls, config: TokenizerConfig, texts: Iterable[str] | WordCounts) -> "Tokenizer":
@@ -155,7 +99,7 @@ class Tokenizer:
         """
         if config.kind == "whitespace":
             counts = texts if isinstance(texts, WordCounts) else WordCounts(texts)
-            specials = [_UNKNOWN_WORD if name == "[UNK]" else name for name in SPECIAL_TOKENS]
+            specials = SPECIAL_TOKENS_OF_WORDS
             return cls(train_whitespace(config.size, config.lowercase, specials, counts, config.end_of_line))
         assert not isinstance(texts, WordCounts)
         return cls(train(config.kind, config.size, config.lowercase, SPECIAL_TOKENS, texts, config.end_of_line))
@@ -225,18 +169,11 @@ class Tokenizer:
         cleaned = [[" ".join(unicodedata.normalize("NFC", word).split()) for word in words] for words in sentences]
         with guarded(self._where, _FAILS):
             found = self._inner.encode_batch([" ".join(words) for words in cleaned], add_special_tokens=False)
-        forbidden = {int(token) for token in self.special_ids if token != self.unknown}
-        stand_in = self.mask if self.unknown is None else self.unknown
         made = []
         for words, encoding in zip(cleaned, found, strict=True):
-            word_at = [word for word, text in enumerate(words) for _ in f"{text} "]  # of each character
-            text = " ".join(words)
-            tokens: list[tuple[int, int | None]] = []
-            for token, (begin, end) in zip(encoding.ids, encoding.offsets, strict=True):
-                inside = next((place for place in range(begin, end) if not text[place].isspace()), None)
-                own = None if inside is None else word_at[inside]
-                tokens.append((stand_in if token in forbidden else token, own))
-            made.append(with_every_word(tokens, len(words), stand_in))
+            owners = words_of_tokens(words, encoding.offsets)
+            tokens = list(zip(self._allowed(encoding.ids).tolist(), owners, strict=True))
+            made.append(with_every_word(tokens, len(words), self._stand_in))
         return made
 
     def encode_placed(self, texts: Sequence[str]) -> list[PlacedTokens]:
@@ -247,14 +184,14 @@ class Tokenizer:
         clean = [cleaned(text) for text in texts]
         with guarded(self._where, _FAILS):
             found = self._inner.encode_batch([each.text for each in clean], add_special_tokens=False)
-        forbidden = self.special_ids if self.unknown is None else self.special_ids[self.special_ids != self.unknown]
-        stand_in = self.mask if self.unknown is None else self.unknown
-        made = []
-        for each, encoding in zip(clean, found, strict=True):
-            ids = np.array(encoding.ids, np.int64)
-            ids[np.isin(ids, forbidden)] = stand_in
-            made.append(each.place(ids, encoding.offsets))
-        return made
+        pairs = zip(clean, found, strict=True)
+        return [each.place(self._allowed(encoding.ids), encoding.offsets) for each, encoding in pairs]
+
+    def _allowed(self, ids: list[int]) -> np.ndarray:
+        """(T,) int64 ids in which the name of a special token, where it stands in a text, is unknown."""
+        found = np.array(ids, np.int64)
+        found[np.isin(found, self._forbidden)] = self._stand_in
+        return found
 
     def encode_joined(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Encode texts as one sequence.
@@ -296,7 +233,7 @@ class TwoVocabularies(Tokenizer):
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:
         """Put a tokenizer of targets behind one of sources."""
         self.source, self.target = source, target
-        for role in _NAMES:
+        for role in NAMES:
             setattr(self, role, getattr(source, role))
         self.size = source.size + target.size
         self.end_of_line = None
@@ -358,14 +295,6 @@ def _one(text: Any, where: str) -> Tokenizer:
             inner = tokenizers.Tokenizer.from_str(text)
         with guarded(where, "not a tokenizer that can be used"):
             made = Tokenizer(inner, where)
-            made.encode([_PROBE, *_PROBE.split(), ""])
+            made.encode([tokenizer_file.PROBE, *tokenizer_file.PROBE.split(), ""])
             made.decode(range(min(made.size, 256)), skip_special=False)
     return made
-
-
-def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:
-    """The unknown token that the model itself declares."""
-    if isinstance(model.get("unk_id"), int):
-        return inner.id_to_token(model["unk_id"])
-    name = model.get("unk_token")
-    return name if name and inner.token_to_id(name) is not None else None

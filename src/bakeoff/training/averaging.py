@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from bakeoff import checksums
 from bakeoff.checksums import Damaged
-from bakeoff.durable import beside, fresh, own_folder, remove, sync
+from bakeoff.durable import beside, fresh, holds_something, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.resources.device import Placement
@@ -43,7 +43,7 @@ def require_free(path: Path) -> None:
     Raises:
         UserError: there is something.
     """
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if holds_something(path):
         raise UserError(
             f"{path}: holds something already; move it, choose another --out, or switch the average off "
             "(--average-last 0)"
@@ -95,8 +95,8 @@ def write_average(run: Run, module: PretrainingModel, held_out: HeldOut, placeme
             averaged = Run.create(folder, run.recipe, run.tokenizer, {**run.environment, "origin": origin})
             figures = validate(module, held_out, placement)
             line = {"kind": "validation", **counters, **figures}
-            averaged.append_metrics(line)
-            averaged.sync_metrics()
+            averaged.metrics_file.append(line)
+            averaged.metrics_file.sync()
             averaged.finish(module, {**summary, "validation": line}, path)
             sync(folder)
             require_free(path)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -10,12 +10,10 @@ from typing import Any
 import torch
 
 from bakeoff.batching.ahead import ahead
-from bakeoff.batching.batch import Batch
 from bakeoff.errors import Diverged, Interrupted
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.learner.running_average import RunningAverage
-from bakeoff.randomness.seeding import seed_torch
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, work_clock
 from bakeoff.runs.checkpoint import list_checkpoints, load_checkpoint, save_checkpoint
@@ -24,6 +22,7 @@ from bakeoff.signals import stop_signals
 from bakeoff.training.averaging import save_snapshot, snapshot_steps
 from bakeoff.training.progress import TrainingProgress
 from bakeoff.training.stages import Stages
+from bakeoff.training.step import optimize
 from bakeoff.training.validation import HeldOut, validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
@@ -64,59 +63,6 @@ class Position:
     """Tokens in them."""
     since_seconds: float = 0.0
     """Time in them."""
-
-
-def step_seed(seed: int, step: int, part: int) -> int:
-    """The seed of the model's randomness in one part of one step, so that there is no generator's state to save."""
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + part * 0x94D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
-
-
-def optimize(
-    module: PretrainingModel,
-    optimizer: torch.optim.Optimizer,
-    parts: list[Batch],
-    recipe: Recipe,
-    seed: int,
-    step: int,
-    placement: Placement,
-    losses: Sequence[float] = (),
-    memory: Memory | None = None,
-) -> dict[str, torch.Tensor]:
-    """One optimizer step over the parts of a batch.
-
-    Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into parts. `losses` are the held-out losses so far, for schedules that look at them; `memory` is what the
-    batch before has left, where batches continue each other, and then what this one leaves.
-
-    Returns:
-        Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.
-    """
-    training = recipe.training
-    factor = training.schedule.factor(step, training.budget.steps or 1, losses)
-    for group in optimizer.param_groups:
-        group["lr"] = training.optimizer.rate * group.get("lr_multiple", 1.0) * factor
-    counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
-    means = {name: torch.zeros((), device=placement.device) for name in counts}
-    weights = recipe.weights_at(step)
-    states = None if memory is None else memory.before(parts)
-    for index, part in enumerate(parts):
-        seed_torch(step_seed(seed, step, index), placement.device)
-        with placement.autocast():
-            if memory is None or states is None:
-                results = module(part.to(placement.device))
-            else:
-                results, after = module.forward_on(part.to(placement.device), states[index])
-                memory.keep(index, after)
-        loss = torch.zeros((), device=placement.device)
-        for name, total in results.items():
-            mean = total / counts[name]
-            loss = loss + weights[name] * mean
-            means[name] += mean.detach()
-        loss.backward()
-    norm = torch.nn.utils.clip_grad_norm_(module.parameters(), training.clip or math.inf)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return {**means, "gradient_norm": norm}
 
 
 class Training:
@@ -169,11 +115,11 @@ class Training:
         """Continue from the newest checkpoint; False where there is none."""
         checkpoints = list_checkpoints(self.run.checkpoints)
         if not checkpoints:
-            self.run.clear_metrics()
+            self.run.metrics_file.clear()
             return False
         state = load_checkpoint(checkpoints[-1], self.module, self.optimizer, self.memory, self.average)
         self.position = Position(**{name: state[name] for name in asdict(Position()) if name in state})
-        self.run.restore_metrics(state.get("metrics"), self.position.step)
+        self.run.metrics_file.restore(state.get("metrics"), self.position.step)
         lines = [line for line in self.run.metrics() if line["kind"] == "validation"]
         self.last_validation = lines[-1] if lines else {}
         self.losses = [line["loss"] for line in lines if line["step"] > 0]
@@ -246,8 +192,8 @@ class Training:
 
     def save(self) -> None:
         """Write a checkpoint, behind the metrics, whose held-out losses belong to what is resumed."""
-        self.run.sync_metrics()
-        state = {**asdict(self.position), "metrics": self.run.mark_metrics()}
+        self.run.metrics_file.sync()
+        state = {**asdict(self.position), "metrics": self.run.metrics_file.mark()}
         with self._run_weights():
             trained = None if self.average is None else self.average.tensors
             where = self.run.checkpoints, self.position.step
@@ -326,7 +272,7 @@ class Training:
         norm = means.pop("gradient_norm")
         training = self.recipe.training
         weights = self.recipe.weights_at(position.step - 1)
-        self.run.append_metrics(
+        self.run.metrics_file.append(
             {
                 "kind": "train",
                 **self._counters(),
@@ -345,7 +291,7 @@ class Training:
             figures = validate(self.module, self.held_out, self.placement)
         self._require_finite({f"held-out {name}": loss for name, loss in figures["losses"].items()}, self.position.step)
         self.last_validation = {"kind": "validation", **self._counters(), **figures}
-        self.run.append_metrics(self.last_validation)
+        self.run.metrics_file.append(self.last_validation)
         if self.position.step > 0:
             self.losses.append(figures["loss"])
         self.progress.validated(self.position.step, figures["losses"])

@@ -1,6 +1,5 @@
 """Pre-training from a recipe and a corpus to a finished run."""
 
-import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -23,7 +22,6 @@ from bakeoff.resources.device import (
     resolve_device,
     resolve_precision,
 )
-from bakeoff.resources.memory_limit import require_memory
 from bakeoff.resources.thread_choice import Asked, quickest
 from bakeoff.resources.thread_choice import settled as settled_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
@@ -35,43 +33,11 @@ from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.remarks import other_tokenizer, unread
+from bakeoff.training.resolution import settle
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
-from bakeoff.training.speed import step_times, stepper
+from bakeoff.training.speed import stepper
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.validation import HeldOut
-
-COMPILE_FROM_FLOPS = {"cuda": 2e16}
-"""Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
-slower here and a little faster there (docs/results.md). Work decides, not the clock, so that all seeds of a recipe are
-made alike."""
-
-
-def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
-    """The recipe with everything that depends on machine and corpus decided.
-
-    That is the steps, the warm-up, the precision, the compilation, and the tokenizer.
-
-    Args:
-        recipe: as written.
-        corpus: the text.
-        budget: replaces the recipe's own.
-        device: where the training shall run.
-
-    Returns:
-        A recipe whose training is the same whenever it is run on such a machine.
-    """
-    budget, on = budget or recipe.training.budget, resolve_device(device)
-    module = build_on_meta(recipe, corpus.tokenizer.size)
-    require_memory(recipe, module.parameter_count(), on)
-    tokens, flops = Stages(recipe, module, corpus, seed=0).means()
-    seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
-    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens)
-    compiled = recipe.training.compile
-    if compiled == "auto":
-        compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
-    precision = resolve_precision(recipe.training.precision, on)
-    changes = {"training.compile": compiled, "training.precision": precision}
-    return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)
 
 
 @restoring_threads

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from bakeoff.corpus.mixture import AnyCorpus, corpora_of
-from bakeoff.corpus.store import Corpus, Split
+from bakeoff.corpus.split import Split
+from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
-from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.packing import packing_of
 
 LEAST_READ = 0.5

@@ -15,8 +15,8 @@ from bakeoff.learner.recurrent_memory import Memory
 from bakeoff.optimization.curriculum import middles, shares
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision, work_clock
-from bakeoff.training.loop import optimize
 from bakeoff.training.stages import make_batches
+from bakeoff.training.step import optimize
 
 MEASURE_SECONDS = 5.0
 """Time to measure each recipe for, behind its first step, which is slower."""

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
-from bakeoff.corpus.store import Split
+from bakeoff.corpus.split import Split
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model import ModelState
 from bakeoff.resources.device import Placement

@@ -85,7 +85,7 @@ class TrialEngine:
 
     def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
         """The steps that a budget pays for."""
-        from bakeoff.training.pretrain import settle
+        from bakeoff.training.resolution import settle
 
         return settle(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
 

@@ -1,4 +1,4 @@
-"""`tune`: the values of a recipe's keys with the lowest held-out loss, searched by trials that are runs."""
+"""One search: trials that are runs, on the way to the values with the lowest held-out loss."""
 
 import signal
 from collections.abc import Callable
@@ -12,23 +12,20 @@ from bakeoff.config import differing, with_defaults
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.display.wording import budget as budget_words
 from bakeoff.display.wording import counted, duration
-from bakeoff.durable import held, own_folder, remove
+from bakeoff.durable import held, holds_something, own_folder, remove
 from bakeoff.errors import Diverged, Interrupted, UserError
-from bakeoff.full_disk import full_disk
 from bakeoff.optimization.budget import Budget
-from bakeoff.optimization.carrying import EXPONENTS, carried
 from bakeoff.recipe import Recipe
-from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.threads import SharedMachine, side_by_side, using_threads
 from bakeoff.runs.run import SEARCH
 from bakeoff.tuning.candidates import Values, candidates, recipe_with, shown
-from bakeoff.tuning.engine import Stage, TrialEngine, TrialOutcome
+from bakeoff.tuning.carried import budget_change, carried_recipe
+from bakeoff.tuning.engine import Stage, TrialOutcome
 from bakeoff.tuning.findings import best, cautions
 from bakeoff.tuning.halving import chosen, going_on, most_work
 from bakeoff.tuning.outputs import write_outputs
 from bakeoff.tuning.planning import Planning
-from bakeoff.tuning.ranges import RATE, Over, Range, parse_ranges, searched, with_a_number
-from bakeoff.tuning.results import CarriedRate, SearchJournal, SeedRun, Trial, TuningResults
+from bakeoff.tuning.results import SearchJournal, SeedRun, Trial, TuningResults
 from bakeoff.tuning.runners import MODULES, InTurn, Runner
 from bakeoff.tuning.runners import SideBySide as Trials
 from bakeoff.workers.machine import usable_cores
@@ -37,102 +34,32 @@ from bakeoff.workers.pool import Workers
 Progress = Callable[[str], None]
 
 
-def tune(
-    recipe: Recipe | str | Path,
-    corpus: str | Path,
-    out: str | Path,
-    *,
-    over: Over = (),
-    trials: int = 16,
-    budget: Budget | None = None,
-    jobs: int | Literal["auto"] = "auto",
-    seed: int = 0,
-    seeds: int = 1,
-    for_budget: Budget | None = None,
-    device: str = "auto",
-    progress: Progress | None = None,
-    engine: TrialEngine | None = None,
-    workers: Workers | None = None,
-    start: Path | None = None,
-) -> TuningResults:
-    """Search the learning rate of a recipe, and whatever else is named, for the lowest held-out loss.
-
-    Bad trials are stopped early. What is done is not done again: the same call goes on where an earlier one was
-    stopped.
+class RecipeSearch:
+    """One search in its directory, from its plan to its best values.
 
     Args:
-        recipe: the recipe, its name or its file.
-        corpus: a directory that `prepare` made, or several with weights; its validation part decides.
-        out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
-        over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
-        trials: how many, at most.
-        budget: what one whole trial may spend; None: the recipe's own.
-        jobs: trials side by side, each a process of its own; auto: as many as suit this machine. The search is the
-            same, for the threads of a trial are settled at the start and stay.
-        seed: of every trial.
-        seeds: of every trial, the first being `seed`; its loss is the mean over them.
-        for_budget: of the training that is to come: recipe.yaml has it, with the rate carried there by the rule of
-            `optimization.carrying`. None: the recipe's own budget stays, and the rate is the best trial's.
-        device: auto, cpu, cuda or mps.
-        progress: told a line now and then.
-        engine: what trains, one at a time and in this process; left out: Bakeoff itself.
-        workers: processes that train side by side, in place of `jobs`; they are left running.
+        planning: what is searched, on which corpus, under which budget.
+        out: directory of all trials.
+        seeds: of every trial.
+        for_budget: of the training that is to come; None: the recipe's own stays.
         start: the run that the first weights of every trial come from; None: chance.
-
-    Raises:
-        Interrupted: SIGINT or SIGTERM came; the same call goes on.
-        UserError: a mistake in the arguments, found before anything is trained; or `out` was made with other ones, and
-            the message names what differs.
-        Diverged: every trial did.
+        progress: told a line now and then.
     """
-    for option, number in (("--trials", trials), ("--seeds", seeds), ("--jobs", 1 if jobs == "auto" else jobs)):
-        if number < 1:
-            raise UserError(f"{option} {number}: give at least 1")
-    loaded = with_a_number(recipe if isinstance(recipe, Recipe) else load_recipe(recipe))
-    ranges = parse_ranges(over, loaded, trials)
-    numbers = range(seed, seed + seeds)
-    search = _Search(
-        loaded,
-        ranges,
-        str(corpus),
-        Path(out),
-        budget,
-        numbers,
-        for_budget,
-        device,
-        progress,
-        engine or TrialEngine(),
-        start,
-    )
-    with full_disk(Path(out), lambda: "what was trained is kept: with more space the same command goes on"):
-        return search.run(trials, jobs if engine is None and workers is None else None, workers)
-
-
-class _Search:
-    """One call of `tune`."""
 
     def __init__(
         self,
-        recipe: Recipe,
-        ranges: list[Range],
-        corpus: str,
+        planning: Planning,
         out: Path,
-        budget: Budget | None,
         seeds: range,
         for_budget: Budget | None,
-        device: str,
-        progress: Progress | None,
-        engine: TrialEngine,
         start: Path | None,
+        progress: Progress | None,
     ) -> None:
-        self.start = start
-        self.recipe, self.ranges, self.corpus, self.out = recipe, ranges, corpus, out
-        self.budget, self.seeds, self.device, self.engine = budget or recipe.training.budget, seeds, device, engine
-        self.for_budget = for_budget
-        self.progress = progress
-        self.say: Progress = progress or (lambda line: None)
-        self.planning = Planning(recipe, ranges, corpus, self.budget, device, engine, self.say)
-        self.measured_as = self.planning.measured_as
+        self.planning, self.out, self.seeds, self.for_budget, self.start = planning, out, seeds, for_budget, start
+        self.recipe, self.ranges, self.corpus = planning.recipe, planning.ranges, planning.corpus
+        self.budget, self.device, self.engine = planning.budget, planning.device, planning.engine
+        self.progress, self.say = progress, planning.say
+        self.measured_as = planning.measured_as
 
     def run(self, trials: int, jobs: int | Literal["auto"] | None, workers: Workers | None) -> TuningResults:
         """Everything in its order: what may fail for a mistake comes first."""
@@ -140,9 +67,9 @@ class _Search:
         planned = self.planning.recipes(found)  # a mistake in a range is told before all others
         if self.for_budget is not None:
             for recipe in planned:
-                recipe_with(recipe, _budget_of(self.for_budget), f"--for-budget {self.for_budget}")
-        if not (self.out / SEARCH).is_file():
-            self._require_own_place()
+                recipe_with(recipe, budget_change(self.for_budget), f"--for-budget {self.for_budget}")
+        if not (self.out / SEARCH).is_file() and holds_something(self.out):
+            raise UserError(f"{self.out}: holds something else already; choose another --out")
         shared = self._side_by_side(jobs, found)
         with nullcontext() if shared is None else using_threads(shared.threads):
             return self._search(trials, found, shared, workers)
@@ -239,15 +166,6 @@ class _Search:
             )
         return journal
 
-    def _require_own_place(self) -> None:
-        """Refuse to write into something else.
-
-        Raises:
-            UserError: the place is a file, or holds files.
-        """
-        if self.out.exists() and (not self.out.is_dir() or any(self.out.iterdir())):
-            raise UserError(f"{self.out}: holds something else already; choose another --out")
-
     def _tell_cost(self, begun: bool) -> None:
         trials = self.journal.trials
         most = most_work([trial.looks for trial in trials]) * len(self.seeds)
@@ -339,7 +257,9 @@ class _Search:
         if number is None:
             message = next(trial.diverged for trial in trials if trial.diverged is not None)
             raise Diverged(f"{self.out}: every trial diverged; search lower learning rates. The first: {message}")
-        recipe, carried_rate = self._carried(self.recipes[number], trials[number])
+        recipe, carried_rate = carried_recipe(
+            self.planning, self.recipes[number], trials[number].steps, self.for_budget
+        )
         results = TuningResults(
             recipe=self.recipe.name,
             corpus=self.corpus,
@@ -363,18 +283,6 @@ class _Search:
         write_outputs(results, recipe, self.out)
         return results
 
-    def _carried(self, recipe: Recipe, winner: Trial) -> tuple[Recipe, CarriedRate | None]:
-        """The best trial's recipe for the budget that is to come."""
-        if self.for_budget is None:
-            rate = recipe.training.optimizer.rate
-            follows = recipe.training.optimizer.kind in EXPONENTS and searched(self.ranges, RATE)
-            return recipe.changed({RATE: {"rate": rate, "steps": winner.steps}}) if follows else recipe, None
-        steps = self.engine.steps(recipe, self.for_budget, self.corpus, self.device)
-        optimizer = recipe.training.optimizer
-        found = carried(optimizer.rate, optimizer.kind, steps / winner.steps, searched(self.ranges, RATE))
-        told = CarriedRate(budget=str(self.for_budget), steps=steps, rate=found.rate, rule=found.rule)
-        return recipe.changed({RATE: found.rate, **_budget_of(self.for_budget)}), told
-
     def _has_trials(self) -> bool:
         """Whether a trial has been trained here, by this call or an earlier one."""
         folder = self.out / "trials"
@@ -388,8 +296,3 @@ class _Search:
             (self.out / name).unlink(missing_ok=True)
         if made and self.out.is_dir():
             self.out.rmdir()
-
-
-def _budget_of(budget: Budget) -> dict[str, Any]:
-    """The change of a recipe that gives it a budget."""
-    return {"training.budget": budget.model_dump(exclude_none=True)}

@@ -4,13 +4,10 @@ Shapes: N texts or rows, T length, D width, V vocabulary.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
-from threading import Lock
 from typing import Any, Literal, overload
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -19,25 +16,21 @@ from bakeoff.inference.generate import PROMPTS_AT_ONCE, PromptWriter
 from bakeoff.inference.generation import GenerationConfig
 from bakeoff.inference.scoring import TextScore, TextScores
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
-from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.inputs import Inputs, Source
-from bakeoff.recipe import Recipe
-from bakeoff.resources.device import resolve_device
+from bakeoff.models.inputs import Inputs
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.predict import Predicted, answer, require_sides
-from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.using.attribution import TokenWeights, weights_of_tokens
-from bakeoff.using.capabilities import Capability, capabilities_of
 from bakeoff.using.filling import Filled, Filler
-from bakeoff.using.rows import Ids, in_batches, lists_of, padded_ids, real_lengths
+from bakeoff.using.rows import Ids
+from bakeoff.using.texts import as_long, several
+from bakeoff.using.weights import LoadedWeights
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.embedder import EmbeddingConfig
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
 
 
-class LoadedRun:
+class LoadedRun(LoadedWeights):
     """A run whose weights are loaded once; `bakeoff.load` makes it.
 
     Its methods change nothing: any number of threads may call any of them at the same time, and each gets what it would
@@ -54,42 +47,6 @@ class LoadedRun:
         path: the run's directory.
         device: where its weights are.
     """
-
-    def __init__(self, run: Run | FinetunedRun, device: str = "auto") -> None:
-        self.path: Path = run.path
-        self.device = resolve_device(device)
-        self._run = run
-        self._pretrained: tuple[Run, PretrainingModel] | None = None
-        self._finetuned: tuple[FinetunedRun, Head] | None = None
-        if isinstance(run, FinetunedRun):
-            head = run.load(self.device).requires_grad_(False)
-            self._finetuned, self._model = (run, head), head.model
-            # What is read once and kept is read now, and not by several threads at once.
-            run.learned, run.config, run.task  # noqa: B018
-        else:
-            module = run.load(self.device).requires_grad_(False)
-            self._pretrained, self._model = (run, module), module.model
-        self.tokenizer: Tokenizer = run.tokenizer
-        """The run's tokenizer: `encode` gives ids of texts, `decode` texts of ids."""
-        self.recipe: Recipe = run.recipe
-        """The complete recipe of the model."""
-        self._embedders: dict[EmbeddingConfig, Embedder] = {}
-        self._lock = Lock()
-
-    def __repr__(self) -> str:
-        """The run, and what it can do."""
-        able = ", ".join(sorted(self.capabilities))
-        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {able}"
-
-    @cached_property
-    def capabilities(self) -> frozenset[Capability]:
-        """The names of the methods that this run has an answer for, of those that not every run has.
-
-        `embed` and `hidden` are in every run's, `fill`, `generate`, `stream`, `logits` and `score` in those of
-        pre-trained runs whose objectives have taught it, `predict` in those of fine-tuned runs, `weights_of_tokens` in
-        those of classifiers.
-        """
-        return capabilities_of(self._run)
 
     def logits(self, ids: Ids, segments: Ids | None = None, *, source: Ids | None = None) -> Tensor:
         """What the run's head gives each token of the vocabulary at each position, before the softmax.
@@ -122,7 +79,6 @@ class LoadedRun:
         if self.recipe.model.sequence_to_sequence != (source is not None):
             needs = "reads a source; give source" if source is None else "has no source; leave it out"
             raise UserError(f"{self.path}: this model {needs}")
-        sources = None if source is None else self._checked(source, "source")
 
         def read(inputs: Inputs) -> Tensor:
             if self.recipe.model.directions == 2:
@@ -132,7 +88,7 @@ class LoadedRun:
             scores: Tensor = head.scores(hidden.flatten(0, 1), table)
             return scores.float().view(*hidden.shape[:2], -1)
 
-        return self._read(ids, segments, read, sources)
+        return self._rows.read(ids, segments, read, source)
 
     def hidden(self, ids: Ids, layer: int = -1, segments: Ids | None = None) -> Tensor:
         """The hidden states of a layer.
@@ -153,7 +109,7 @@ class LoadedRun:
         stack = config.encoder if config.sequence_to_sequence else config.stack
         assert stack is not None
         place = place_of_layer(layer, stack.layers, str(self.path))
-        return self._read(ids, segments, lambda inputs: layer_states(self._model, inputs, [place])[0].float())
+        return self._rows.read(ids, segments, lambda inputs: layer_states(self._model, inputs, [place])[0].float())
 
     def embed(
         self,
@@ -175,14 +131,7 @@ class LoadedRun:
             UserError: no such layer, or a pooling that the run has nothing for.
         """
         config = EmbeddingConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
-        return vectors_of(self.embedder(config), [text for (text,) in in_memory(_several(texts))])[0]
-
-    def embedder(self, config: EmbeddingConfig) -> Embedder:
-        """What gives vectors as the config says, with the weights of this object."""
-        with self._lock:
-            if config not in self._embedders:
-                self._embedders[config] = Embedder(self._run, config, loaded=self._model)
-            return self._embedders[config]
+        return vectors_of(self.embedder(config), [text for (text,) in in_memory(several(texts))])[0]
 
     @overload  # a text is a sequence of texts, too, but here it is one
     def fill(self, texts: str, k: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
@@ -229,7 +178,7 @@ class LoadedRun:
         if "score" in self.capabilities and wants_pairs != (pairs is not None):
             needs = "scores targets of sources; give both" if wants_pairs else "scores single texts; leave pairs out"
             raise UserError(f"{self.path}: this run {needs}")
-        given = in_memory(_several(texts)) if pairs is None else in_memory(*_as_long(texts, pairs))
+        given = in_memory(several(texts)) if pairs is None else in_memory(*as_long(texts, pairs))
         return list(TextScores(run, given, module=module))
 
     @overload
@@ -290,7 +239,7 @@ class LoadedRun:
             UserError: a pre-trained run; second texts that the run cannot take, or their lack; not one for each text.
         """
         run, _ = self._require_finetuned("predict")
-        require_sides(run, _several(texts), pairs)
+        require_sides(run, several(texts), pairs)
         given = in_memory(texts) if pairs is None else in_memory(texts, pairs)
         task = run.learned
         return [task.answered(each.example, each.answer) for part in self.answers(given) for each in part]
@@ -323,74 +272,6 @@ class LoadedRun:
         in_memory([text] if pair is None else [text, pair])
         return weights_of_tokens(run, head, text, pair)
 
-    def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
-        if self._pretrained is None:
-            raise UserError(
-                f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from"
-            )
-        return self._pretrained
-
-    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, Head]:
-        if self._finetuned is None:
-            raise UserError(f"{self.path}: {verb}: a pre-trained run; make a fine-tuned one with `bakeoff finetune`")
-        return self._finetuned
-
-    def _checked(self, ids: Ids, what: str) -> list[NDArray[np.int64]]:
-        """Rows whose ids the model knows, and positions too."""
-        rows = lists_of(ids, what)
-        size, longest = len(self._model.embedding.table), self.recipe.model.longest_input
-        for number, row in enumerate(rows, 1):
-            if row.min() < 0 or row.max() >= size:
-                wrong = int(row.min() if row.min() < 0 else row.max())
-                raise UserError(f"{what}: row {number}: there is no token {wrong}; the vocabulary has {size:,}")
-            if longest is not None and len(row) > longest:
-                raise UserError(f"{what}: row {number}: {len(row):,} tokens; the model has {longest:,} positions")
-        if not rows:
-            raise UserError(f"{what}: give at least one row")
-        return rows
-
-    @torch.inference_mode()
-    def _read(
-        self, ids: Ids, segments: Ids | None, read: Any, sources: list[NDArray[np.int64]] | None = None
-    ) -> Tensor:
-        """(N, T, K) what is read of rows, in batches."""
-        rows = self._checked(ids, "ids")
-        pad, model = self.tokenizer.pad, self.recipe.model
-        given = isinstance(ids, Tensor | np.ndarray)
-        lengths = real_lengths(rows, pad) if given else [len(row) for row in rows]
-        numbers = None if segments is None else lists_of(segments, "segments")
-        for what, others in (("segments", numbers), ("source", sources)):
-            if others is not None and len(others) != len(rows):
-                raise UserError(f"{what}: {len(others)} rows for {len(rows)} of ids")
-        if numbers is not None:
-            self._require_segments(rows, numbers)
-        source_lengths = None if sources is None else real_lengths(sources, pad)
-
-        def batch(chosen: list[int]) -> Tensor:
-            tokens, real = padded_ids(rows, lengths, chosen, pad, self.device)
-            own = None if numbers is None else padded_ids(numbers, lengths, chosen, 0, self.device)[0]
-            source = None
-            if sources is not None and source_lengths is not None:
-                source = Source(*padded_ids(sources, source_lengths, chosen, pad, self.device))
-            # Padding stands behind the tokens, where nothing that reads forwards sees it.
-            result: Tensor = read(Inputs(tokens, own, None if model.causal else real, source=source))
-            return result
-
-        return in_batches(rows, lengths, self.device, batch)
-
-    def _require_segments(self, rows: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]) -> None:
-        """Refuse segments of another shape, and those that the model has no vector for."""
-        known = self.recipe.model.embedding.segments or (3 if self._reads_segments else 1)
-        for number, (row, own) in enumerate(zip(rows, numbers, strict=True), 1):
-            if len(row) != len(own):
-                raise UserError(f"segments: row {number}: {len(own)} segments for {len(row)} tokens")
-            if own.min() < 0 or own.max() >= known:
-                raise UserError(f"segments: row {number}: {int(own.max())}; the model tells {known} apart, 0 the first")
-
-    @property
-    def _reads_segments(self) -> bool:
-        return any(mixer.reads_segments for mixer in self.recipe.model.mixers)
-
 
 def load(run: str | Path | Run | FinetunedRun, device: str = "auto") -> LoadedRun:
     """Load a run, to be used from Python: its weights once, for everything that it is asked.
@@ -405,20 +286,3 @@ def load(run: str | Path | Run | FinetunedRun, device: str = "auto") -> LoadedRu
     if isinstance(run, Run | FinetunedRun):
         return LoadedRun(run, device)
     return LoadedRun(FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run), device)
-
-
-def _several(texts: Sequence[str]) -> Sequence[str]:
-    """Refuse a text where a sequence of them is wanted, whose letters would be taken for texts.
-
-    Raises:
-        UserError: it is a text.
-    """
-    if isinstance(texts, str):
-        raise UserError(f"texts: a list of texts is wanted, and this is one ('{texts[:30]}'); put it into a list")
-    return texts
-
-
-def _as_long(texts: Sequence[str], pairs: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    if len(_several(texts)) != len(_several(pairs)):
-        raise UserError(f"{len(texts)} texts and {len(pairs)} second texts: one for each is needed")
-    return texts, pairs

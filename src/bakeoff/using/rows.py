@@ -10,6 +10,8 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.inference.token_scores import batches
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import Model, ModelConfig
 
 Ids = Tensor | NDArray[Any] | Sequence[Sequence[int]]
 """(N, T) token ids, or N lists of any lengths."""
@@ -78,3 +80,80 @@ def padded_ids(
         ids[place, : lengths[row]] = rows[row][: lengths[row]]
     real = np.arange(width) < np.array([lengths[row] for row in chosen])[:, None]
     return torch.from_numpy(ids).to(device), None if real.all() else torch.from_numpy(real).to(device)
+
+
+class RowReader:
+    """What a model says of rows of token ids, those of similar length together.
+
+    Args:
+        model: the model, in evaluation mode.
+        config: its config.
+        pad: the id of padding.
+        device: where the model is.
+    """
+
+    def __init__(self, model: Model, config: ModelConfig, pad: int, device: torch.device) -> None:
+        self.model, self.config, self.pad, self.device = model, config, pad, device
+
+    @torch.inference_mode()
+    def read(
+        self, ids: Ids, segments: Ids | None, read: Callable[[Inputs], Tensor], source: Ids | None = None
+    ) -> Tensor:
+        """(N, T, K) what is read of rows, in batches; zeros at padding.
+
+        Args:
+            ids: N rows; at the end of a row of an array the id of padding is padding.
+            segments: the segment of each token; None: 0 everywhere.
+            read: gives (B, S, K) for the inputs of some rows.
+            source: for a sequence-to-sequence model what its encoder reads.
+
+        Raises:
+            UserError: ids that the model does not know, more than it has positions for, or rows, segments and sources
+                that do not fit each other.
+        """
+        sources = None if source is None else self._checked(source, "source")
+        rows = self._checked(ids, "ids")
+        given = isinstance(ids, Tensor | np.ndarray)
+        lengths = real_lengths(rows, self.pad) if given else [len(row) for row in rows]
+        numbers = None if segments is None else lists_of(segments, "segments")
+        for what, others in (("segments", numbers), ("source", sources)):
+            if others is not None and len(others) != len(rows):
+                raise UserError(f"{what}: {len(others)} rows for {len(rows)} of ids")
+        if numbers is not None:
+            self._require_segments(rows, numbers)
+        source_lengths = None if sources is None else real_lengths(sources, self.pad)
+
+        def batch(chosen: list[int]) -> Tensor:
+            tokens, real = padded_ids(rows, lengths, chosen, self.pad, self.device)
+            own = None if numbers is None else padded_ids(numbers, lengths, chosen, 0, self.device)[0]
+            told = None
+            if sources is not None and source_lengths is not None:
+                told = Source(*padded_ids(sources, source_lengths, chosen, self.pad, self.device))
+            # Padding stands behind the tokens, where nothing that reads forwards sees it.
+            return read(Inputs(tokens, own, None if self.config.causal else real, source=told))
+
+        return in_batches(rows, lengths, self.device, batch)
+
+    def _checked(self, ids: Ids, what: str) -> list[NDArray[np.int64]]:
+        """Rows whose ids the model knows, and positions too."""
+        rows = lists_of(ids, what)
+        size, longest = len(self.model.embedding.table), self.config.longest_input
+        for number, row in enumerate(rows, 1):
+            if row.min() < 0 or row.max() >= size:
+                wrong = int(row.min() if row.min() < 0 else row.max())
+                raise UserError(f"{what}: row {number}: there is no token {wrong}; the vocabulary has {size:,}")
+            if longest is not None and len(row) > longest:
+                raise UserError(f"{what}: row {number}: {len(row):,} tokens; the model has {longest:,} positions")
+        if not rows:
+            raise UserError(f"{what}: give at least one row")
+        return rows
+
+    def _require_segments(self, rows: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]) -> None:
+        """Refuse segments of another shape, and those that the model has no vector for."""
+        reads_segments = any(mixer.reads_segments for mixer in self.config.mixers)
+        known = self.config.embedding.segments or (3 if reads_segments else 1)
+        for number, (row, own) in enumerate(zip(rows, numbers, strict=True), 1):
+            if len(row) != len(own):
+                raise UserError(f"segments: row {number}: {len(own)} segments for {len(row)} tokens")
+            if own.min() < 0 or own.max() >= known:
+                raise UserError(f"segments: row {number}: {int(own.max())}; the model tells {known} apart, 0 the first")

@@ -16,7 +16,7 @@ from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
 MOST_POINTS = 300  # a curve; more than the pixels of a panel only makes the file larger
 
 
-class Panel(NamedTuple):
+class ComparableLosses(NamedTuple):
     """Losses that may be compared: of one objective with the same settings, in one unit."""
 
     title: str
@@ -35,7 +35,7 @@ def colours(results: Results) -> dict[str, tuple[str, list[int]]]:
     return styles([entry.label for entry in results.recipes])
 
 
-def panels(results: Results) -> list[Panel]:
+def comparable_losses(results: Results) -> list[ComparableLosses]:
     """Group the recipes' losses by what can be compared."""
     grouped: dict[tuple[str, str], list[RecipeEntry]] = defaultdict(list)
     for entry in results.recipes:
@@ -50,7 +50,7 @@ def panels(results: Results) -> list[Panel]:
             title += "; " + ", ".join(f"{key} {value}" for key, value in json.loads(settings).items())
         byte = any(name in point.bits_per_byte for run in entries[0].runs for point in run.curve)
         unit = "bits per byte" if OBJECTIVES[name].whole_text and byte else "nats per target"
-        found.append(Panel(title, unit, entries, name))
+        found.append(ComparableLosses(title, unit, entries, name))
     return sorted(found, key=lambda panel: list(OBJECTIVES).index(panel.objective))
 
 
@@ -65,7 +65,7 @@ def _settings(recipe: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 def curves(results: Results) -> Iterator[Figure]:
     """Validation loss over tokens and over time, two figures a panel."""
-    for number, panel in enumerate(panels(results), 1):
+    for number, panel in enumerate(comparable_losses(results), 1):
         seconds = max(run.seconds for entry in panel.entries for run in entry.runs)
         unit, length = ("hours", 3600) if seconds > 7200 else ("minutes", 60) if seconds > 120 else ("seconds", 1)
         for axis, title, scale in (("tokens", "tokens seen", 1), ("seconds", f"{unit} of training", length)):
@@ -75,7 +75,7 @@ def curves(results: Results) -> Iterator[Figure]:
             yield Figure(f"loss-{number}-{panel.objective}-{axis}", panel.title, caption, chart)
 
 
-def _curve_rows(panel: Panel, axis: str, scale: float) -> Iterator[dict[str, Any]]:
+def _curve_rows(panel: ComparableLosses, axis: str, scale: float) -> Iterator[dict[str, Any]]:
     """Each seed's curve, and the mean of all at every step that all of them reached."""
     for entry in panel.entries:
         at_step: dict[int, list[tuple[float, float]]] = defaultdict(list)
@@ -97,7 +97,9 @@ def _place(x: float, y: float) -> dict[str, float]:
     return {"x": float(f"{x:.5g}"), "y": float(f"{y:.5g}")}
 
 
-def _curve_chart(results: Results, panel: Panel, rows: list[dict[str, Any]], title: str, tokens: bool) -> Any:
+def _curve_chart(
+    results: Results, panel: ComparableLosses, rows: list[dict[str, Any]], title: str, tokens: bool
+) -> Any:
     """Thin lines for seeds, a thick one for their mean, and the line of having learned nothing but frequencies."""
     suffix = "replace(format(datum.value, '~s'), 'G', 'B')"  # a billion tokens is 1B to a reader, not 1G
     axis = altair.Axis(tickCount=6, labelExpr=suffix) if tokens else altair.Axis(tickCount=6)
@@ -129,7 +131,7 @@ def _curve_chart(results: Results, panel: Panel, rows: list[dict[str, Any]], tit
     return altair.layer(*layers, data=altair.Data(values=rows))
 
 
-def _reference_lines(panel: Panel) -> Iterator[tuple[float, str]]:
+def _reference_lines(panel: ComparableLosses) -> Iterator[tuple[float, str]]:
     """The loss of a model that knows nothing but how frequent each token, or each answer, is."""
     objective = OBJECTIVES[panel.objective]
     if objective.classes is not None:

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from bakeoff.comparison.results import Analysis, Floor, Results, TaskFacts
+from bakeoff.comparison.facts import TaskFacts
+from bakeoff.comparison.results import Analysis, Floor, Results
 from bakeoff.comparison.statistics import Difference
 from bakeoff.display.wording import MINUS, percent, points
 

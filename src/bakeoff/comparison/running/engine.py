@@ -7,8 +7,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.plan import SearchPlan, TaskPlan
-from bakeoff.comparison.results import CorpusFacts, StartFacts
 from bakeoff.corpus.mixture import corpora_of, mixture_parts, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
@@ -134,7 +134,7 @@ class Engine:
         ones, so that a plan's seeds may change.
         """
         from bakeoff.tuning.engine import TrialEngine
-        from bakeoff.tuning.search import tune
+        from bakeoff.tuning.tune import tune
 
         options: dict[str, Any] = {"over": search.over, "trials": search.trials, "budget": budget, "device": device}
         several: dict[str, Any] = {"engine": TrialEngine()} if workers is None else {"workers": workers}

@@ -11,7 +11,8 @@ from typing import Any
 from pydantic_core import to_jsonable_python
 
 from bakeoff import checksums
-from bakeoff.comparison.plan import Plan, RecipePlan, SearchPlan, TaskPlan, directory_name
+from bakeoff.comparison.plan import Plan, SearchPlan, TaskPlan, directory_name
+from bakeoff.comparison.recipe_plan import RecipePlan
 from bakeoff.comparison.results import Initialisation
 from bakeoff.config import Record, differing, with_defaults
 from bakeoff.durable import remove

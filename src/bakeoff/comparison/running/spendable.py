@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from bakeoff import checksums
-from bakeoff.comparison.results import BudgetFacts
+from bakeoff.comparison.facts import BudgetFacts
 from bakeoff.comparison.running.correction import Pace
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bakeoff.comparison.plan import Plan, RecipePlan, directory_name, label_of
-from bakeoff.comparison.results import StartFacts
+from bakeoff.comparison.facts import StartFacts
+from bakeoff.comparison.plan import Plan, directory_name
+from bakeoff.comparison.recipe_plan import RecipePlan, label_of
 from bakeoff.comparison.running.engine import Engine
 from bakeoff.errors import UserError
 

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bakeoff.durable import fresh, remove, sync
+from bakeoff.durable import fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.families.task_heads import TaskPart
@@ -45,7 +45,7 @@ def export(run: Path, out: Path) -> Exported:
     Raises:
         UserError: no such run, or not finished; `out` holds something; what was read back computes something else.
     """
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if holds_something(out):
         raise UserError(f"{out}: holds something already; choose another --out")
     source: Run | FinetunedRun = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
     imported: dict[str, Any] = source.environment.get("imported") or {}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bakeoff.durable import fresh, remove
+from bakeoff.durable import fresh, holds_something, remove
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import FAMILIES, Family
@@ -49,7 +49,7 @@ def import_model(source: str | Path, out: str | Path) -> Run:
             damaged or contradict each other; `out` is there.
     """
     out = Path(out)
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    if holds_something(out):
         raise UserError(f"{out}: holds something already; choose another --out")
     folder = Folder(folder_of(source))
     config = ConfigReader(folder.json("config.json"), folder.where)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from bakeoff.preparation.encoding.worker import EncodingJob
 from bakeoff.preparation.planning.sampling import CutPoint
-from bakeoff.reading.sources import BEGINNING, DOCUMENT, STRETCH, TextPiece
+from bakeoff.reading.pieces import BEGINNING, DOCUMENT, STRETCH, TextPiece
 
 _JOB = 1 << 18  # characters
 

@@ -8,7 +8,8 @@ from typing import BinaryIO
 import numpy as np
 
 from bakeoff.config import Config
-from bakeoff.corpus.store import KINDS, SplitCounts
+from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.corpus.store import KINDS
 
 _BLOCK = 1 << 20  # bytes
 

@@ -21,7 +21,7 @@ from typing import IO, Any, NamedTuple, TypeVar, cast
 import numpy as np
 
 from bakeoff.errors import UserError
-from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, STRETCH, TextPiece
+from bakeoff.reading.pieces import DOCUMENT, PARAGRAPH, STRETCH, TextPiece
 from bakeoff.text.sentences import split_sentences
 from bakeoff.text.word_order import NgramShuffle, shuffle_ngrams
 from bakeoff.tokenizer.tokenizer import Tokenizer

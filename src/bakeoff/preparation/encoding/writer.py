@@ -14,7 +14,8 @@ import numpy as np
 import tokenizers
 
 from bakeoff import checksums
-from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus, Manifest, SplitCounts
+from bakeoff.corpus.manifest import Manifest, SplitCounts
+from bakeoff.corpus.store import FORMAT, MANIFEST, SPLITS, TOKENIZER, Corpus
 from bakeoff.durable import fresh, own_folder, remove, sync
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.split_writer import GrowingFile, SplitState, SplitWriter, id_type

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.reading.sources import CONTINUATION, DOCUMENT, STRETCH, TextPiece
+from bakeoff.reading.pieces import CONTINUATION, DOCUMENT, STRETCH, TextPiece
 from bakeoff.text.sentences import split_sentences
 
 TRAIN, VALIDATION = 0, 1

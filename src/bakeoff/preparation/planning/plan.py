@@ -9,7 +9,8 @@ import numpy as np
 
 from bakeoff import checksums
 from bakeoff.config import Config
-from bakeoff.corpus.store import SPLITS, TEST, SourceFile
+from bakeoff.corpus.manifest import SourceFile
+from bakeoff.corpus.store import SPLITS, TEST
 from bakeoff.durable import sync, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json

@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bakeoff.corpus.store import SourceFile
+from bakeoff.corpus.manifest import SourceFile
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.writer import versions
 from bakeoff.preparation.given_parts import read_given, require_text
@@ -18,9 +18,11 @@ from bakeoff.preparation.planning.selection import SelectionOptions, select
 from bakeoff.preparation.planning.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.reading.files import find_files
-from bakeoff.reading.sources import SourceOptions, TextPiece, TextPosition, TextReader
+from bakeoff.reading.pieces import TextPiece, TextPosition
+from bakeoff.reading.sources import SourceOptions, TextReader
 from bakeoff.text.sentences import LINES, RULE
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 _FILES = 8  # files a part from which on parts are whole files, unless the text is read before for another reason
 

@@ -19,7 +19,7 @@ from bakeoff.preparation.planning.held_out import (
     runs_hold,
     threshold,
 )
-from bakeoff.reading.sources import BEGINNING, DOCUMENT, TextPiece, TextPosition
+from bakeoff.reading.pieces import BEGINNING, DOCUMENT, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
-from bakeoff.reading.sources import DOCUMENT, PARAGRAPH, TextPiece
+from bakeoff.reading.pieces import DOCUMENT, PARAGRAPH, TextPiece
 
 _DIGEST = 16  # bytes: among a thousand million documents two different ones share it with a probability of 1e-21
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from bakeoff.preparation.planning.sampling import Sample
 from bakeoff.preparation.progress import ReadingProgress
-from bakeoff.tokenizer.tokenizer import Tokenizer, TokenizerConfig
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.tokenizer.training import new_words
 from bakeoff.tokenizer.word_counts import WordCounts
 from bakeoff.workers.allocator import return_memory

@@ -6,9 +6,10 @@ from numpy.typing import NDArray
 
 from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import sorted_batches
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.task import Answers, Items, Task
+from bakeoff.tasks.task import Answers, Task
 
 EVALUATION_BATCH = 128
 """Items of a batch where no gradients are needed, at most."""

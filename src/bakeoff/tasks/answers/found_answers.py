@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bakeoff.tasks.task import Items
+from bakeoff.tasks.items import Items
 
 
 class Candidate(NamedTuple):

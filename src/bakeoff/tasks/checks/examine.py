@@ -16,8 +16,10 @@ from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, PartFindi
 from bakeoff.tasks.checks.likely_mistakes import warnings_of
 from bakeoff.tasks.checks.measure import Measure, measure_of
 from bakeoff.tasks.data import Parts, part, read_examples
+from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.words_and_tags import split_words
-from bakeoff.tasks.task import Example, Task, TaskConfig
+from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import TaskConfig
 
 _SHOWN = 60  # characters of an example
 _UNCUT = 1 << 30

@@ -12,7 +12,7 @@ from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
 from bakeoff.tasks.datasets.texts import TEXTS
 from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
 from bakeoff.tasks.registry import parse_task
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 DATASETS: Mapping[str, DataSet] = {**GLUE, **SUPERGLUE, **TEXTS, **TAGGING, **READING, **TRANSLATION}
 """Every data set that is known, by its name."""

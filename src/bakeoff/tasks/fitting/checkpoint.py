@@ -12,8 +12,9 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors, written_whole
 from bakeoff.runs.run import Run
-from bakeoff.tasks.finetuned_run import CHECKPOINT, PARTIAL, TrialResult
+from bakeoff.tasks.finetune_results import TrialResult
 from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
+from bakeoff.tasks.unfinished_run import CHECKPOINT, PARTIAL
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
 
@@ -68,14 +69,14 @@ def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
     """Write a checkpoint whole or not at all, then remove the one before it."""
     before, run = _numbers(folder), Run(folder)
     partial, final = folder / PARTIAL, folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
-    run.sync_metrics()
+    run.metrics_file.sync()
     planned = [Trial(each.learning_rate, each.epochs) for each in found.trials]
     state = {
         **vars(fitting.course),
         "best": _look(fitting.best, len(planned)),
         "chosen": None if found.best is None else _look(found.best, planned.index(found.best.trial)),
         "trials": [each.model_dump(mode="json") for each in found.trials],
-        "metrics": run.mark_metrics(),
+        "metrics": run.metrics_file.mark(),
     }
     with written_whole(partial, final, state):
         save_tensors(fitting.head.state_dict(), partial / "model.safetensors")
@@ -100,7 +101,7 @@ def read_found(path: Path, run: Run, trials: Sequence[Trial]) -> Found:
         UserError: it is damaged.
     """
     state = _state(path)
-    run.restore_metrics(state["metrics"], state["step"])
+    run.metrics_file.restore(state["metrics"], state["step"])
     chosen = _fit(path, "chosen", state, trials)
     return Found([TrialResult.parse(each, f"{path}/state.json") for each in state["trials"]], chosen)
 

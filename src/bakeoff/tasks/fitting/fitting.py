@@ -20,11 +20,12 @@ from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.depths import freeze, with_rates
 from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.task import Items, Task
-from bakeoff.training.loop import step_seed
+from bakeoff.tasks.task import Task
 from bakeoff.training.progress import TrainingProgress
+from bakeoff.training.step import step_seed
 
 SCHEDULES: dict[str, type[WarmupConfig]] = {
     "linear": LinearConfig,

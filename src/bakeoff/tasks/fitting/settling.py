@@ -7,7 +7,7 @@ from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import natural_pooling, writing_objective
 from bakeoff.tasks.heads.layer_reading import require_readable
 from bakeoff.tasks.rows.inputs import check_length
-from bakeoff.tasks.task import TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head"}
 """Settings that a model which writes has no use for, and what they are then."""

@@ -12,7 +12,7 @@ from bakeoff.errors import Diverged
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
-from bakeoff.tasks.finetuned_run import TrialResult
+from bakeoff.tasks.finetune_results import TrialResult
 from bakeoff.tasks.fitting.checkpoint import Found, fill_fitting, newest_checkpoint, read_found, save_checkpoint
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
@@ -91,7 +91,7 @@ def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, 
     checkpoint = newest_checkpoint(folder)
     found = Found([], None) if checkpoint is None else read_found(checkpoint, run, trials)
     if checkpoint is None:
-        run.clear_metrics()
+        run.metrics_file.clear()
     transferred = 0
     head: Head | None = None
     with stop_signals() as stopping:
@@ -108,7 +108,7 @@ def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, 
                     bar.line(f"{title}: resumed at step {fitting.course.step}")
                 best: Fit | None = None
                 try:
-                    best = fitting.run(run.append_metrics, stopping, bar, _saving(folder, fitting, found))
+                    best = fitting.run(run.metrics_file.append, stopping, bar, _saving(folder, fitting, found))
                 except Diverged as error:
                     if found.best is None and trial is trials[-1]:
                         raise

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.texts import sides_of
-from bakeoff.tasks.task import Example
 
 WORDS: dict[str, Any] = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
 CHARACTERS: dict[str, Any] = {"analyzer": "char", "ngram_range": (1, 3)}

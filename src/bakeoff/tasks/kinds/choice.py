@@ -17,10 +17,12 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
+from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes
-from bakeoff.tasks.task import Example, Items, LeftOut, Task
+from bakeoff.tasks.task import Task
 
 FEWEST_CHOICES = 2
 

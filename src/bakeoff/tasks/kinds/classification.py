@@ -19,13 +19,16 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.metrics import positive_scores, score
-from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
+from bakeoff.tasks.task import Learned, Task
+from bakeoff.tasks.task_config import Metric
 
 OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[Any, Any]]] = {
     "f1": lambda true, found: (2.0 * (true & found), true.astype(int) + found),

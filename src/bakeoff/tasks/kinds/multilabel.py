@@ -16,13 +16,16 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.records import text_value
+from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_areas, of_ratios, of_sums
 from bakeoff.tasks.scores.label_scores import LabelCounts, LabelScore, label_scores
-from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
+from bakeoff.tasks.task import Learned, Task
+from bakeoff.tasks.task_config import Metric
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 """What a cell of a label's own column may say, in any case of its letters."""

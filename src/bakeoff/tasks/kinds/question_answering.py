@@ -15,12 +15,14 @@ from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
 from bakeoff.tasks.floors.overlap import overlapping_answer
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
 from bakeoff.tasks.rows.answer_windows import Span, answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.answer_scores import Right, best_threshold, compare
 from bakeoff.tasks.scores.jackknife import Vector
-from bakeoff.tasks.task import Items, Metric, Task, TaskConfig
+from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import Metric, TaskConfig
 
 FLOOR_QUESTIONS = 2000
 """So many questions of train decide which answer without a model is better."""

@@ -15,11 +15,14 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
+from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import counted
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.texts import TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_pearson, of_spearman
-from bakeoff.tasks.task import Example, Items, Learned, LeftOut, Metric, Task
+from bakeoff.tasks.task import Learned, Task
+from bakeoff.tasks.task_config import Metric
 
 REGULARISATION = (100.0, 10.0, 1.0, 0.1)
 """Values of alpha that are tried for ridge regression, the simpler models first."""

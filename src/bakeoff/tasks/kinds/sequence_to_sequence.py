@@ -20,9 +20,11 @@ from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast
+from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import Head
 from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
 from bakeoff.tasks.reading.table_config import TableConfig, left_out
 from bakeoff.tasks.reading.tables import read_table
@@ -30,7 +32,8 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
 from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, rouge, text_scores
-from bakeoff.tasks.task import Answers, Example, Items, LeftOut, Metric, Task
+from bakeoff.tasks.task import Answers, Task
+from bakeoff.tasks.task_config import Metric
 
 SCORES_AT_ONCE = 1 << 24
 """Scores of tokens that are held at once where no gradients are needed; they take 64 MB, and as much again."""

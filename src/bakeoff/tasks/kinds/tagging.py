@@ -18,12 +18,15 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.files import kind_of
+from bakeoff.tasks.examples import Example
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
 from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted, span_counts, span_scores, type_counts
-from bakeoff.tasks.task import Example, Items, Metric, Task, TaskConfig
+from bakeoff.tasks.task import Task
+from bakeoff.tasks.task_config import Metric, TaskConfig
 
 
 @dataclass(frozen=True)

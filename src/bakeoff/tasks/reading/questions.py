@@ -15,7 +15,7 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader, kind_of
 from bakeoff.reading.records import read_records, text_value
-from bakeoff.tasks.task import Example
+from bakeoff.tasks.examples import Example
 
 MANY_ARTICLES = 20
 """With so many articles or more these stay together where a part is held out; with fewer, contexts do."""

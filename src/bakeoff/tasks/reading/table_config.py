@@ -8,9 +8,10 @@ from pydantic import Field
 
 from bakeoff.errors import UserError
 from bakeoff.reading.records import Separator
+from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.reading.layouts import Layout
 from bakeoff.tasks.reading.tables import LeftOutRow, TableForm, require_table, table_rows
-from bakeoff.tasks.task import LeftOut, TaskConfig
+from bakeoff.tasks.task_config import TaskConfig
 
 
 class TableConfig(TaskConfig):

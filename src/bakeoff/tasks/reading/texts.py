@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 from typing_extensions import override
 
+from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.reading.table_config import TableConfig, left_out
 from bakeoff.tasks.reading.tables import label_text, read_table
-from bakeoff.tasks.task import Example, LeftOut
 
 
 class TextsConfig(TableConfig):

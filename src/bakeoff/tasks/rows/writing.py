@@ -16,9 +16,9 @@ from typing_extensions import override
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Source
 from bakeoff.reading.aligned import clean
+from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import MULTIPLE
 from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
-from bakeoff.tasks.task import Items
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LOOKED_AT = 1000

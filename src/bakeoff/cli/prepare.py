@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
+from bakeoff.cli.prepare_values import parse_part, parse_size, parse_tokenizer, parse_validation
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -167,7 +168,7 @@ def prepare(
     if (part is not None) + merge + (ray is not None) > 1:
         raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
     options: dict[str, Any] = {
-        "tokenizer": _tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
+        "tokenizer": parse_tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
         "validation": held_out,
         "errors": errors,
@@ -289,67 +290,3 @@ def _part_table(made: dict[str, Any], out: Path) -> dict[str, str]:
     if made["merged"]:
         return {"corpus": f"{out}: complete already, with this part"}
     return {"part": made["part"], "documents": f"{made['documents']:,}", "tokens": f"{made['tokens']:,}"}
-
-
-def parse_part(text: str) -> tuple[int, int]:
-    """The part and the number of parts of `3/16`."""
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise UserError(f"--part {text}: expected the number of a part and how many there are, such as 3/16")
-    return int(part), int(parts)
-
-
-def parse_validation(texts: list[str]) -> float | list[str]:
-    """Read `1%` or `0.01`, or the names of files."""
-    shares = [share for share in map(_share, texts) if share is not None]
-    if not shares:
-        return texts
-    if len(texts) > 1:
-        raise UserError(f"--validation {', '.join(texts)}: give one share, or files alone")
-    if not 0 < shares[0] < 1:
-        raise UserError(f"--validation {texts[0]}: expected a share between 0 and 1, such as 1% or 0.01, or a file")
-    return shares[0]
-
-
-def _share(text: str) -> float | None:
-    try:
-        return float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-    except ValueError:
-        return None
-
-
-def parse_size(text: str) -> int:
-    """Read `50MB`, `500kB` or a number of bytes."""
-    factors = {"GB": 10**9, "MB": 10**6, "KB": 10**3, "B": 1, "": 1}
-    upper = text.strip().upper()
-    unit = next(unit for unit in factors if upper.endswith(unit))
-    try:
-        size = int(float(upper.removesuffix(unit)) * factors[unit])
-    except (ValueError, OverflowError):
-        size = 0
-    if size < 1:
-        raise UserError(f"--tokenizer-sample {text}: expected a size such as 50MB")
-    return size
-
-
-def _tokenizer(
-    kind: str | None, recipe: str | None, vocabulary: int | None, lowercase: bool | None, end_of_line: bool | None
-) -> Any:
-    """A tokenizer's settings, or the path of an existing one."""
-    from bakeoff.tokenizer.tokenizer import TokenizerConfig
-
-    given = {"kind": kind, "size": vocabulary, "lowercase": lowercase, "end_of_line": end_of_line}
-    if kind is not None and (kind.endswith(".json") or "/" in kind):
-        if recipe is not None or any(given[name] is not None for name in ("size", "lowercase", "end_of_line")):
-            raise UserError(
-                "--tokenizer FILE is taken as it is: leave out --recipe, --vocabulary, --lowercase and --end-of-line"
-            )
-        return Path(kind)
-    values: dict[str, Any] = {}
-    if recipe is not None:
-        from bakeoff.recipe_files import load_recipe
-
-        values = load_recipe(recipe).tokenizer.model_dump()
-    return TokenizerConfig.parse(
-        values | {name: value for name, value in given.items() if value is not None}, "--tokenizer"
-    )

@@ -1,0 +1,109 @@
+"""Small models of every recipe, what they read, and what of a result depends on what."""
+
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from bakeoff.conformance.narrow import narrow
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.inputs import Inputs, Source
+
+VOCABULARY = 160
+
+
+ROWS, CUT = 3, 15
+
+
+@cache
+def built(name):
+    """The model of a recipe; whoever changes it makes one of their own."""
+    torch.manual_seed(0)
+    return PretrainingModel(narrow(name), VOCABULARY)
+
+
+def fresh(name):
+    """A model of one's own, with the same weights."""
+    torch.manual_seed(0)
+    return PretrainingModel(narrow(name), VOCABULARY).eval()
+
+
+def length_of(module):
+    """So many tokens that the outermost taps of every layer fall into the row, from before and behind."""
+    parts = [part for stack in module.model.stacks().values() for layer in stack.layers for part in layer]
+    return 24 + int(max(0, *(side for part in parts for side in part.reach() if side != float("inf"))))
+
+
+def random_ids(length, seed=0, rows=ROWS):
+    return torch.randint(5, VOCABULARY, (rows, length), generator=torch.Generator().manual_seed(seed))
+
+
+def read(module, ids, source_seed=9, **options):
+    """The hidden states; a model with an encoder reads something before. In training the masks are always the same.
+
+    What is compared to the last bit is computed with gradients on both sides: torch has other kernels without them.
+    """
+    if module.model.config.sequence_to_sequence:
+        options.setdefault("source", Source(random_ids(13, source_seed, len(ids))))
+    torch.manual_seed(5)
+    return module.model(Inputs(ids, **options))
+
+
+def assert_close(found, expected):
+    torch.testing.assert_close(found, expected, atol=2e-6, rtol=1e-5)
+
+
+def embedded(module, call, source=False):
+    """What a call gives, and the embeddings, of the source or of the text, that it can be differentiated by."""
+    embedding = module.model.embedding if source else module.model.target_embedding or module.model.embedding
+    leaves = []
+
+    def cut(*arguments):
+        leaves.append(arguments[-1].detach().requires_grad_())
+        return leaves[-1]
+
+    handle = embedding.register_forward_hook(cut)
+    try:
+        return call(), leaves[0]
+    finally:
+        handle.remove()
+
+
+def gradient(hidden, of, leaf):
+    """(B, T) how much the states at the places `of`, (B, T) True or False, depend on each embedding."""
+    upstream = torch.randn(hidden.shape, generator=torch.Generator().manual_seed(6)) * of[..., None]
+    return torch.autograd.grad(hidden, leaf, upstream)[0].abs().sum(-1)
+
+
+def in_mode(module, mode):
+    """The model with dropout on or off."""
+    if mode == "training" and not all(stack.independent_rows for stack in module.model.stacks().values()):
+        pytest.skip("the recipe declares that rows depend on each other in training")
+    return module.train(mode == "training")
+
+
+class Layout(NamedTuple):
+    """How the tokens of a batch are told apart."""
+
+    options: dict
+    """What the model is told."""
+    real: torch.Tensor
+    """(B, T) True where there is a token."""
+    documents: torch.Tensor
+    """(B, T) the document of each."""
+
+
+LAYOUTS = ["plain", "padded", "packed"]
+
+
+def layout_of(kind, length):
+    """Rows without more, with padding behind them, or of three documents each with padding."""
+    real = torch.ones(ROWS, length, dtype=torch.bool)
+    if kind == "packed":
+        documents = torch.tensor([1] * 9 + [2] * (length - 14) + [3] * 3 + [0] * 2).expand(ROWS, -1)
+        return Layout({"documents": documents}, documents > 0, documents)
+    if kind == "padded":
+        real = torch.arange(length) < torch.tensor([[length], [length - 3], [length - 7]])
+        return Layout({"real": real}, real, real.long())
+    return Layout({}, real, real.long())

@@ -1,0 +1,77 @@
+"""What a corpus says of itself: its counts, its hashes and what it was made from; corpus.json."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from bakeoff.config import Config
+
+
+class SplitCounts(Config):
+    """Numbers of one part of the corpus."""
+
+    tokens: int = Field(ge=0, lt=1 << 60)
+    """Token ids (N)."""
+    sentences: int = Field(ge=0, lt=1 << 60)
+    """Sentences (S)."""
+    documents: int = Field(ge=0, lt=1 << 60)
+    """Documents (D); where runs within documents are held out, each stretch between two cuts counts as one."""
+    words: int = Field(ge=0, lt=1 << 60)
+    """What white space separates; the end of a line, where it is a token, is one. (Older corpora: tokens that start a
+    word.)"""
+    lines: int | None = None
+    """Ends of lines, where they are tokens of their own; None: they are not."""
+    bytes: int = Field(ge=0)
+    """UTF-8 bytes of the text."""
+    unigram_entropy: float
+    """Loss in nats a token of knowing only how frequent each token is in the training text (one added to each); of
+    pairs, a token of the targets."""
+    target_tokens: int | None = None
+    """Token ids of the targets, in a corpus of pairs; None: the corpus is a text."""
+    target_bytes: int | None = None
+    """UTF-8 bytes of the targets, in a corpus of pairs."""
+
+
+class SourceFile(Config):
+    """A file that the corpus was made from."""
+
+    path: str
+    """Path as it was found."""
+    bytes: int
+    """Size on disk, compressed where the file is; 0 where it is not known of a file of the Hub."""
+    revision: str | None = None
+    """Commit of a data set of the Hub."""
+    split: str | None = None
+    """The part that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
+
+
+class Manifest(Config):
+    """What the corpus holds and where it comes from; `corpus.json` in its folder."""
+
+    format: Literal[2]
+    """Version of the layout on disk."""
+    dtype: Literal["uint16", "uint32"]
+    """Type of the token ids: uint16, or uint32 where the vocabulary exceeds 65,536."""
+    vocabulary: int
+    """Number of ids of the tokenizer (V)."""
+    splits: dict[Annotated[str, Field(pattern=r"^(train|validation|test)$")], SplitCounts]
+    """Counts of `train`, `validation` and, where there is one, `test`."""
+    sha256: dict[Annotated[str, Field(pattern=r"^[a-z]+\.[a-z]+$")], str]
+    """Hash of each file of the corpus, by its name."""
+    sources: list[SourceFile]
+    """Input files in the order in which they were read."""
+    options: dict[str, Any]
+    """Options of `prepare`, complete."""
+    sentence_rule: str
+    """Name and version of the rule that split sentences."""
+    tokenizer_sample: dict[str, Any]
+    """What the tokenizer was trained on: bytes asked for, bytes and paragraphs taken, seed; empty if it was given."""
+    originals: int
+    """Documents of the input; fewer than the splits have where runs within them are held out."""
+    validation_unit: str
+    """`documents`; or `runs of paragraphs` where there are too few of them, or `runs of sentences` where paragraphs or
+    documents are too long for the share."""
+    skips: dict[str, int]
+    """What was left out, by reason."""
+    versions: dict[str, str]
+    """Versions of the libraries that made the corpus."""

@@ -1,0 +1,97 @@
+"""One part of a corpus, memory-mapped: train, validation or test."""
+
+import mmap
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from bakeoff.corpus.manifest import SplitCounts
+from bakeoff.errors import UserError
+
+INDEXES = "indexes"
+
+
+class Split:
+    """One part of a corpus, memory-mapped.
+
+    In a corpus of pairs a pair is a document of two sentences, its source and its target.
+
+    Attributes:
+        tokens: (N,) uint16 or uint32 ids.
+        sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
+        documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
+        originals: (D,) int64, ascending from 0 in each part; stretches of one document of the input share a number.
+        bytes: UTF-8 bytes of the text, spaces between sentences included.
+    """
+
+    index_path: Path | None = None
+    """Where `row_index` keeps its files, all of whose names start so; None: nowhere."""
+
+    def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
+        """Map the files of one part; `folder` holds `name.tokens` and its companions."""
+        self.index_path = folder / INDEXES / name
+        self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens, scattered=True)
+        self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
+        self.documents = _map(folder / f"{name}.documents", "int64", counts.documents + 1)
+        self.originals = _map(folder / f"{name}.originals", "int64", counts.documents)
+        self._words = _map(folder / f"{name}.words", "uint8", (counts.tokens + 7) // 8, scattered=True)
+        self.counts = counts
+        self.bytes = counts.bytes
+
+    def starts_word(self, indices: np.ndarray) -> np.ndarray:
+        """Whether the tokens at these positions start a word.
+
+        Args:
+            indices: int64 positions in `tokens`, any shape.
+
+        Returns:
+            bool, the shape of `indices`.
+        """
+        return cast(np.ndarray, (self._words[indices >> 3] >> (indices & 7).astype(np.uint8)) & 1 == 1)
+
+    @property
+    def pairs(self) -> bool:
+        """Documents are pairs of a source and a target."""
+        return self.counts.target_tokens is not None
+
+    @property
+    def tokens_per_byte(self) -> float:
+        """Tokens to predict for each byte of text: the mark between two documents is one too, and a target's end."""
+        if self.counts.target_tokens is not None and self.counts.target_bytes is not None:
+            return (self.counts.target_tokens + len(self.documents) - 1) / self.counts.target_bytes
+        return (len(self.tokens) + len(self.documents) - 1) / self.bytes
+
+    def unigram_entropy(self) -> float:
+        """Loss of knowing only the frequencies of the training text, nats per token, as counted by `prepare`."""
+        return self.counts.unigram_entropy
+
+
+def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.ndarray:
+    """A file as a read-only array of a known length; a file of another size is not mapped."""
+    expected = length * np.dtype(dtype).itemsize
+    try:
+        size = file.stat().st_size
+    except FileNotFoundError:
+        raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again") from None
+    if size != expected:
+        raise UserError(f"{file}: holds {size} bytes instead of {expected}; prepare the corpus again")
+    return map_array(file, dtype, scattered)
+
+
+def map_array(file: Path, dtype: str, scattered: bool) -> np.ndarray:
+    """A file as a read-only array, of which only what is looked at is read.
+
+    Args:
+        file: the array's bytes.
+        dtype: its type.
+        scattered: short runs of it are looked at in random order. Without that advice the system reads a hundred
+            kilobytes and more around each: the first batch of a corpus of ten billion tokens then takes seconds.
+    """
+    if file.stat().st_size == 0:
+        return np.zeros(0, dtype)
+    with file.open("rb") as stream:
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+    if scattered and hasattr(mmap, "MADV_RANDOM"):  # not on Windows
+        mapped.madvise(mmap.MADV_RANDOM)
+    return np.frombuffer(mapped, dtype)

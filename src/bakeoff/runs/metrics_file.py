@@ -1,0 +1,77 @@
+"""metrics.jsonl of an unfinished run: written line by line, and set back to a checkpoint."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from bakeoff import checksums
+from bakeoff.checksums import Damaged
+from bakeoff.durable import sync, write_atomically
+from bakeoff.runs.records import parse_metrics
+
+METRICS = "metrics.jsonl"
+
+
+class MetricsFile:
+    """The metrics.jsonl of a run's directory, whose lines up to each checkpoint belong to that checkpoint."""
+
+    def __init__(self, folder: Path, checkpoints: Path) -> None:
+        """The file of that run, whose checkpoints are in that folder."""
+        self.folder, self.path, self.checkpoints = folder, folder / METRICS, checkpoints
+
+    def append(self, line: dict[str, Any]) -> None:
+        """Add a line."""
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def sync(self) -> None:
+        """Bring what was written to the disk."""
+        if self.path.is_file():
+            sync(self.path)
+
+    def clear(self) -> None:
+        """Forget all lines, where a training without a checkpoint begins anew."""
+        if self.path.is_file():
+            checksums.forget(self.folder, [METRICS])
+            write_atomically(self.path, "")
+
+    def mark(self) -> dict[str, Any]:
+        """How far the file has come, for the checkpoint to which its lines belong."""
+        content = self.path.read_bytes() if self.path.is_file() else b""
+        return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+
+    def restore(self, mark: dict[str, Any] | None, step: int) -> None:
+        """Forget the lines behind a checkpoint, which a resumed training writes anew.
+
+        Args:
+            mark: what `mark` gave for the checkpoint; None: it is from before there were marks.
+            step: the checkpoint's step.
+
+        Raises:
+            Damaged: the lines that belong to the checkpoint are not what was written.
+        """
+        if mark is None:
+            content = self.path.read_bytes() if self.path.is_file() else b""
+            lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+            steps = [line["step"] for line in parse_metrics(b"".join(lines), str(self.path))]
+            kept = b"".join(line for line, own in zip(lines, steps, strict=True) if own <= step)
+        else:
+            kept = self.marked(mark, step)
+        checksums.forget(self.folder, [METRICS])
+        write_atomically(self.path, kept.decode())
+
+    def marked(self, mark: dict[str, Any], step: int) -> bytes:
+        """The lines that belong to a checkpoint; arguments as of `restore`.
+
+        Raises:
+            Damaged: they are not what was written.
+        """
+        content = self.path.read_bytes()[: mark["bytes"]] if self.path.is_file() else b""
+        if hashlib.sha256(content).hexdigest() != mark["sha256"]:
+            raise Damaged(
+                f"{self.path}: damaged: the lines up to step {step} are not what was written",
+                f"restore it from a copy, or delete {self.checkpoints / f'step-{step:08d}'} to go on from the "
+                "checkpoint before",
+            )
+        return content

@@ -1,0 +1,80 @@
+"""What a fine-tuning achieved, as results.json has it."""
+
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from bakeoff.config import Config
+from bakeoff.tasks.scores.label_scores import LabelScore
+
+
+class TrialResult(Config):
+    """What became of one of a fine-tuning's trainings."""
+
+    learning_rate: float
+    """Its learning rate."""
+    epochs: int
+    """The epochs that it was planned for."""
+    score: float | None
+    """The metric on dev at its best; null: the loss was not a number any more."""
+    seconds: float
+    """Time spent, looks at dev included."""
+
+
+class FinetuneResult(Config):
+    """What a fine-tuning achieved; results.json."""
+
+    path: Path = Field(default=Path(), exclude=True)
+    """The run's directory."""
+    kind: str = "classification"
+    """What was learned."""
+    task: str
+    """The task's name."""
+    metric: str
+    """What epochs and learning rates were chosen by."""
+    recipe: str
+    """The recipe's name."""
+    source: str | None
+    """The pre-trained run; null: the weights were random."""
+    seed: int
+    """Seed of the random weights, the order and the dropout."""
+    scores: dict[str, dict[str, float]]
+    """For dev and test all metrics, shares as fractions."""
+    labels: dict[str, LabelScore] = Field(default={})
+    """For each class, label or type of spans its precision, recall and F1 on test; none where there are no such."""
+    simplest: dict[str, float]
+    """The metrics on test of answers without a model, such as the most frequent class of train."""
+    transferred_tensors: int
+    """How many tensors came from the pre-training."""
+    total_tensors: int
+    """How many tensors the model and its head have."""
+    parameters: int
+    """How many numbers they hold."""
+    learning_rate: float
+    """The learning rate, chosen on dev where several were tried."""
+    epochs: float
+    """Epochs trained until it stopped."""
+    best_epoch: float
+    """The epoch that did best on dev, whose weights were kept."""
+    seconds: float
+    """Time spent, all trainings and evaluations together."""
+    trials: list[TrialResult] = Field(default=[])
+    """What became of each training, where several learning rates or numbers of epochs were tried."""
+    classes: list[str]
+    """Names of the classes, or tags, sorted; none where there are no such."""
+    rows: dict[str, int]
+    """Rows of train, dev and test."""
+    notes: list[str]
+    """What a reader of the numbers must know."""
+
+    read_before: ClassVar[tuple[str, ...]] = ("majority",)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_runs(cls, values: Any) -> Any:
+        """Until other tasks than classification were there, the accuracy of the most frequent class stood alone."""
+        if isinstance(values, dict) and "majority" in values and "simplest" not in values:
+            values = {**values, "simplest": {"accuracy": values["majority"]}}
+            del values["majority"]
+        return values

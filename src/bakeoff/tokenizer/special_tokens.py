@@ -1,0 +1,51 @@
+"""Special tokens: the names that tokenizers give them, and those that a tokenizer of the library has."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tokenizers
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+"""Special tokens of a trained tokenizer; their ids are their positions here."""
+SPECIAL_TOKENS_OF_WORDS = tuple("<unk>" if name == "[UNK]" else name for name in SPECIAL_TOKENS)
+"""Those of kind whitespace, whose unknown token is spelt as in texts that are cut into words."""
+
+
+NAMES = {
+    "pad": ("[PAD]", "<pad>", "<|pad|>", "<|padding|>"),
+    "unknown": ("[UNK]", "<unk>", "<|unk|>"),
+    "start": ("[CLS]", "<cls>", "<s>", "<|startoftext|>", "<bos>"),
+    "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
+    "mask": ("[MASK]", "<mask>", "<|mask|>"),
+}
+"""By role the names that it has in files, the usual one first."""
+
+
+def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[str, str | None]:
+    """The special token of each role: one of the vocabulary, else the usual name, by which it is to be added.
+
+    Args:
+        inner: a tokenizer of the library.
+        model: the part of its file that describes the model, which may declare the unknown token.
+
+    Returns:
+        By role of `NAMES` the token; None for an unknown token that there is not.
+    """
+    found = {role: _first_of(inner, names) for role, names in NAMES.items()}
+    found["unknown"] = _unknown_token(inner, model) or found["unknown"]
+    for role, name in zip(NAMES, SPECIAL_TOKENS, strict=True):
+        if found[role] is None and role != "unknown":
+            found[role] = name
+    return found
+
+
+def _first_of(inner: tokenizers.Tokenizer, names: Iterable[str]) -> str | None:
+    return next((name for name in names if inner.token_to_id(name) is not None), None)
+
+
+def _unknown_token(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> str | None:
+    """The unknown token that the model itself declares."""
+    if isinstance(model.get("unk_id"), int):
+        return inner.id_to_token(model["unk_id"])
+    name = model.get("unk_token")
+    return name if name and inner.token_to_id(name) is not None else None

@@ -1,0 +1,45 @@
+"""A recipe with everything decided that depends on the machine and the corpus."""
+
+import math
+
+from bakeoff.corpus.mixture import AnyCorpus
+from bakeoff.learner.pretraining_model import build_on_meta
+from bakeoff.optimization.budget import Budget
+from bakeoff.recipe import Recipe
+from bakeoff.resources.device import resolve_device, resolve_precision
+from bakeoff.resources.memory_limit import require_memory
+from bakeoff.training.speed import step_times
+from bakeoff.training.stages import Stages
+
+COMPILE_FROM_FLOPS = {"cuda": 2e16}
+"""Devices where compilation pays, from this much work on. On a CPU it does not reliably: a compiled step is a little
+slower here and a little faster there (docs/results.md). Work decides, not the clock, so that all seeds of a recipe are
+made alike."""
+
+
+def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
+    """The recipe with everything that depends on machine and corpus decided.
+
+    That is the steps, the warm-up, the precision, the compilation, and the tokenizer.
+
+    Args:
+        recipe: as written.
+        corpus: the text.
+        budget: replaces the recipe's own.
+        device: where the training shall run.
+
+    Returns:
+        A recipe whose training is the same whenever it is run on such a machine.
+    """
+    budget, on = budget or recipe.training.budget, resolve_device(device)
+    module = build_on_meta(recipe, corpus.tokenizer.size)
+    require_memory(recipe, module.parameter_count(), on)
+    tokens, flops = Stages(recipe, module, corpus, seed=0).means()
+    seconds = None if budget.minutes is None else step_times([recipe], corpus, device)[0].seconds
+    steps = budget.steps_for(tokens, flops, seconds, corpus.train_tokens)
+    compiled = recipe.training.compile
+    if compiled == "auto":
+        compiled = steps * flops > COMPILE_FROM_FLOPS.get(on.type, math.inf)
+    precision = resolve_precision(recipe.training.precision, on)
+    changes = {"training.compile": compiled, "training.precision": precision}
+    return recipe.fitted(steps).changed(changes).with_tokenizer(corpus.tokenizer.config)

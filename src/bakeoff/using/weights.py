@@ -1,0 +1,77 @@
+"""The weights of a run in memory, and what it can be asked for with them."""
+
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+
+from bakeoff.errors import UserError
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.recipe import Recipe
+from bakeoff.resources.device import resolve_device
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.heads import Head
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.using.capabilities import Capability, capabilities_of
+from bakeoff.using.rows import RowReader
+from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+
+
+class LoadedWeights:
+    """A run whose weights are loaded once; arguments and attributes as of `LoadedRun`."""
+
+    def __init__(self, run: Run | FinetunedRun, device: str = "auto") -> None:
+        self.path: Path = run.path
+        self.device = resolve_device(device)
+        self._run = run
+        self._pretrained: tuple[Run, PretrainingModel] | None = None
+        self._finetuned: tuple[FinetunedRun, Head] | None = None
+        if isinstance(run, FinetunedRun):
+            head = run.load(self.device).requires_grad_(False)
+            self._finetuned, self._model = (run, head), head.model
+            # What is read once and kept is read now, and not by several threads at once.
+            run.learned, run.config, run.task  # noqa: B018
+        else:
+            module = run.load(self.device).requires_grad_(False)
+            self._pretrained, self._model = (run, module), module.model
+        self.tokenizer: Tokenizer = run.tokenizer
+        """The run's tokenizer: `encode` gives ids of texts, `decode` texts of ids."""
+        self.recipe: Recipe = run.recipe
+        """The complete recipe of the model."""
+        self._embedders: dict[EmbeddingConfig, Embedder] = {}
+        self._lock = Lock()
+        self._rows = RowReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
+
+    def __repr__(self) -> str:
+        """The run, and what it can do."""
+        able = ", ".join(sorted(self.capabilities))
+        return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {able}"
+
+    @cached_property
+    def capabilities(self) -> frozenset[Capability]:
+        """The names of the methods that this run has an answer for, of those that not every run has.
+
+        `embed` and `hidden` are in every run's, `fill`, `generate`, `stream`, `logits` and `score` in those of
+        pre-trained runs whose objectives have taught it, `predict` in those of fine-tuned runs, `weights_of_tokens` in
+        those of classifiers.
+        """
+        return capabilities_of(self._run)
+
+    def embedder(self, config: EmbeddingConfig) -> Embedder:
+        """What gives vectors as the config says, with the weights of this object."""
+        with self._lock:
+            if config not in self._embedders:
+                self._embedders[config] = Embedder(self._run, config, loaded=self._model)
+            return self._embedders[config]
+
+    def _require_pretrained(self, verb: str) -> tuple[Run, PretrainingModel]:
+        if self._pretrained is None:
+            raise UserError(
+                f"{self.path}: {verb}: a fine-tuned run has no head for that; give the run that it came from"
+            )
+        return self._pretrained
+
+    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, Head]:
+        if self._finetuned is None:
+            raise UserError(f"{self.path}: {verb}: a pre-trained run; make a fine-tuned one with `bakeoff finetune`")
+        return self._finetuned
