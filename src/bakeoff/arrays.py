@@ -11,7 +11,7 @@ from bakeoff.durable import appearing
 
 
 def write_array(out: Path, parts: Iterable[NDArray[Any]], shape: tuple[int, ...], kind: str) -> int:
-    """Write the rows of a .npy, some at once, so that memory does not grow with their number; N, how many there were.
+    """Write the rows of a .npy, some at a time, so that memory does not grow with their number, and count them (N).
 
     The file appears when it is complete.
 

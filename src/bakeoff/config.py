@@ -226,7 +226,7 @@ def _chosen(part: type[Config], values: Any) -> bool:
 def with_defaults(values: Any, config: type[Config]) -> Any:
     """Values that an older version wrote down, with the keys that have been added since at their defaults.
 
-    As they are where they are none of that config any more, and so differ from whatever is one.
+    Values that the config does not take any more stay as they are, and so differ from all that it takes.
     """
     try:
         return config.parse(values, "").model_dump(mode="json")

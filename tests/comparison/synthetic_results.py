@@ -3,7 +3,15 @@
 import numpy as np
 
 from bakeoff.comparison.facts import BudgetFacts, CorpusFacts, TaskFacts
-from bakeoff.comparison.results import Analysis, CurvePoint, Floor, PretrainingRun, RecipeEntry, Results, Score
+from bakeoff.comparison.results import (
+    Analysis,
+    CurvePoint,
+    FinetuningScore,
+    Floor,
+    PretrainingRun,
+    RecipeEntry,
+    Results,
+)
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
 from bakeoff.tasks.scores.jackknife import of_classes
 
@@ -111,7 +119,7 @@ def make_results(names=None, seeds=3, tasks=("SST-2", "TREC"), rows=800, floor=0
                     values = {"accuracy": float((answers == truth[task]).mean())}
                     values |= {"macro_f1": values["accuracy"] - 0.01, "matthews": 2 * values["accuracy"] - 1}
                     scores.append(
-                        Score(
+                        FinetuningScore(
                             task=task,
                             seed=seed,
                             finetune_seed=0,

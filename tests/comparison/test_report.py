@@ -9,7 +9,7 @@ from synthetic_results import as_errors, make_results
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import comparable_losses
 from bakeoff.comparison.reporting.findings import cautions, findings
-from bakeoff.comparison.reporting.measures import Measure
+from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.report import write_report
 from bakeoff.comparison.results import Results
 from bakeoff.display.text import visible
@@ -221,7 +221,7 @@ def test_where_nothing_can_be_claimed_of_a_task_the_report_says_why():
 @pytest.mark.parametrize("largest", [0.0, 0.0123, 0.75, 4.2, 23.4, 1234.0])
 def test_scales_of_their_own_have_three_digits(largest):
     facts = as_errors(make_results(rows=50), "TREC").tasks[1]
-    shown = Measure(facts, largest).value(largest)
+    shown = ShownMetric(facts, largest).value(largest)
     assert shown == {0.0: "0.00", 0.0123: "0.0123", 0.75: "0.750", 4.2: "4.20", 23.4: "23.4", 1234.0: "1234"}[largest]
 
 
@@ -236,8 +236,8 @@ def test_scales_of_their_own_have_three_digits(largest):
 )
 def test_intervals_are_cut_at_what_values_can_be(changes, expected):
     facts = make_results(rows=50).tasks[0].model_copy(update=changes)
-    assert Measure(facts).cut((-7.0, 7.0)) == expected
-    assert Measure(facts).cut((0.2, 0.3)) == (0.2, 0.3)
+    assert ShownMetric(facts).cut((-7.0, 7.0)) == expected
+    assert ShownMetric(facts).cut((0.2, 0.3)) == (0.2, 0.3)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.models.test_against_transformers import THEIR_SIZES, link_bert_blocks
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import build_head
 from bakeoff.tasks.reading.questions import Question
-from bakeoff.tasks.rows.answer_windows import AnswerWindow, Span, window_loss
+from bakeoff.tasks.rows.answer_windows import AnswerWindow, TokenSpan, window_loss
 from bakeoff.tasks.rows.batches import InputBatch
 
 transformers = pytest.importorskip("transformers")
@@ -35,7 +35,7 @@ def test_logits_loss_and_gradients_are_those_of_transformers():
     expected = torch.stack([found.start_logits, found.end_logits], -1)
     assert_equal(scores[real], expected[real], "logits")
     question = Question(1, ("", ""))
-    targets = [Span(2, 5), Span(0, 0), None]
+    targets = [TokenSpan(2, 5), TokenSpan(0, 0), None]
     windows = [
         AnswerWindow(question, np.zeros(n, np.int64), np.ones(n, np.int64), SECOND, 0, target)
         for n, target in zip([length - SECOND - 1 for length in LENGTHS], targets, strict=True)

@@ -15,7 +15,7 @@ from tests.models.test_against_transformers import (
 )
 
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import RowHead, TokenHead
+from bakeoff.tasks.heads.heads import RowHead, TokenTaskHead
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import Choice, ChoiceConfig
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
@@ -138,7 +138,7 @@ def test_a_number_for_each_choice(batch, training):
 
 def test_a_tag_for_each_word(batch, training):
     theirs = bert(transformers.BertForTokenClassification, training, num_labels=CLASSES)
-    head = TokenHead(sized("bert-base", **SIZES), VOCABULARY, CLASSES, FinetuneConfig(dropout=BERT_RATE))
+    head = TokenTaskHead(sized("bert-base", **SIZES), VOCABULARY, CLASSES, FinetuneConfig(dropout=BERT_RATE))
     links = linked_bert(head, theirs, training)
     words = batch.real & (torch.rand(ROWS, LENGTH, generator=torch.Generator().manual_seed(4)) < 0.6)
     tags = torch.randint(CLASSES, (ROWS, LENGTH), generator=torch.Generator().manual_seed(5))

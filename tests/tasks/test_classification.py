@@ -12,7 +12,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.settling import settle
+from bakeoff.tasks.fitting.resolution import resolve_finetuning
 from bakeoff.tasks.heads.heads import RowHead, natural_pooling, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.rows.batches import InputBatch, collate
@@ -40,7 +40,7 @@ def test_both_directions_reach_the_classes():
     assert (classifier.output.weight.grad.abs().sum(0) > 0).all()
     for pooling, reason in (("cls", "one of the two directions has seen nothing"), ("last", "sees both sides")):
         with pytest.raises(UserError, match=reason):
-            settle(FinetuneConfig(pooling=pooling), recipe, TASK)
+            resolve_finetuning(FinetuneConfig(pooling=pooling), recipe, TASK)
 
 
 @pytest.mark.parametrize(("name", "pooled"), [("prefix-lm-tiny", "last"), ("gpt-bert-tiny", "mean")])
@@ -60,7 +60,7 @@ def test_a_decoder_that_has_learnt_to_reads_rows_from_both_sides(name, pooled):
     real = torch.arange(9) < 6
     padded = torch.cat([ids, torch.randint(5, 50, (2, 3))], dim=1)
     for pooling, classifier in classifiers.items():
-        assert settle(FinetuneConfig(pooling=pooling), recipe, TASK).pooling == pooling
+        assert resolve_finetuning(FinetuneConfig(pooling=pooling), recipe, TASK).pooling == pooling
         for parameter in classifier.parameters():
             torch.nn.init.normal_(parameter, std=0.2)
         scores = classifier(InputBatch(ids, None, None))

@@ -15,7 +15,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.settling import default_learning_rate
+from bakeoff.tasks.fitting.resolution import default_learning_rate
 from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tokenizer.tokenizer import Tokenizer

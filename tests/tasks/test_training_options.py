@@ -16,7 +16,7 @@ from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fitting, Part, Setting, Trial
+from bakeoff.tasks.fitting.fitting import Fitting, FittingTrial, Setting, TaskSplit
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head
 from bakeoff.tasks.heads.depths import depths, fresh_tensors, with_rates
 from bakeoff.tasks.heads.heads import RowHead
@@ -47,7 +47,7 @@ def setting_of(recipe, corpus, task, **settings):
     tokenizer, data = Tokenizer.load(corpus), load_task(task)
     config = FinetuneConfig(**{**BRIEF, "pooling": "mean", "length": 32, **settings})
     setting = Setting(config, data.task, InputFormat(tokenizer, recipe, 32), 0, Placement(CPU, "float32"))
-    part = Part(data.train, data.task.encode(data.train, setting.format))
+    part = TaskSplit(data.train, data.task.encode(data.train, setting.format))
     return setting, part, StartingPoint(recipe, tokenizer, None)
 
 
@@ -101,7 +101,7 @@ def test_what_is_frozen_keeps_the_weights_of_the_run(run, task, tmp_path, frozen
 
 def first_loss(source, setting, part):
     """The loss of the first step, over all of train."""
-    fitting = Fitting(new_head(source, setting)[0], part, part, Trial(1e-9, 1), setting)
+    fitting = Fitting(new_head(source, setting)[0], part, part, FittingTrial(1e-9, 1), setting)
     losses = []
     fitting.run(lambda line: losses.append(line["train_loss"]), [], progress(), lambda at_once: None)
     return losses[0]
@@ -188,8 +188,8 @@ def test_the_rate_follows_the_schedule(recipe, corpus, task, schedule):
     settings = {"warmup": 0.25, "schedule": schedule, "epochs": 2, "batch": 20, "evaluations": 100, "patience": None}
     setting, part, source = setting_of(recipe, corpus, task, **settings, layer_decay=0.5)
     head, _ = new_head(source, setting)
-    few = Part(part.examples[:4], setting.task.encode(part.examples[:4], setting.format))
-    fitting = Fitting(head, part, few, Trial(0.1, 2), setting)
+    few = TaskSplit(part.examples[:4], setting.task.encode(part.examples[:4], setting.format))
+    fitting = Fitting(head, part, few, FittingTrial(0.1, 2), setting)
     rates = []
 
     def note(line):

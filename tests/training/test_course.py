@@ -23,7 +23,7 @@ from bakeoff.resources import memory_limit
 from bakeoff.resources.memory_limit import require_memory
 from bakeoff.resources.memory_need import memory_need
 from bakeoff.training import speed
-from bakeoff.training.resolution import settle
+from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.stages import Stages, make_batches
 
 STEPS = 40
@@ -202,7 +202,7 @@ def test_operations_are_those_of_the_share_of_the_step(name, corpus):
 def test_a_budget_is_what_is_spent(unit, corpus):
     recipe = shrink("bert-tiny", **ALL, **{"training.micro_batch": 7})
     amount = {"tokens": 60_000, "flops": 3 * 10**10, "epochs": 2.5}[unit]
-    settled = settle(recipe, corpus, Budget(**{unit: amount}), "cpu")
+    settled = resolve_recipe(recipe, corpus, Budget(**{unit: amount}), "cpu")
     stages, spent, tokens = stages_of(settled, corpus), 0, 0
     for step in range(settled.training.budget.steps):
         own = sum(part.tokens for part in stages.step(step))

@@ -13,7 +13,7 @@ from bakeoff.optimization.budget import Budget
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.training import loop
-from bakeoff.training.resolution import settle
+from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.stages import Stages, make_batches
 from bakeoff.training.step import optimize
 
@@ -146,7 +146,7 @@ def test_an_interrupted_training_ends_with_the_same_bits_and_counts(corpus, tmp_
 @pytest.mark.parametrize("unit", ["tokens", "flops"])
 def test_the_budget_is_that_of_all_stages_together(unit, corpus):
     recipe = staged(**{"training.budget": {"steps": 1000}})
-    settled = settle(recipe, corpus, Budget(**{unit: {"tokens": 20_000, "flops": 10**10}[unit]}), "cpu")
+    settled = resolve_recipe(recipe, corpus, Budget(**{unit: {"tokens": 20_000, "flops": 10**10}[unit]}), "cpu")
     stages = Stages(settled, build_on_meta(settled, corpus.tokenizer.size), corpus, seed=0)
     spent = 0
     for step in range(settled.training.budget.steps):

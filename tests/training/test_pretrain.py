@@ -27,7 +27,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
-from bakeoff.training.resolution import settle
+from bakeoff.training.resolution import resolve_recipe
 from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]
@@ -166,7 +166,7 @@ def test_bits_per_byte_of_a_causal_model_are_its_compression(corpus, tmp_path):
 
 def test_the_budget_in_minutes_becomes_steps_once_and_is_recorded(corpus, tmp_path):
     recipe = shrink("conv-light-encoder-tiny", **{"training.compile": "auto"})
-    settled = settle(recipe, corpus, Budget(minutes=0.2), "cpu")
+    settled = resolve_recipe(recipe, corpus, Budget(minutes=0.2), "cpu")
     steps = settled.training.budget.steps
     assert steps is not None
     assert steps > 10
@@ -352,8 +352,8 @@ def test_epochs_are_passes_over_the_corpus(corpus, mixture, tmp_path):
     assert run.summary["tokens"] == pytest.approx(1.5 * len(corpus.train.tokens), rel=0.05)
     opened = open_corpus(mixture)
     assert opened.train_tokens == sum(len(part.train.tokens) for part in opened.parts)
-    steps = settle(recipe, opened, Budget(epochs=3), "cpu").training.budget.steps
-    assert steps == settle(recipe, opened, Budget(tokens=3 * opened.train_tokens), "cpu").training.budget.steps
+    steps = resolve_recipe(recipe, opened, Budget(epochs=3), "cpu").training.budget.steps
+    assert steps == resolve_recipe(recipe, opened, Budget(tokens=3 * opened.train_tokens), "cpu").training.budget.steps
 
 
 def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):

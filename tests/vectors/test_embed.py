@@ -17,7 +17,7 @@ from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors import embed as embedding
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 TEXTS = ["The river finds the old stone.", "", "river", "stone  and\triver ", *sentences(6, seed=4), "river " * 30]
 NAMES = ["bert-tiny", "gpt2-tiny", "xlnet-tiny", "elmo-tiny", "gpt-bert-tiny", "bart-tiny", "conv-light-encoder-tiny"]
@@ -172,7 +172,7 @@ def test_the_last_of_several_layers_is_behind_its_norm(name, runs):
 
 
 def test_long_texts_are_cut(bert, capsys):
-    embedder = Embedder(bert.path, EmbeddingConfig(length=12), "cpu")
+    embedder = Embedder(bert.path, VectorConfig(length=12), "cpu")
     long = "river " * 11
     vectors, cut = embedding.vectors_of(embedder, [long, "river " * 10, "river", long])
     assert cut == 2

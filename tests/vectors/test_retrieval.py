@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bakeoff.vectors.retrieval import Found, retrieve
+from bakeoff.vectors.retrieval import PartnerRanks, retrieve
 
 
 def naive(pairs, value, at):
@@ -25,7 +25,7 @@ def naive(pairs, value, at):
             recall[k].append(Fraction(sum(place <= k for place in places), len(places)))
     count = len(ranks)
     shares = {k: float(sum(values) / count) for k, values in recall.items()}
-    return Found(count, len(partners), shares, float(sum(ranks) / count))
+    return PartnerRanks(count, len(partners), shares, float(sum(ranks) / count))
 
 
 letters = st.sampled_from("abcd")

@@ -37,8 +37,8 @@ class Batch:
     """(B,) True where the second segment goes on with the first, where formats draw that and nothing predicts it: to be
     looked at, no model reads it."""
     advance: int | None = None
-    """Each row goes on with the text of the same row of the batch before, and the next batch's with what is behind so
-    many tokens of it; None: rows stand alone."""
+    """How many tokens further on the same row of the next batch begins, where rows continue each other; None: rows
+    stand alone."""
 
     @property
     def inputs(self) -> Inputs:

@@ -14,7 +14,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.batching.lanes import LaneOrder
 from bakeoff.batching.mixture_order import MixtureOrder
 from bakeoff.batching.order import Order, Selection, ShuffledOrder
-from bakeoff.batching.rows import Rows, TextRows, joined
+from bakeoff.batching.rows import RowsWithTargets, TextRows, joined
 from bakeoff.batching.tensors import batches_of
 from bakeoff.batching.token_batches import TokenBatch, TokenOrder
 from bakeoff.corpus.mixture import Mixture
@@ -128,7 +128,7 @@ class Batches:
         """Batches of these rows, cut into their parts."""
         progress = None if chosen.steps is None else self.course.progress(chosen.steps)
         numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
-        made: list[Rows] = []
+        made: list[RowsWithTargets] = []
         places = []
         for number in np.unique(numbers):
             text, own = self.texts[number], np.flatnonzero(numbers == number)

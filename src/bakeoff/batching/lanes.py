@@ -24,8 +24,8 @@ class Lanes:
 
     The lanes begin at equal distances over the text, where a number drawn from the seed says, and go through all of it,
     from its end on at its beginning. In n / B steps, n being the examples of an epoch, every example is read once (or,
-    where B does not divide n, but for the remainder). Of a text that is read in both directions every other lane goes
-    through the one, and the rest through the other.
+    where B does not divide n, but for the remainder). Where a text is read in both directions, every other lane reads
+    forwards and the rest backwards.
 
     Args:
         format: the rows; examples of `directions` sequences, each in the order of reading, stand one after the other.
@@ -90,7 +90,7 @@ class LaneOrder(ShuffledOrder):
         yield Selection(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
 
     def whole(self) -> Iterator[Selection]:
-        """One lane, the last row filled up with padding; what is read from both ends in the lanes of `spread`."""
+        """One lane, its last row padded; a text that is read from both ends has the lanes of `spread`."""
         if self.format.directions > 1:
             return self.spread(self.format.size)
         return in_order(self.format.size + self.format.left_over, 1)

@@ -18,7 +18,7 @@ class MixtureOrder:
         orders: the order of each of them alone, with a seed of its own.
         course: rows of the batch of each step.
         micro_batch: rows of a part.
-        seed: the run's seed, of which corpus each row is.
+        seed: the run's seed, which decides from which corpus each row is.
     """
 
     even = False

@@ -23,7 +23,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 @dataclass
-class Rows:
+class RowsWithTargets:
     """Rows as objectives have left them, and what is predicted at them."""
 
     examples: Examples
@@ -83,7 +83,7 @@ class TextRows:
         seed: int,
         progress: NDArray[np.float64] | None,
         even: bool,
-    ) -> Rows:
+    ) -> RowsWithTargets:
         """Rows of these examples.
 
         Args:
@@ -96,7 +96,7 @@ class TextRows:
         draws = self.drawing.draws(Draws(seed, epochs, indices))
         examples = self.examples(indices, draws, even)
         examples.progress = progress
-        return Rows(examples, self.drawing.targets(examples, self.split, self.tokenizer, draws))
+        return RowsWithTargets(examples, self.drawing.targets(examples, self.split, self.tokenizer, draws))
 
 
 def trim(examples: Examples) -> None:
@@ -108,7 +108,7 @@ def trim(examples: Examples) -> None:
         examples.segments = examples.segments[:, :length]
 
 
-def joined(made: Sequence[Rows], places: Sequence[NDArray[np.int64]], pad: int) -> Rows:
+def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]], pad: int) -> RowsWithTargets:
     """The rows of several texts as rows of one, each where it belongs; shorter ones are padded.
 
     Args:
@@ -133,11 +133,11 @@ def joined(made: Sequence[Rows], places: Sequence[NDArray[np.int64]], pad: int) 
             values[field.name] = np.full(shape, fill, arrays[0].dtype)
             for array, own in zip(arrays, places, strict=True):
                 values[field.name][(own, *(slice(size) for size in array.shape[1:]))] = array
-    rows = Rows(Examples(**values), {})
+    rows = RowsWithTargets(Examples(**values), {})
     targets = {
         name: _joined_targets([each.targets[name] for each in made], made, places, rows) for name in made[0].targets
     }
-    return Rows(rows.examples, targets)
+    return RowsWithTargets(rows.examples, targets)
 
 
 def _joined_visible(
@@ -154,7 +154,10 @@ def _joined_visible(
 
 
 def _joined_targets(
-    targets: Sequence[Targets], made: Sequence[Rows], places: Sequence[NDArray[np.int64]], rows: Rows
+    targets: Sequence[Targets],
+    made: Sequence[RowsWithTargets],
+    places: Sequence[NDArray[np.int64]],
+    rows: RowsWithTargets,
 ) -> Targets:
     """The same places counted in rows of all texts."""
     directions = max(target.directions for target in targets)

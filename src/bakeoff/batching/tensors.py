@@ -5,11 +5,11 @@ import torch
 
 from bakeoff.batching.batch import Batch
 from bakeoff.batching.order import Cuts
-from bakeoff.batching.rows import Rows
+from bakeoff.batching.rows import RowsWithTargets
 from bakeoff.models.inputs import Queries, Source
 
 
-def batches_of(rows: Rows, parts: Cuts, advance: int | None) -> list[Batch]:
+def batches_of(rows: RowsWithTargets, parts: Cuts, advance: int | None) -> list[Batch]:
     """Cut rows into batches, and make tensors of what they hold.
 
     Args:

@@ -14,7 +14,7 @@ from bakeoff.display.terminal import tell, write_json
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.vectors.embed import Part
+    from bakeoff.vectors.embed import VectorChunk
 
 Pooling = Annotated[
     Literal["mean", "cls", "last", "max"],
@@ -55,12 +55,12 @@ def embed(
     Example: bakeoff embed runs/bert "A text." "Another one." --layers 1,-1 > vectors.jsonl
     """
     from bakeoff.vectors.embed import embed_file, embedded
-    from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+    from bakeoff.vectors.embedder import Embedder, VectorConfig
 
     require_out(out, (".npy", ".jsonl", ".parquet"))
     named = text_column is not None
     given = texts_of([list(text or [])], texts, [text_column or "text"], named, errors, ["--text-column"])
-    config = EmbeddingConfig.parse(
+    config = VectorConfig.parse(
         {"pooling": pooling, "layers": numbers_of("--layers", layers), "length": length}, "embed"
     )
     embedder = Embedder(run, config, device)
@@ -71,7 +71,7 @@ def embed(
         tell(f"{out}: {found.texts:,} vectors of {found.width} numbers, float32")
     else:
 
-        def counted() -> Iterator["Part"]:
+        def counted() -> Iterator["VectorChunk"]:
             nonlocal truncated
             for part in embedded(embedder, given):
                 blank.texts += len(part.texts)

@@ -13,12 +13,12 @@ from bakeoff.comparison.results import (
     Analysis,
     CurvePoint,
     Failure,
+    FinetuningScore,
     Floor,
     Initialisation,
     PretrainingRun,
     RecipeEntry,
     Results,
-    Score,
 )
 from bakeoff.comparison.running.jobs import Finetuning, Jobs
 from bakeoff.comparison.statistics import Group, all_pairs, describe, gains
@@ -32,7 +32,7 @@ from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.tuning.results import TuningResults
 
 
-class Parts(Record):
+class DevAndTest(Record):
     """Metrics of the two parts that are not learned from."""
 
     dev: dict[str, float]
@@ -44,7 +44,7 @@ class Parts(Record):
 class FinetuneOutcome(Record):
     """What is read of a fine-tuning's results.json."""
 
-    scores: Parts
+    scores: DevAndTest
     """All metrics."""
     learning_rate: float
     """The one that was chosen."""
@@ -176,7 +176,7 @@ def _run(seed: int, directory: Path, summary: dict[str, Any], root: Path) -> Pre
     )
 
 
-def _score(job: Finetuning, metric: str, root: Path) -> Score:
+def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
     """The scores of a finished fine-tuning, as its results.json has them."""
     path = job.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
@@ -193,7 +193,7 @@ def _score(job: Finetuning, metric: str, root: Path) -> Score:
         "predictions": str((job.directory / "predictions.jsonl").relative_to(root)),
         **{name: found.get(name) for name in ("learning_rate", "transferred_tensors", "best_epoch", "seconds")},
     }
-    return Score.parse(values, str(path))
+    return FinetuningScore.parse(values, str(path))
 
 
 def _predictions(path: Path, task: TaskFacts, config: TaskConfig) -> list[dict[str, Any]]:

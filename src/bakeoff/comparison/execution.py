@@ -92,7 +92,7 @@ def _trained_with(out: Path) -> int | None:
     return None
 
 
-class Kept(Record):
+class KeptTask(Record):
     """What a call keeps of a task for the next one."""
 
     settings: dict[str, Any]
@@ -240,7 +240,7 @@ class _Comparison:
         for task in self.plan.tasks:
             path = self.out / "floors" / f"{directory_name(task.name)}.json"
             settings = jobs.tasks[task.name]
-            kept = Kept.check(read_json(path), str(path)) if path.is_file() else {}
+            kept = KeptTask.check(read_json(path), str(path)) if path.is_file() else {}
             if not kept or any(differing(kept["settings"], settings)):
                 self.say(f"reading {task.name}; what is reached without a neural network")
                 kept = {"settings": settings, **self._measure_floors(task)}

@@ -67,7 +67,7 @@ class PretrainingRun(Config):
     """Its validations in order."""
 
 
-class Score(Config):
+class FinetuningScore(Config):
     """One fine-tuning: how well one initialisation of one recipe does on one task."""
 
     task: str
@@ -113,7 +113,7 @@ class RecipeEntry(Config):
     """Optimizer steps that the budget allows it."""
     runs: list[PretrainingRun]
     """One pre-training a seed."""
-    scores: list[Score]
+    scores: list[FinetuningScore]
     """Its fine-tunings."""
 
 
@@ -255,7 +255,7 @@ class Results(Config):
         write_atomically(path, text.getvalue())
 
 
-def _row(entry: RecipeEntry, score: Score, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
+def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None, metrics: list[str]) -> list[Any]:
     """One row of the table; what a recipe from scratch has not spent stays empty."""
     names = ("steps", "tokens", "seconds", "work_seconds", "flops", "tokens_per_second", "peak_memory_bytes")
     return [

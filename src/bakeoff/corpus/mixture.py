@@ -118,7 +118,7 @@ class MixedText:
 
     @property
     def tokens_per_byte(self) -> float:
-        """Tokens for each byte, where of all tokens each corpus has its share."""
+        """Tokens for each byte of the mixture, in whose tokens each corpus has its share."""
         return 1 / sum(share / split.tokens_per_byte for share, split in zip(self.shares, self.splits, strict=True))
 
     def unigram_entropy(self) -> float:

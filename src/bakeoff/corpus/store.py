@@ -19,7 +19,7 @@ TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
 """The parts that every corpus has."""
 TEST = "test"
-"""The part that one has to which files for it were given."""
+"""The part that only a corpus has which was given files for it."""
 KINDS = ("tokens", "sentences", "documents", "originals", "words")
 """The files of one part of a corpus."""
 
@@ -40,7 +40,7 @@ class Corpus:
         self._verified: set[str] = set()
 
     def __repr__(self) -> str:
-        """What it is."""
+        """The corpus in a line: its folder, the tokens of its parts, its vocabulary."""
         tokens = ", ".join(f"{counts.tokens:,} tokens of {name}" for name, counts in self.manifest.splits.items())
         return f"Corpus.open({str(self.path)!r}): {tokens}, a vocabulary of {self.manifest.vocabulary:,}"
 

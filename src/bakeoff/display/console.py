@@ -11,7 +11,7 @@ from bakeoff.display.text import visible
 
 
 class Console(rich.console.Console):
-    """Rich's console; text is text and no markup, and only what Rich itself draws with controls the terminal."""
+    """Rich's console; a text is never markup, and nothing controls the terminal but Rich's own drawing."""
 
     def __init__(self, stderr: bool = False) -> None:
         """Print on standard output, or on standard error."""

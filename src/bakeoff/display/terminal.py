@@ -19,7 +19,7 @@ def write(text: str) -> None:
 
 
 def write_json(text: str, end: str = "\n") -> None:
-    """Print JSON on standard output; it means what it meant."""
+    """Print JSON on standard output; control characters become escapes that mean the same."""
     print(visible_json(text), end=end)
 
 

@@ -11,7 +11,7 @@ from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation
-from bakeoff.formats.stream import Stream
+from bakeoff.formats.stream import TokenStream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -68,7 +68,7 @@ class Blocks(Format):
     """Rows cut from the stream."""
 
     def __init__(self, config: BlocksConfig, split: Split, tokenizer: Tokenizer, marks: RowMarks) -> None:
-        self.stream = Stream(split, tokenizer, config.isolate, marked=marks != "none")
+        self.stream = TokenStream(split, tokenizer, config.isolate, marked=marks != "none")
         self.running = marks != "ends"
         self.context = config.context
         self.length = config.length if self.running else config.length - 2

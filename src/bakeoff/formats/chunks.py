@@ -21,7 +21,8 @@ cut where a sentence starts, so that there is always much to walk through at onc
 
 
 MEASURED = 1 << 18
-"""Rows whose lengths are looked at for their mean: of more a part, for it would take seconds to read them all."""
+"""Rows whose lengths are read for their mean; where there are more, a part of them, since reading all would take
+seconds."""
 MEASURED_TOGETHER = 1 << 8
 """How many of these rows stand side by side."""
 

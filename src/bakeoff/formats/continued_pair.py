@@ -11,7 +11,7 @@ from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import RowMarks
 from bakeoff.formats.pairs import PairConfig
 from bakeoff.formats.relation import Relation
-from bakeoff.formats.stream import Stream
+from bakeoff.formats.stream import TokenStream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -70,7 +70,7 @@ class ContinuedPairs(Format):
     """
 
     def __init__(self, config: ContinuedPairConfig, split: Split, tokenizer: Tokenizer) -> None:
-        self.stream = Stream(split, tokenizer, isolate=False)
+        self.stream = TokenStream(split, tokenizer, isolate=False)
         self.config = config
         self.advance = config.reuse
         self.directions = config.directions

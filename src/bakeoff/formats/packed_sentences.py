@@ -13,7 +13,7 @@ from bakeoff.formats.chunks import mean_length, packed_sentences
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
 from bakeoff.formats.relation import Relation
-from bakeoff.formats.stream import Stream
+from bakeoff.formats.stream import TokenStream
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -38,7 +38,7 @@ class PackedSentencesConfig(InputBaseConfig):
             f"packed_sentences-{longest}-{self.crossing:d}",
             lambda sentences, documents: packed_sentences(sentences, documents, longest, self.crossing),
         )
-        return PackedSentences(chunks, longest, Stream(split, tokenizer, self.isolates))
+        return PackedSentences(chunks, longest, TokenStream(split, tokenizer, self.isolates))
 
 
 class FullSentencesConfig(PackedSentencesConfig):
@@ -67,7 +67,7 @@ class DocSentencesConfig(PackedSentencesConfig):
 class PackedSentences(Format):
     """Rows for chunks of the stream."""
 
-    def __init__(self, chunks: NDArray[np.int64], longest: int, stream: Stream) -> None:
+    def __init__(self, chunks: NDArray[np.int64], longest: int, stream: TokenStream) -> None:
         """`chunks` (2, n): the tokens at which they start and stop, with at most `longest` places of the stream."""
         self.starts, self.stops = chunks
         self.longest, self.stream = longest, stream

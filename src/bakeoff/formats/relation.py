@@ -11,7 +11,7 @@ from bakeoff.randomness.draws import Draws
 
 
 @dataclass
-class Pairs:
+class SegmentPairs:
     """Two runs of tokens for each of N examples."""
 
     first: NDArray[np.int64]
@@ -25,9 +25,9 @@ class Pairs:
     single: bool = False
     """Whether each segment is one sentence, else a run of them."""
 
-    def swapped(self, chosen: NDArray[np.bool_]) -> "Pairs":
+    def swapped(self, chosen: NDArray[np.bool_]) -> "SegmentPairs":
         """The same with first and second segment exchanged where (N,) chosen."""
-        return Pairs(
+        return SegmentPairs(
             np.where(chosen, self.second, self.first),
             np.where(chosen, self.second_length, self.first_length),
             np.where(chosen, self.first, self.second),
@@ -39,7 +39,9 @@ class Pairs:
 class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""
 
-    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+    def arrange(
+        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
+    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
         """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
         ...
 
@@ -47,6 +49,8 @@ class Relation(Protocol):
 class AsTheyAre:
     """In place of an objective that is not trained for now: B follows A."""
 
-    def arrange(self, pairs: Pairs, split: Split, longest: int, draws: Draws) -> tuple[Pairs, NDArray[np.int64]]:
+    def arrange(
+        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
+    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
         """The pairs themselves, all labelled 0."""
         return pairs, np.zeros(len(pairs.first), np.int64)

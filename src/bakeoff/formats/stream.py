@@ -15,7 +15,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 Rows = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]
 
 
-class Stream:
+class TokenStream:
     """Rows of the stream; N rows, L places.
 
     Args:

@@ -134,7 +134,7 @@ def _mean(groups: dict[str, float]) -> float:
 
 
 def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: str = "auto") -> Preferences:
-    """How often a run prefers the good sentence; of the scores see `readings.Reading`.
+    """How often a run prefers the good sentence; `readings.Reading` says what the scores are.
 
     Args:
         run: a finished pre-trained run.

@@ -30,7 +30,8 @@ class Drawn(Config):
     targets: int
     """How many predictions of tokens it makes."""
     share: float
-    """The same as a share of the rows' tokens, padding and sources not counted; in two directions of twice as many."""
+    """The same as a share of the rows' tokens, padding and sources not counted; with two directions each token counts
+    twice."""
     counts: dict[str, int]
     """How many of them are masked, replaced, kept; or how many rows have which relation between their segments."""
     generator_learns: str | None = None
@@ -53,7 +54,7 @@ class Peek(Config):
     epoch_rows: int
     """How many rows this text has; a training goes over them again and again, drawn anew."""
     source: str | None
-    """What was done to the sources that their marks do not say, in words; None: nothing."""
+    """In words, what was done to the sources and cannot be seen from their marks; None: nothing."""
     rows: list[Row]
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
     packing: Packing | None

@@ -16,7 +16,7 @@ from bakeoff.interop.hugging_face.reloading import quiet
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors.embed import embed
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 POOLINGS = ("mean", "max", "cls")
 """Those that the library has as well."""
@@ -50,7 +50,7 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
     recipe = Run.open_trained(run).recipe
     if recipe.model.encoder is None or recipe.model.sequence_to_sequence or recipe.input.start_last:
         raise UserError(f"{run}: vectors are exported of encoders whose rows begin with [CLS]; use `bakeoff embed`")
-    embedder = Embedder(run, EmbeddingConfig.parse({"pooling": pooling}, "export"), "cpu")
+    embedder = Embedder(run, VectorConfig.parse({"pooling": pooling}, "export"), "cpu")
     length = embedder.format.length
     write = import_module("bakeoff.interop.hugging_face.export").export
     with appearing(out) as folder:

@@ -103,7 +103,7 @@ class Wrapper(Part):
         return self.function.flops_per_source_token()
 
     def kernels(self, x: Tensor, context: Context) -> Tensor | None:
-        """The function's, for what a subclass gives to the function."""
+        """The kernels of the function around which the part stands, for the input that a subclass gives it."""
         return self.function.kernels(self.given(x), context)
 
     def given(self, x: Tensor) -> Tensor:

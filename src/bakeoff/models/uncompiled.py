@@ -1,4 +1,4 @@
-"""Methods that the compiler leaves as they are, for one, because the shapes in them depend on the text."""
+"""Methods that the compiler leaves as they are, for example because shapes in them depend on the text."""
 
 import torch
 from torch import nn

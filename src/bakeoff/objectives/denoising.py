@@ -15,12 +15,19 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, rounded, teach, with_end
+from bakeoff.objectives.sequence_to_sequence import (
+    SequenceToSequenceBaseConfig,
+    gather,
+    ranks,
+    rounded,
+    teach,
+    with_end,
+)
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class DenoisingConfig(SequenceToSequenceConfig):
+class DenoisingConfig(SequenceToSequenceBaseConfig):
     """BART's five ways to corrupt a text (Lewis et al. 2020, arXiv:1910.13461, section 2.2)."""
 
     kind: Literal["denoising"] = "denoising"

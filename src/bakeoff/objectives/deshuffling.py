@@ -12,12 +12,12 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, teach, with_end
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class DeshufflingConfig(SequenceToSequenceConfig):
+class DeshufflingConfig(SequenceToSequenceBaseConfig):
     """All tokens of a row in a random order, and the text as the target (Raffel et al. 2020, section 3.3.1)."""
 
     kind: Literal["deshuffling"] = "deshuffling"

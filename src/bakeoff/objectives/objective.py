@@ -31,8 +31,8 @@ class Targets:
     """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order; rows of a second
     stream count to T for the objective that adds them, and not for others."""
     labels: NDArray[np.int64]
-    """(n,) what is to be predicted at each; of an objective with a generator 32 random bits, from which that follows in
-    the step."""
+    """(n,) what is to be predicted at each; an objective with a generator has 32 random bits here, from which the label
+    follows in the step."""
     directions: int = 1
     """Hidden states of each position: 2 where the model reads in two directions."""
     length: int | None = None
@@ -48,7 +48,7 @@ class Targets:
 
 
 def no_targets() -> Targets:
-    """Those of an objective that is not trained for now."""
+    """The targets of an objective that is not trained for now: none at all."""
     return Targets(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 

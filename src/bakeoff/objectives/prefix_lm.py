@@ -12,12 +12,12 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import writes_for_a_source
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, rounded, teach, with_end
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, rounded, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class PrefixLanguageModelConfig(SequenceToSequenceConfig):
+class PrefixLanguageModelConfig(SequenceToSequenceBaseConfig):
     """The encoder reads a prefix of each row, the decoder writes what follows (Raffel et al. 2020, section 3.2.3)."""
 
     kind: Literal["prefix_lm"] = "prefix_lm"

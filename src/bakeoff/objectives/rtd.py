@@ -49,7 +49,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
     """Activation in the head."""
 
     def generator_model(self, model: ModelConfig) -> ModelConfig:
-        """The generator's config: the model's with a narrower encoder, and of its embedding the map to that width."""
+        """The generator's config: the model's with a narrower encoder, over a map of the model's vectors."""
         values = model.model_dump(mode="json")
         values["encoder"] = _narrowed(values["encoder"], self.generator)
         given = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}

@@ -21,7 +21,7 @@ ROUNDED = 8
 """Rows without a fixed length are padded to a multiple of this, so that there are few shapes."""
 
 
-class SequenceToSequenceConfig(TokenObjectiveConfig):
+class SequenceToSequenceBaseConfig(TokenObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
 
     head: Literal["tied", "scaled", "untied"] = "tied"
@@ -69,7 +69,7 @@ def teach(
     target: NDArray[np.int64],
     real: NDArray[np.bool_],
     tokenizer: Tokenizer,
-    config: SequenceToSequenceConfig,
+    config: SequenceToSequenceBaseConfig,
 ) -> Targets:
     """Make the examples' rows the decoder's input: its first tokens, then the target but for its last token.
 

@@ -15,12 +15,12 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Scoring, Targets
 from bakeoff.objectives.refusals import writes_for_a_source
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, gather, ranks, teach, with_end
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, gather, ranks, teach, with_end
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
-class SpanCorruptionConfig(SequenceToSequenceConfig):
+class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     """T5's objective (Raffel et al. 2020, arXiv:1910.10683, section 3.1.4).
 
     A row of `input.length` tokens of text becomes a source and a target of fixed lengths, so that nothing is padded:

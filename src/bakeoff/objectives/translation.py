@@ -12,7 +12,7 @@ from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import Targets
 from bakeoff.objectives.refusals import has_a_source, starts_anew
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig, teach
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig, teach
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -22,7 +22,7 @@ _NO_PAIRS = {
 }
 
 
-class TranslationConfig(SequenceToSequenceConfig):
+class TranslationConfig(SequenceToSequenceBaseConfig):
     """Supervised sequence to sequence with teacher forcing (Vaswani et al. 2017), on pairs of texts."""
 
     kind: Literal["translation"] = "translation"

@@ -28,7 +28,7 @@ class StageConfig(Config):
 
 
 def stage_at(curriculum: list[StageConfig], step: int, steps: int) -> int:
-    """The number of the stage that a step, counted from 0, belongs to; that of stages for what follows them all."""
+    """The number of the stage of a step, counted from 0; behind the last stage, how many stages there are."""
     return sum(step >= round(stage.until * steps) for stage in curriculum)
 
 

@@ -34,7 +34,7 @@ class Curve(NamedTuple):
     train: list[Point]
     """Place on the axis and smoothed training loss, in nats."""
     held_out: list[Point]
-    """The same of the held-out text, or of dev."""
+    """The same for held-out text, or for dev."""
     objectives: tuple[str, ...]
     """What the loss is the sum of."""
 

@@ -24,7 +24,7 @@ class RunEntry(Config):
     """One run in a list; a figure is None where it is not known."""
 
     path: Path
-    """Its directory; of a fine-tuning that has not finished, where it will be."""
+    """Its directory; for a fine-tuning that has not finished the place where it will be."""
     kind: Kind
     """What was trained."""
     state: State
@@ -38,15 +38,15 @@ class RunEntry(Config):
     tokens: int | None = None
     """Tokens seen."""
     loss: float | None = None
-    """The last held-out loss; of a fine-tuning that on dev, of a search the best trial's."""
+    """The last held-out loss; for a fine-tuning the loss on dev, for a search that of the best trial."""
     metric: str | None = None
-    """Of a fine-tuning: what dev decides by."""
+    """What dev decides by, for a fine-tuning."""
     score: float | None = None
     """Its value on test."""
     parameters: int | None = None
     """Numbers of the model and its heads."""
     trials: int | None = None
-    """Of a search: its trials so far."""
+    """The trials so far, for a search."""
     age: float
     """Seconds since it was last written to."""
     problem: str | None = None

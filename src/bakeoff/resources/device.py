@@ -20,7 +20,7 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 TOKENS_ON_CPU = 1024
 """Tokens, padding included, that a CPU reads at once where nothing is learned: what lies between two layers then stays
-in its caches. Of 8,192 the same rows take twice as long (bert-mini, one thread)."""
+in its caches. With 8,192 the same rows take twice as long (bert-mini, one thread)."""
 
 
 def tokens_at_once(device: torch.device, most: int) -> int:

@@ -64,7 +64,7 @@ class MemoryNeed(Config):
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
     """Count the memory of a training with that many rows at once.
 
-    Absent: as many as the recipe's `micro_batch` has; of a batch that is not said to be divided, `MOST_ROWS` at most.
+    Absent: as many as the recipe's `micro_batch` has; where the recipe does not divide its batch, `MOST_ROWS` at most.
     """
     given = recipe.training.rows_at_once(recipe.input.length)
     rows = rows or (given if recipe.training.micro_batch else min(given, MOST_ROWS))

@@ -36,7 +36,7 @@ def candidates() -> list[int]:
     return sorted({1, most} | ({most // 2} if most >= 4 else set()))
 
 
-def settled(asked: Asked, recorded: int | None, look: Callable[[], int]) -> int | None:
+def resolve_threads(asked: Asked, recorded: int | None, look: Callable[[], int]) -> int | None:
     """The threads of a training.
 
     Args:

@@ -14,7 +14,7 @@ class CorpusRecord(Record):
     """The corpus of a training."""
 
     path: str
-    """As it was given."""
+    """Its directory, or the mixture, as it was given."""
     fingerprint: str
     """What tells its content from others."""
 
@@ -58,9 +58,9 @@ class Imported(Record):
     model_type: str
     """Its family's name there."""
     rows: int
-    """Those of its table of tokens; the tokenizer may have got more."""
+    """Rows of its table of tokens; the tokenizer may have got more."""
     dtype: str
-    """In what its numbers were stored; here they are float32."""
+    """The type in which its numbers were stored; here they are float32."""
     config: dict[str, Any]
     """Its config.json."""
     remarks: list[str]
@@ -68,7 +68,7 @@ class Imported(Record):
 
 
 class PretrainingEnvironment(Environment):
-    """The same of a run."""
+    """Machine, versions and settings of a pre-training, with its recipe, corpus and budget."""
 
     recipe: dict[str, Any]
     """What was asked for, the budget as it was asked for."""
@@ -83,7 +83,7 @@ class PretrainingEnvironment(Environment):
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since it was begun."""
     origin: str | None = None
-    """The runs that the first weights came from, in words; None: from chance. Of an imported run where it is from."""
+    """The runs that the first weights came from, in words; None: from chance. For an imported run where it is from."""
     imported: Imported | None = None
     """What was imported; None: the run was trained here."""
 

@@ -57,7 +57,7 @@ class Run:
         self.metrics_file = MetricsFile(path, self.checkpoints)
 
     def __repr__(self) -> str:
-        """What it is, from what its directory holds, as far as that can be read."""
+        """The run in a line, from what its directory holds, as far as that can be read."""
         try:
             name = self.recipe.name
             if (self.path / "results.json").is_file():
@@ -188,7 +188,7 @@ class Run:
         return checkpoints[-1] / "model.safetensors"
 
     def step(self) -> int:
-        """The step behind which its weights are.
+        """How many steps its weights were trained for.
 
         Raises:
             UserError: it has no checkpoint yet.
@@ -262,7 +262,7 @@ class Run:
     def verify(self) -> None:
         """Compare what an unfinished run holds already with its checksums, the snapshots among it.
 
-        What a training needs at its end alone is to be told of now and not then.
+        So damage to a file that is needed only at the end of the training is told before it goes on.
 
         Raises:
             Damaged: a file is not what was written.

@@ -15,12 +15,12 @@ class Example:
 
     @property
     def stratum(self) -> str:
-        """What is held out of train has its share of each of these: the class, where there are classes."""
+        """The group of which a part that is held out has its share: the class, where there are classes."""
         return ""
 
     @property
     def together(self) -> tuple[str, ...]:
-        """Rows of which this is the same stay together where a part is held out: the texts, or what all are about."""
+        """Rows that have this in common stay together where a part is held out: the texts, or what they are about."""
         return self.texts
 
     @property

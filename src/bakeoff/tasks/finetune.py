@@ -20,8 +20,7 @@ from bakeoff.optimization.optimizers.adamw import AdamWConfig
 from bakeoff.reading.rows import on_hub
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
-from bakeoff.resources.thread_choice import Asked, quickest
-from bakeoff.resources.thread_choice import settled as settled_threads
+from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.environment import environment
 from bakeoff.runs.records import Environment
@@ -31,8 +30,8 @@ from bakeoff.tasks.data import load_task
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.finetuned_run import FinetunedRun, write_labels, write_results
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Part, Setting, optimize_items, plan_steps
-from bakeoff.tasks.fitting.settling import settle
+from bakeoff.tasks.fitting.fitting import Setting, TaskSplit, optimize_items, plan_steps
+from bakeoff.tasks.fitting.resolution import resolve_finetuning
 from bakeoff.tasks.fitting.trials import StartingPoint, new_head, planned_trials, run_trials
 from bakeoff.tasks.model_card import model_card
 from bakeoff.tasks.rows.batches import shuffled_batches
@@ -82,7 +81,7 @@ def finetune(
     require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
-    config = settle(config, begun.recipe, task)
+    config = resolve_finetuning(config, begun.recipe, task)
     data = load_task(task)
     on = resolve_device(device)
     precision = resolve_precision(begun.precision, on)
@@ -95,12 +94,12 @@ def finetune(
     format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate)
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
     found_parts = {"train": data.train, "dev": data.dev, "test": data.test}
-    parts = {name: Part(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
+    parts = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
     asked = _asked(recipe, begun, setting, parts)
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
         train, kept = parts["train"], threads_of_unfinished(out) if resume else None
-        found = kept or settled_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
+        found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
     notes = [*data.notes, *_of_items(parts, config)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
@@ -169,7 +168,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     return StartingPoint(run.recipe, run.tokenizer, run)
 
 
-def _of_items(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
+def _of_items(parts: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]:
     """What must be known of how the parts' examples became items."""
     told = []
     for name, part in parts.items():
@@ -183,7 +182,7 @@ def _of_items(parts: dict[str, Part], config: FinetuneConfig) -> list[str]:
     return told
 
 
-def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, parts: dict[str, Part]) -> dict[str, Any]:
+def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, parts: dict[str, TaskSplit]) -> dict[str, Any]:
     """All that the result of a fine-tuning follows from, in the words of an error."""
     data = hashlib.sha256()
     for part in parts.values():
@@ -215,7 +214,7 @@ def threads_of_unfinished(out: Path) -> int | None:
     return int(Environment.check(read_json(path), str(path))["threads"])
 
 
-def _quickest_threads(source: StartingPoint, train: Part, setting: Setting) -> int:
+def _quickest_threads(source: StartingPoint, train: TaskSplit, setting: Setting) -> int:
     """What a look at some steps finds, on a head of its own."""
     config, items = setting.config, train.items
     order = shuffled_batches(items.lengths, config.batch, setting.seed, 0)

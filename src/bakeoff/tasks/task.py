@@ -19,7 +19,7 @@ from torch import Tensor
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import Head, build_head
+from bakeoff.tasks.heads.heads import TaskHead, build_head
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -37,7 +37,7 @@ class Learned(NamedTuple):
     """All metrics of its answers to labelled examples."""
 
 
-class Batch(Protocol):
+class HeadInputs(Protocol):
     """What a head reads."""
 
     def to(self, device: torch.device) -> Self:
@@ -88,7 +88,7 @@ class Task(ABC):
     def encode(self, examples: Sequence[Any], format: InputFormat) -> Items:
         """The items of some examples."""
 
-    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> Head:
+    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> TaskHead:
         """A fresh head.
 
         Args:
@@ -100,13 +100,13 @@ class Task(ABC):
         assert self.config.head != "writing"
         return build_head(self.config.head, recipe, vocabulary, self.outputs, config)
 
-    def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> Batch:
+    def collate(self, items: Items, chosen: NDArray[np.int64], format: InputFormat) -> HeadInputs:
         """What the head reads of some items to be learned from."""
         batch: InputBatch = collate(items.encoded, items.rows(chosen), format)
         return batch
 
     def own_answers(
-        self, head: Head, items: Items, format: InputFormat, placement: Placement, look: bool
+        self, head: TaskHead, items: Items, format: InputFormat, placement: Placement, look: bool
     ) -> Answers | None:
         """Answers that are not made of a head's numbers for each item, as texts that it writes; None: they are.
 

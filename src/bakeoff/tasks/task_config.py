@@ -57,7 +57,7 @@ class TaskConfig(Config):
     lower_is_better: ClassVar[frozenset[str]] = frozenset()
     """Metrics of which less is better."""
     one_class: ClassVar[bool] = False
-    """Of each example one of several classes is predicted, by the softmax of the head's numbers for its row."""
+    """Each example has one of several classes, which the softmax of the head's numbers for its row predicts."""
     reads_windows: ClassVar[bool] = False
     """A text that is too long can be read in windows, whose answers are averaged."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
@@ -121,7 +121,7 @@ class TaskConfig(Config):
 
         Args:
             path: the file.
-            labelled: it says what is to be predicted; of a row that is not to be used there is a `LeftOut`.
+            labelled: it says what is to be predicted; a row that is not to be used comes as a `LeftOut`.
 
         Raises:
             UserError: there is no such file or column, or a mistake in it; with its line.

@@ -14,7 +14,7 @@ class EncodedWords(NamedTuple):
     first: np.ndarray
     """(W,) int64 the place of each word's first token."""
     last: np.ndarray
-    """(W,) int64 and of its last."""
+    """(W,) int64 the place of each word's last token."""
 
 
 def words_of_tokens(words: Sequence[str], offsets: Sequence[tuple[int, int]]) -> list[int | None]:

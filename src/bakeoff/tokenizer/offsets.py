@@ -18,7 +18,7 @@ class PlacedTokens(NamedTuple):
     begin: np.ndarray
     """(T,) int64 the character at which each begins."""
     end: np.ndarray
-    """(T,) int64 and that behind it; a token that stands for no character of its own has its begin here."""
+    """(T,) int64 the character behind each; a token that stands for no character of its own has its begin here."""
 
 
 class CleanedText(NamedTuple):
@@ -29,7 +29,7 @@ class CleanedText(NamedTuple):
     begin: np.ndarray
     """(C,) int64 the original's character at which each begins."""
     end: np.ndarray
-    """(C,) int64 and that behind it."""
+    """(C,) int64 the original's character behind each."""
 
     def place(self, ids: np.ndarray, offsets: list[tuple[int, int]]) -> PlacedTokens:
         """Tokens of the cleaned text, in the original.

@@ -20,9 +20,9 @@ class TokenRun(Config):
     Predicted at their own place: masked (the model reads a mask), replaced (another token), kept (the token itself),
     shuffled (tokens in another order), ordered (by permutation). next: predicted last, and not in the row."""
     place: int
-    """Where in the row its first token stands, counted from 0; of next, the place that it is predicted from."""
+    """Where in the row its first token stands, counted from 0; for next, the place that it is predicted from."""
     ids: list[int]
-    """What the model reads; nothing of next."""
+    """What the model reads; empty for next."""
     space: bool
     """Whether a space stands before it."""
     text: str

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from bakeoff.durable import remove
-from bakeoff.tracking.tracker import Training
+from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "tensorboard"
 """What is to be installed."""
@@ -14,7 +14,7 @@ ANEW = True
 class TensorBoard:
     """One folder of event files."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrackedTraining) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
         folder = training.place / "tensorboard" / training.name
@@ -31,6 +31,6 @@ class TensorBoard:
         self.writer.close()
 
 
-def begin(training: Training) -> TensorBoard:
+def begin(training: TrackedTraining) -> TensorBoard:
     """Begin to mirror a training."""
     return TensorBoard(training)

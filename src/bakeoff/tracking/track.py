@@ -21,7 +21,7 @@ from bakeoff.json_files import read_json
 from bakeoff.overview.entries import UNFINISHED, folder_of
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders
-from bakeoff.tracking.tracker import Tracker, Training
+from bakeoff.tracking.tracker import TrackedTraining, Tracker
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
 """What `--track` knows; each is a file of this folder."""
@@ -116,7 +116,7 @@ class _Mirror:
         if sent is None:
             whole = path == self.out.absolute()
             place = path.parent if whole else self.out.absolute()
-            training = Training(str(path.relative_to(place)), place, _settings(folder))
+            training = TrackedTraining(str(path.relative_to(place)), place, _settings(folder))
             sent = self.open[name, path] = _Sent(name, self.modules[name], training)
         for line in lines:
             sent.line(line)
@@ -137,7 +137,7 @@ class _Mirror:
 class _Sent:
     """One training in one tracker, and how far it has been sent."""
 
-    def __init__(self, name: str, module: Any, training: Training) -> None:
+    def __init__(self, name: str, module: Any, training: TrackedTraining) -> None:
         self.file: Path | None = None
         self.steps: dict[str, int] = {}
         if not module.ANEW:  # what a killed process has sent stays; a resumed training makes the very same lines again

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 
-class Training(NamedTuple):
+class TrackedTraining(NamedTuple):
     """The training whose lines are mirrored."""
 
     name: str
     """What it is called in the tracker: its path below `place`."""
     place: Path
-    """The folder that holds it: of a run the one that it stands in, of a comparison its own."""
+    """The folder that holds it: the one that a run stands in, or that of a comparison."""
     settings: Mapping[str, Any]
     """The recipe and the rest of what its environment.json says."""
 

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
 
-from bakeoff.tracking.tracker import Training
+from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "trackio"
 """What is to be installed."""
@@ -15,7 +15,7 @@ ANEW = False
 class Trackio:
     """One run of a project."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrackedTraining) -> None:
         import trackio
 
         # Nothing is sent to a Space: that takes a name which is not given here. What it prints is not our result.
@@ -40,6 +40,6 @@ class Trackio:
             self.run.finish()
 
 
-def begin(training: Training) -> Trackio:
+def begin(training: TrackedTraining) -> Trackio:
     """Begin to mirror a training."""
     return Trackio(training)

@@ -4,7 +4,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 
-from bakeoff.tracking.tracker import Training
+from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "wandb"
 """What is to be installed."""
@@ -15,7 +15,7 @@ ANEW = False
 class WeightsAndBiases:
     """One run of a project."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrackedTraining) -> None:
         import wandb
 
         place = str(training.place.absolute())
@@ -51,6 +51,6 @@ def _logged_in() -> bool:
     return bool(wandb.login(prompt=False))
 
 
-def begin(training: Training) -> WeightsAndBiases:
+def begin(training: TrackedTraining) -> WeightsAndBiases:
     """Begin to mirror a training."""
     return WeightsAndBiases(training)

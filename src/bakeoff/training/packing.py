@@ -24,7 +24,7 @@ MEASURED_TOKENS = 1 << 19
 
 
 class Packing(Config):
-    """What an epoch makes of the text; or, of held-out text, what the rows do that the loss is measured on."""
+    """How an epoch uses the text, or, for held-out text, how the rows use it on which the loss is measured."""
 
     filled: float
     """Share of the places of rows and sources that hold tokens; the rest is padding."""

@@ -22,8 +22,7 @@ from bakeoff.resources.device import (
     resolve_device,
     resolve_precision,
 )
-from bakeoff.resources.thread_choice import Asked, quickest
-from bakeoff.resources.thread_choice import settled as settled_threads
+from bakeoff.resources.thread_choice import Asked, quickest, resolve_threads
 from bakeoff.resources.threads import default_threads, restoring_threads
 from bakeoff.runs.checkpoint import list_checkpoints
 from bakeoff.runs.environment import environment
@@ -33,7 +32,7 @@ from bakeoff.training.initial_weights import Start
 from bakeoff.training.loop import Position, Training
 from bakeoff.training.progress import Shown, TrainingProgress
 from bakeoff.training.remarks import other_tokenizer, unread
-from bakeoff.training.resolution import settle
+from bakeoff.training.resolution import resolve_recipe
 from bakeoff.training.resumption import begun_recipe, changes_budget, older_rules, require_same_request, with_budget
 from bakeoff.training.speed import stepper
 from bakeoff.training.stages import Stages, make_batches
@@ -117,7 +116,7 @@ def pretrain(
     if on.type == "cpu":
         recorded = None if run is None else int(run.environment["threads"])
         fitting = recipe
-        chosen = settled_threads(threads, recorded, lambda: _quickest_threads(fitting, opened, budget, device))
+        chosen = resolve_threads(threads, recorded, lambda: _quickest_threads(fitting, opened, budget, device))
         torch.set_num_threads(chosen or torch.get_num_threads())
     request = {
         "recipe": recipe.model_dump(mode="json"),
@@ -133,7 +132,9 @@ def pretrain(
         require_same_request(run, request)
         older = older_rules(run)
         if budget is not None and changes_budget(run, budget):
-            changed = with_budget(run, budget, settle(recipe, opened, budget, device).training.budget.steps or 0)
+            changed = with_budget(
+                run, budget, resolve_recipe(recipe, opened, budget, device).training.budget.steps or 0
+            )
         if run.finished and not run.snapshots.exists():
             return run
     count = 0 if finish_now else recipe.training.average_last
@@ -143,7 +144,7 @@ def pretrain(
         return run
     if beside is not None:
         require_free(beside)
-    settled = run.recipe if run else settle(recipe, opened, budget, device)
+    settled = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
     precision = resolve_precision(settled.training.precision, on)
     reset_peak_memory(on)
     torch.manual_seed(seed)
@@ -224,7 +225,7 @@ def _quickest_threads(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None, 
     budget, on = budget or recipe.training.budget, resolve_device(device)
     minutes = budget.minutes
     # Minutes are turned into steps behind the look; how many does not matter to it.
-    fitted = settle(recipe, corpus, budget if minutes is None else Budget(steps=1000), device)
+    fitted = resolve_recipe(recipe, corpus, budget if minutes is None else Budget(steps=1000), device)
     steps, first = fitted.training.budget.steps or 1, fitted.stages()[0]
     _, flops = Stages(fitted, build_on_meta(fitted, corpus.tokenizer.size), corpus, seed=0).means()
 

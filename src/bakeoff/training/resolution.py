@@ -17,7 +17,7 @@ slower here and a little faster there (docs/results.md). Work decides, not the c
 made alike."""
 
 
-def settle(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
+def resolve_recipe(recipe: Recipe, corpus: AnyCorpus, budget: Budget | None = None, device: str = "auto") -> Recipe:
     """The recipe with everything that depends on machine and corpus decided.
 
     That is the steps, the warm-up, the precision, the compilation, and the tokenizer.

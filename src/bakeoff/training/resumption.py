@@ -52,7 +52,7 @@ def older_rules(run: Run) -> list[str]:
 def changes_budget(run: Run, budget: Budget) -> bool:
     """Whether a begun run is to have another budget than it has.
 
-    So it is, too, where a kill came between the two files that a change writes.
+    That is also so where a kill came between the two files that a change writes.
     """
     steps = run.environment.get("steps")
     return str(budget) != run.environment["budget"] or steps not in (None, run.recipe.training.budget.steps)

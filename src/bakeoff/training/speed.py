@@ -45,7 +45,7 @@ def step_times(
     """The time of an optimizer step of each recipe, without compilation; the recipes take turns.
 
     The work of a step is its median. Its time by the clock is that times the clock's share of it in the least
-    disturbed steps: with several threads less than 1, and hardly changed by whatever else runs meanwhile. Of a recipe
+    disturbed steps: with several threads less than 1, and hardly changed by whatever else runs meanwhile. For a recipe
     with a curriculum it is the mean over the training: each stage is measured, as it is in its middle.
     """
     opened = corpus if isinstance(corpus, Corpus | Mixture) else open_corpus(corpus)

@@ -85,9 +85,9 @@ class TrialEngine:
 
     def steps(self, recipe: Recipe, budget: Budget, corpus: str, device: str) -> int:
         """The steps that a budget pays for."""
-        from bakeoff.training.resolution import settle
+        from bakeoff.training.resolution import resolve_recipe
 
-        return settle(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
+        return resolve_recipe(recipe, open_corpus(corpus), budget, device).training.budget.steps or 1
 
     def train(self, stage: Stage, progress: Shown = False) -> TrialOutcome:
         """Begin a trial, or go on with it, until the look."""

@@ -31,7 +31,7 @@ class SeedRun(Config):
     """What was said where its loss was not a number any more."""
 
     def after(self, outcome: TrialOutcome) -> "SeedRun":
-        """The same with what has become of it."""
+        """The seed's run behind one more look, with what came of it."""
         losses = self.losses if outcome.loss is None else [*self.losses, outcome.loss]
         return SeedRun(losses=losses, seconds=outcome.seconds, tokens=outcome.tokens, diverged=outcome.diverged)
 

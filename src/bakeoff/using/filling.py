@@ -25,7 +25,7 @@ SCORES = 1 << 24
 """Scores of a token that are held at once: 64 MB in float32."""
 
 
-class Candidate(NamedTuple):
+class TokenCandidate(NamedTuple):
     """A token that may stand at a mask."""
 
     token: str
@@ -36,7 +36,7 @@ class Candidate(NamedTuple):
     """Among all tokens of the vocabulary, those that are never shown included."""
 
 
-Filled = list[list[Candidate]]
+Filled = list[list[TokenCandidate]]
 """For each mask of a text, in their order, its most probable tokens, the most probable first."""
 
 
@@ -126,7 +126,7 @@ class Filler:
         owners = [number for number, row in enumerate(rows) for _ in row.places]
         return self._both.read([row.ids for row in rows], firsts, [place + 1 for place in firsts], owners)[0]
 
-    def _candidates(self, states: Tensor, k: int) -> list[list[Candidate]]:
+    def _candidates(self, states: Tensor, k: int) -> list[list[TokenCandidate]]:
         found = []
         for part in states.split(max(1, SCORES // len(self._table))):
             scores = self._head.log_probabilities(part, self._table)
@@ -134,7 +134,7 @@ class Filler:
             best, tokens = scores.topk(min(k, self._tokenizer.size - len(self._shown_not)), dim=-1)
             for ids, own in zip(tokens.tolist(), best.exp().tolist(), strict=True):
                 named = zip(ids, own, strict=True)
-                found.append([Candidate(self._tokenizer.decode([i]).strip(), i, share) for i, share in named])
+                found.append([TokenCandidate(self._tokenizer.decode([i]).strip(), i, share) for i, share in named])
         return found
 
     def _row(self, number: int, text: str) -> _Row:

@@ -26,7 +26,7 @@ from bakeoff.using.rows import Ids
 from bakeoff.using.texts import as_long, several
 from bakeoff.using.weights import LoadedWeights
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.embedder import EmbeddingConfig
+from bakeoff.vectors.embedder import VectorConfig
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
 
 
@@ -51,9 +51,9 @@ class LoadedRun(LoadedWeights):
     def logits(self, ids: Ids, segments: Ids | None = None, *, source: Ids | None = None) -> Tensor:
         """What the run's head gives each token of the vocabulary at each position, before the softmax.
 
-        Of a model that has learnt to predict hidden tokens these are scores of the token at the position; of one that
-        predicts the next token, or hidden ones from the position before (mntp), of the one behind it. Of two
-        directions it is the one that reads forwards. Several objectives: the first that predicts tokens.
+        A model that has learnt to predict hidden tokens scores the token at the position; one that predicts the next
+        token, or hidden ones from the position before (mntp), scores the token behind it. A model with two directions
+        is read forwards. Where there are several objectives, it is the head of the first that predicts tokens.
 
         Args:
             ids: (N, T) ids, an array or a tensor, or N lists of any lengths. At the end of a row of an array
@@ -99,8 +99,8 @@ class LoadedRun(LoadedWeights):
             segments: as for `logits`.
 
         Returns:
-            (N, T, D) float32 on the run's device; zeros at padding. Of a model with two directions those of both side
-            by side, of one with an encoder and a decoder the encoder's.
+            (N, T, D) float32 on the run's device; zeros at padding. A model with two directions has those of both side
+            by side, and one with an encoder and a decoder has the encoder's.
 
         Raises:
             UserError: no such layer; ids as for `logits`.
@@ -130,7 +130,7 @@ class LoadedRun(LoadedWeights):
         Raises:
             UserError: no such layer, or a pooling that the run has nothing for.
         """
-        config = EmbeddingConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
+        config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
         return vectors_of(self.embedder(config), [text for (text,) in in_memory(several(texts))])[0]
 
     @overload  # a text is a sequence of texts, too, but here it is one
@@ -163,7 +163,7 @@ class LoadedRun(LoadedWeights):
         """The log-probability of each text, as `bakeoff score` gives it.
 
         Args:
-            texts: (N,) texts; of a sequence-to-sequence model the sources.
+            texts: (N,) texts; for a sequence-to-sequence model the sources.
             pairs: (N,) for a sequence-to-sequence model the targets, which are scored.
 
         Returns:
@@ -277,7 +277,7 @@ def load(run: str | Path | Run | FinetunedRun, device: str = "auto") -> LoadedRu
     """Load a run, to be used from Python: its weights once, for everything that it is asked.
 
     Args:
-        run: a pre-trained run, of one that was stopped its newest checkpoint, or a fine-tuned one.
+        run: a pre-trained run, which is at its newest checkpoint if it was stopped, or a fine-tuned one.
         device: auto, cpu, cuda or mps.
 
     Raises:

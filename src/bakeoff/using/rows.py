@@ -82,7 +82,7 @@ def padded_ids(
     return torch.from_numpy(ids).to(device), None if real.all() else torch.from_numpy(real).to(device)
 
 
-class RowReader:
+class IdReader:
     """What a model says of rows of token ids, those of similar length together.
 
     Args:

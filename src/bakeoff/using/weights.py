@@ -10,11 +10,11 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.heads.heads import TaskHead
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.using.capabilities import Capability, capabilities_of
-from bakeoff.using.rows import RowReader
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.using.rows import IdReader
+from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 
 class LoadedWeights:
@@ -25,7 +25,7 @@ class LoadedWeights:
         self.device = resolve_device(device)
         self._run = run
         self._pretrained: tuple[Run, PretrainingModel] | None = None
-        self._finetuned: tuple[FinetunedRun, Head] | None = None
+        self._finetuned: tuple[FinetunedRun, TaskHead] | None = None
         if isinstance(run, FinetunedRun):
             head = run.load(self.device).requires_grad_(False)
             self._finetuned, self._model = (run, head), head.model
@@ -38,9 +38,9 @@ class LoadedWeights:
         """The run's tokenizer: `encode` gives ids of texts, `decode` texts of ids."""
         self.recipe: Recipe = run.recipe
         """The complete recipe of the model."""
-        self._embedders: dict[EmbeddingConfig, Embedder] = {}
+        self._embedders: dict[VectorConfig, Embedder] = {}
         self._lock = Lock()
-        self._rows = RowReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
+        self._rows = IdReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
 
     def __repr__(self) -> str:
         """The run, and what it can do."""
@@ -51,13 +51,12 @@ class LoadedWeights:
     def capabilities(self) -> frozenset[Capability]:
         """The names of the methods that this run has an answer for, of those that not every run has.
 
-        `embed` and `hidden` are in every run's, `fill`, `generate`, `stream`, `logits` and `score` in those of
-        pre-trained runs whose objectives have taught it, `predict` in those of fine-tuned runs, `weights_of_tokens` in
-        those of classifiers.
+        Every run has `embed` and `hidden`. Pre-trained runs have those of `fill`, `generate`, `stream`, `logits` and
+        `score` that their objectives have taught, fine-tuned runs `predict`, and classifiers `weights_of_tokens` too.
         """
         return capabilities_of(self._run)
 
-    def embedder(self, config: EmbeddingConfig) -> Embedder:
+    def embedder(self, config: VectorConfig) -> Embedder:
         """What gives vectors as the config says, with the weights of this object."""
         with self._lock:
             if config not in self._embedders:
@@ -71,7 +70,7 @@ class LoadedWeights:
             )
         return self._pretrained
 
-    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, Head]:
+    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, TaskHead]:
         if self._finetuned is None:
             raise UserError(f"{self.path}: {verb}: a pre-trained run; make a fine-tuned one with `bakeoff finetune`")
         return self._finetuned

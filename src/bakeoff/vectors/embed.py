@@ -11,7 +11,7 @@ from bakeoff.arrays import write_array
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.reading.aligned import clean
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -32,7 +32,7 @@ class EmbeddedTexts(NamedTuple):
     """How many were longer than a row and have been cut."""
 
 
-class Part(NamedTuple):
+class VectorChunk(NamedTuple):
     """Some texts with their vectors."""
 
     texts: list[str]
@@ -70,7 +70,7 @@ def embed(
     Raises:
         UserError: no such run, layer or position, or a pooling that the run has nothing for.
     """
-    config = EmbeddingConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
+    config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
     embedder = Embedder(run, config, device)
     return vectors_of(embedder, [text for (text,) in in_memory(texts)])[0]
 
@@ -89,7 +89,7 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> tuple[NDArray[np.flo
     return found[own], int(cut[own].sum())
 
 
-def embedded(embedder: Embedder, texts: Texts) -> Iterator[Part]:
+def embedded(embedder: Embedder, texts: Texts) -> Iterator[VectorChunk]:
     """The vectors of texts in their order, some at once, so that memory does not grow with their number.
 
     Raises:
@@ -97,7 +97,7 @@ def embedded(embedder: Embedder, texts: Texts) -> Iterator[Part]:
     """
     for read in read_ahead(texts, TEXTS_AT_ONCE):
         part = [text for (text,) in read]
-        yield Part(part, *vectors_of(embedder, part))
+        yield VectorChunk(part, *vectors_of(embedder, part))
 
 
 def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:

@@ -27,7 +27,7 @@ PLACES = 8192
 """Tokens, padding included, that go through the model at once, at most."""
 
 
-class EmbeddingConfig(Config):
+class VectorConfig(Config):
     """How a text becomes one vector."""
 
     pooling: Pooling = "mean"
@@ -44,8 +44,8 @@ class EmbeddingConfig(Config):
 class Embedder:
     """Gives texts vectors, float32; a text's vector depends on its neighbours by rounding alone.
 
-    Rows are those of fine-tuning: [CLS] A [SEP], or [SEP] A for a decoder. A text is read as texts of a corpus are. Of
-    a model with an encoder and a decoder the encoder's states are pooled (Ni et al. 2022, arXiv:2108.08877, section 3).
+    Rows are those of fine-tuning: [CLS] A [SEP], or [SEP] A for a decoder. A text is read as texts of a corpus are.
+    With an encoder and a decoder the encoder's states are pooled (Ni et al. 2022, arXiv:2108.08877, section 3).
 
     Args:
         run: a pre-trained run, or a fine-tuned one, whose head is left out.
@@ -63,7 +63,7 @@ class Embedder:
     def __init__(
         self,
         run: str | Path | Run | FinetunedRun,
-        config: EmbeddingConfig,
+        config: VectorConfig,
         device: str = "auto",
         loaded: Model | None = None,
     ) -> None:

@@ -29,9 +29,9 @@ def place_of_layer(layer: int, layers: int, where: str) -> int:
 
 
 def layer_states(model: Model, inputs: Inputs, layers: Sequence[int]) -> list[Tensor]:
-    """For each layer that is wanted its (B, T, D) output; of an encoder with a decoder, the encoder's.
+    """The (B, T, D) output of each layer that is wanted; of the encoder, where there is a decoder too.
 
-    Of a model with two directions both stand side by side, (B, T, 2 D).
+    A model with two directions has both side by side, (B, T, 2 D).
 
     Args:
         model: in evaluation mode.

@@ -16,10 +16,10 @@ TIE = 1e-6
 """Similarities that are less apart tie, for other batches would change their order."""
 
 Similarities = Callable[[Sequence[str], Sequence[str]], Iterator[NDArray[np.floating]]]
-"""Of texts and all partners: (C, P) similarities of some texts after the other, in their order."""
+"""Similarities of all texts with all partners: (C, P) for some texts at a time, in their order."""
 
 
-class Found(NamedTuple):
+class PartnerRanks(NamedTuple):
     """Where the partners stand."""
 
     texts: int
@@ -32,7 +32,7 @@ class Found(NamedTuple):
     """The mean of 1 / rank (MRR)."""
 
 
-def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: Sequence[int]) -> Found:
+def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: Sequence[int]) -> PartnerRanks:
     """Rank each text's partner among all partners by similarity.
 
     What is said twice counts once: a pair is asked for once, and partners that are the same text are one. Where a text
@@ -66,7 +66,7 @@ def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: S
     recall = {k: float(np.clip((k - b) / (t + 1), 0, 1).mean()) for k in at}
     harmonic = np.concatenate([[0.0], np.cumsum(1 / np.arange(1, len(partners) + 1))])
     ranks = (harmonic[(b + t + 1).astype(int)] - harmonic[b.astype(int)]) / (t + 1)
-    return Found(len(b), len(partners), recall, float(ranks.mean()))
+    return PartnerRanks(len(b), len(partners), recall, float(ranks.mean()))
 
 
 def rows_at_once(partners: int) -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.tasks.reading.tables import Table, read_table
 from bakeoff.vectors.embed import vectors_of
-from bakeoff.vectors.embedder import Embedder, EmbeddingConfig
+from bakeoff.vectors.embedder import Embedder, VectorConfig
 from bakeoff.vectors.floors import Comparer, floors
 from bakeoff.vectors.retrieval import retrieve, rows_at_once
 
@@ -75,7 +75,7 @@ def similarity(
     assert table.pairs is not None
     scores = None if table.labels is None else np.array(list(_numbers(table, Path(data), label_column)))
     partners = partners_of(table, scores, least_score, Path(data))
-    config = EmbeddingConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "similarity")
+    config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "similarity")
     embedder = Embedder(run, config, device)
     texts = list(dict.fromkeys([*table.texts, *table.pairs]))
     vectors, truncated = vectors_of(embedder, texts)

@@ -15,7 +15,7 @@ MEMORY_OF_A_GROUP = (
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; of a share that a container was given the whole ones, at least one."""
+    """Cores that this process may use, at least one; the share of a container counts as its whole cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for folder in _groups() if (share := _share_of(folder)) is not None]
     return max(1, min([cores, *(math.floor(share) for share in shares)]))

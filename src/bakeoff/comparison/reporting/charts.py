@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import altair
 
-from bakeoff.comparison.reporting.measures import Measure
+from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.results import Analysis, CurvePoint, RecipeEntry, Results
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.report.charts import Figure, colour_scale, dash_scale, styles
@@ -162,13 +162,13 @@ def _rule(value: float, text: str) -> list[altair.Chart]:
 def dots(results: Results) -> Iterator[Figure]:
     """Every seed's score, one figure a task."""
     for analysis in results.analyses:
-        measure = Measure.of(results, analysis.task)
+        measure = ShownMetric.of(results, analysis.task)
         chart = _dot_chart(results, analysis, measure)
         number = results.analyses.index(analysis) + 1
         yield Figure(f"scores-{number}", analysis.task, f"{measure.task.metric_title} on test by seed", chart)
 
 
-def _dot_chart(results: Results, analysis: Analysis, measure: Measure) -> Any:
+def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> Any:
     """One line a recipe: filled dots pre-trained, open ones from scratch, a bar for the interval of the mean."""
     order, factor = measure.ranked(analysis), measure.factor
     rows, means = [], []

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from bakeoff.comparison.reporting.measures import Measure, against_the_best
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.reporting.search_findings import search_cautions
 from bakeoff.comparison.reporting.spending import spending_cautions
 from bakeoff.comparison.results import Analysis, CurvePoint, Results
@@ -33,7 +33,7 @@ class Standing(NamedTuple):
     next: Difference | None
 
     @classmethod
-    def of(cls, measure: Measure, analysis: Analysis) -> "Standing":
+    def of(cls, measure: ShownMetric, analysis: Analysis) -> "Standing":
         """Rank by the mean over seeds."""
         best = measure.ranked(analysis)[0]
         pairs = against_the_best(analysis, best)
@@ -46,7 +46,7 @@ def findings(results: Results) -> Findings:
     standings = {}
     details = []
     for analysis in results.analyses:
-        measure = Measure.of(results, analysis.task)
+        measure = ShownMetric.of(results, analysis.task)
         standing = standings[analysis.task] = Standing.of(measure, analysis)
         details.append(_standing(results, measure, analysis, standing))
         details += [*_gain(results, measure, analysis), *_floor(results, measure, analysis)]
@@ -87,7 +87,7 @@ def _headline(results: Results, standings: dict[str, Standing]) -> str:
     return "No single winner: on each task, the leaders cannot be told apart."
 
 
-def _standing(results: Results, measure: Measure, analysis: Analysis, standing: Standing) -> str:
+def _standing(results: Results, measure: ShownMetric, analysis: Analysis, standing: Standing) -> str:
     mean = measure.amount(analysis.pretrained[standing.best].mean)
     extreme = "lowest" if measure.task.lower_is_better else "highest"
     start = f"On {analysis.task}, {standing.best}"
@@ -103,7 +103,7 @@ def _standing(results: Results, measure: Measure, analysis: Analysis, standing: 
     return f"{text}; {listed(standing.beaten)} did worse beyond the noise." if standing.beaten else f"{text}."
 
 
-def _gain(results: Results, measure: Measure, analysis: Analysis) -> Iterator[str]:
+def _gain(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
     if not analysis.gains or not _claims(results):
         return
     verbs = [(1, "raises"), (-1, "lowers")]
@@ -117,7 +117,7 @@ def _gain(results: Results, measure: Measure, analysis: Analysis) -> Iterator[st
             yield f"Pre-training {verb} the {what} by {size}{measure.steps}, beyond the noise."
 
 
-def _floor(results: Results, measure: Measure, analysis: Analysis) -> Iterator[str]:
+def _floor(results: Results, measure: ShownMetric, analysis: Analysis) -> Iterator[str]:
     best = measure.ranked(analysis)[0]
     mean = analysis.pretrained[best].mean
     learned = [floor for floor in results.floors if floor.task == analysis.task and floor.kind == "learned"]
@@ -186,7 +186,7 @@ def _at_plateau(entropy: float | None, curve: list[CurvePoint]) -> bool:
 
 
 def _task_cautions(results: Results, analysis: Analysis) -> Iterator[str]:
-    measure = Measure.of(results, analysis.task)
+    measure = ShownMetric.of(results, analysis.task)
     task = measure.task
     best = analysis.pretrained[measure.ranked(analysis)[0]].mean
     for floor in measure.strongest(floor for floor in results.floors if floor.task == task.name)[:1]:

@@ -15,7 +15,7 @@ DIGITS = 3
 
 
 @dataclass(frozen=True)
-class Measure:
+class ShownMetric:
     """The metric of a task, as a reader sees it."""
 
     task: TaskFacts
@@ -24,7 +24,7 @@ class Measure:
     """The largest mean, by which values on a scale of their own have their decimals."""
 
     @classmethod
-    def of(cls, results: Results, task: str) -> "Measure":
+    def of(cls, results: Results, task: str) -> "ShownMetric":
         """The metric of the task of that name."""
         facts = next(each for each in results.tasks if each.name == task)
         analysis = next((each for each in results.analyses if each.task == task), None)

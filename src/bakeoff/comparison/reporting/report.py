@@ -9,7 +9,7 @@ import vl_convert
 from bakeoff.comparison.reporting import tables
 from bakeoff.comparison.reporting.charts import colours, curves, dots
 from bakeoff.comparison.reporting.findings import cautions, findings
-from bakeoff.comparison.reporting.measures import Measure
+from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_report import search_figures, search_section
 from bakeoff.comparison.results import Results
 from bakeoff.comparison.statistics import SEEDS_FOR_A_CLAIM
@@ -120,7 +120,7 @@ def _scores(results: Results, figures: list[Figure]) -> str:
             )
         )
         parts += [
-            f"<h3>{escape(each.task)}</h3>{tables.differences(Measure.of(results, each.task), each)}"
+            f"<h3>{escape(each.task)}</h3>{tables.differences(ShownMetric.of(results, each.task), each)}"
             for each in results.analyses
         ]
     return "\n".join(parts)

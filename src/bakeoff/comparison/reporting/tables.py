@@ -7,7 +7,7 @@ from html import escape
 from itertools import pairwise
 from typing import cast
 
-from bakeoff.comparison.reporting.measures import Measure, against_the_best
+from bakeoff.comparison.reporting.measures import ShownMetric, against_the_best
 from bakeoff.comparison.reporting.spending import spending
 from bakeoff.comparison.results import Analysis, Floor, RecipeEntry, Results
 from bakeoff.comparison.statistics import Difference, Spread
@@ -20,7 +20,7 @@ WITH_SCRATCH, WITHOUT_SCRATCH = 3, 6
 NOTHING = '<td class="weak">–</td>'
 
 
-def leaders(measure: Measure, analysis: Analysis) -> set[str]:
+def leaders(measure: ShownMetric, analysis: Analysis) -> set[str]:
     """The best recipe and all that cannot be told apart from it; none while no claim can be made."""
     best = measure.ranked(analysis)[0]
     against = against_the_best(analysis, best)
@@ -35,7 +35,7 @@ def scores(results: Results) -> str:
     scratch = any(analysis.scratch for analysis in results.analyses)
     parts = math.ceil(len(results.tasks) / (WITH_SCRATCH if scratch else WITHOUT_SCRATCH))
     names = [task.name for task in results.tasks]
-    measures = {name: Measure.of(results, name) for name in names}
+    measures = {name: ShownMetric.of(results, name) for name in names}
     recipes = sorted(results.recipes, key=_standing(analyses, measures))
     cuts = [round(part * len(names) / parts) for part in range(parts + 1)]
     return "".join(
@@ -44,7 +44,7 @@ def scores(results: Results) -> str:
     )
 
 
-def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str, Measure], scratch: bool) -> str:
+def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str, ShownMetric], scratch: bool) -> str:
     """The table of some tasks."""
     analyses = {analysis.task: analysis for analysis in results.analyses if analysis.task in measures}
     bold = {name: leaders(measures[name], analysis) for name, analysis in analyses.items()}
@@ -70,7 +70,7 @@ def _scores(results: Results, recipes: list[RecipeEntry], measures: Mapping[str,
     return frame(f'<tr class="groups"><th></th>{groups}</tr><tr><th>Recipe</th>{names}</tr>', rows)
 
 
-def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, Measure]) -> Callable[[RecipeEntry], float]:
+def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, ShownMetric]) -> Callable[[RecipeEntry], float]:
     """What recipes are sorted by: the average score, or, where scores have no scale in common, the average place."""
     if all(measure.task.unit and not measure.task.lower_is_better for measure in measures.values()):
         return lambda entry: -sum(analysis.pretrained[entry.label].mean for analysis in analyses.values())
@@ -78,7 +78,7 @@ def _standing(analyses: Mapping[str, Analysis], measures: Mapping[str, Measure])
     return lambda entry: sum(labels.index(entry.label) for labels in ranked)
 
 
-def _spread(measure: Measure, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
+def _spread(measure: ShownMetric, spread: Spread | None, *, strong: bool = False, start: bool = False) -> str:
     """Mean ± standard deviation, and the interval below it."""
     if spread is None:
         return NOTHING
@@ -89,7 +89,7 @@ def _spread(measure: Measure, spread: Spread | None, *, strong: bool = False, st
     return f"<td{' class=start' if start else ''}>{mean}{deviation}{interval}</td>"
 
 
-def _gain(measure: Measure, gain: Difference | None) -> str:
+def _gain(measure: ShownMetric, gain: Difference | None) -> str:
     """The difference, and the relative one below; set in bold where it exceeds the noise."""
     if gain is None:
         return NOTHING
@@ -99,7 +99,7 @@ def _gain(measure: Measure, gain: Difference | None) -> str:
     return f'<td class="weak">{measure.change(gain.difference)}{relative}</td>'
 
 
-def _floor_rows(results: Results, measures: Mapping[str, Measure], width: int) -> list[str]:
+def _floor_rows(results: Results, measures: Mapping[str, ShownMetric], width: int) -> list[str]:
     """A row for what answers without a model, and one for each rank of what learns without a neural network."""
     by_kind: dict[str, dict[str, list[Floor]]] = {"simplest": defaultdict(list), "learned": defaultdict(list)}
     for floor in results.floors:
@@ -125,7 +125,7 @@ def _capitalised(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def differences(measure: Measure, analysis: Analysis) -> str:
+def differences(measure: ShownMetric, analysis: Analysis) -> str:
     """Every two recipes of one task."""
     rows = []
     for pair in analysis.pairs:

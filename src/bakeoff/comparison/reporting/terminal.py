@@ -6,7 +6,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from bakeoff.comparison.reporting.findings import cautions, findings
-from bakeoff.comparison.reporting.measures import Measure
+from bakeoff.comparison.reporting.measures import ShownMetric
 from bakeoff.comparison.reporting.search_findings import COLUMNS, rows
 from bakeoff.comparison.results import Analysis, Results
 from bakeoff.comparison.statistics import Spread
@@ -29,7 +29,7 @@ def print_results(results: Results, out: Path) -> None:
 
 
 def _table(results: Results, analysis: Analysis) -> Table:
-    measure = Measure.of(results, analysis.task)
+    measure = ShownMetric.of(results, analysis.task)
     seeds = len(results.finished_seeds)
     title = f"{analysis.task}: test {measure.heading}; mean ± deviation over {counted(seeds, 'seed')}"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD)
@@ -66,7 +66,7 @@ def _searches(results: Results) -> Table:
     return table
 
 
-def _spread(measure: Measure, spread: Spread | None) -> str:
+def _spread(measure: ShownMetric, spread: Spread | None) -> str:
     if spread is None:
         return ""
     return measure.value(spread.mean) + ("" if spread.deviation is None else f" ± {measure.value(spread.deviation)}")

@@ -22,7 +22,7 @@ Watch = Callable[[int, float], None]
 class Engine:
     """The steps of a comparison. Imports wait until they are needed: reading a plan takes no torch.
 
-    Of a recipe no more is needed than `model_dump`, and `changed` where it is searched.
+    A recipe needs no more than `model_dump`, and `changed` where it is searched.
     """
 
     def recipe(self, name: str, overrides: dict[str, Any], device: str) -> Any:
@@ -77,10 +77,10 @@ class Engine:
 
     def check(self, recipe: Any, task: TaskPlan) -> None:
         """Refuse what cannot be fine-tuned, before anything is trained."""
-        from bakeoff.tasks.fitting.settling import settle
+        from bakeoff.tasks.fitting.resolution import resolve_finetuning
 
         task.data.require_model(recipe)
-        settle(task.finetune, recipe, task.data)
+        resolve_finetuning(task.finetune, recipe, task.data)
 
     def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
         """What the corpus is; refused where one of the recipes cannot be trained on it."""

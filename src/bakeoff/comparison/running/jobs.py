@@ -35,7 +35,7 @@ class Diverging(Record):
 
 
 @dataclass(frozen=True)
-class Job:
+class TrainingJob:
     """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
 
     directory: Path
@@ -123,7 +123,7 @@ def _task_defaults(kind: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Search(Job):
+class SearchJob(TrainingJob):
     """The search of one recipe's values."""
 
     recipe: RecipePlan
@@ -140,7 +140,7 @@ def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
 
 
 @dataclass(frozen=True)
-class Pretraining(Job):
+class Pretraining(TrainingJob):
     """One recipe with one seed."""
 
     recipe: RecipePlan
@@ -153,7 +153,7 @@ class Pretraining(Job):
 
 
 @dataclass(frozen=True)
-class Finetuning(Job):
+class Finetuning(TrainingJob):
     """One recipe, seed, task, initialisation and nested seed."""
 
     recipe: RecipePlan

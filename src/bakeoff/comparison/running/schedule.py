@@ -61,7 +61,7 @@ class Schedule:
         """The place of the job that begins now; None: none can, as long as no other has ended.
 
         Args:
-            longest_first: of a seed's jobs the pre-trainings first, which the others are short beside.
+            longest_first: a seed's pre-trainings come first, because its other jobs are short beside them.
         """
         ready = [place for place in self.waiting if self._ready(self.jobs[place])]
         if longest_first:

@@ -8,7 +8,7 @@ from typing import Any
 from bakeoff.comparison.plan import Plan
 from bakeoff.comparison.results import Failure
 from bakeoff.comparison.running.engine import Engine
-from bakeoff.comparison.running.jobs import Search, directory_of_search
+from bakeoff.comparison.running.jobs import SearchJob, directory_of_search
 from bakeoff.durable import own_folder
 from bakeoff.errors import Diverged, UserError
 from bakeoff.optimization.budget import Budget
@@ -48,7 +48,7 @@ class Searches:
         self.starts = starts or {}
         self.plan, self.out, self.engine, self.say = plan, out, engine, say
         self.recipes = dict(recipes)
-        self.jobs: dict[str, Search] = {}
+        self.jobs: dict[str, SearchJob] = {}
         for item in plan.recipes:
             if plan.search is None or not item.search:
                 continue
@@ -60,7 +60,7 @@ class Searches:
                 "corpus": corpus,
                 "device": plan.device,
             }
-            self.jobs[item.name] = Search(directory_of_search(out, item), REPORT, settings, item)
+            self.jobs[item.name] = SearchJob(directory_of_search(out, item), REPORT, settings, item)
 
     def require_possible(self) -> None:
         """Refuse what cannot be searched, before anything is written or trained.
@@ -105,7 +105,7 @@ class Searches:
         return [name for name, job in self.jobs.items() if not job.finished and job.failure is None]
 
     def run(self, workers: Workers | None = None) -> None:
-        """Search what waits; one of which every trial diverges is told in `failures`.
+        """Search what waits; `failures` names the recipes whose trials all diverge.
 
         Args:
             workers: what trains several trials side by side; None: one at a time.
@@ -140,12 +140,12 @@ class Searches:
 
     @property
     def results(self) -> dict[str, TuningResults]:
-        """What was found, of the searches that have finished."""
+        """What the searches that have finished have found."""
         return {name: TuningResults.read(job.directory / RESULTS) for name, job in self.jobs.items() if job.finished}
 
     @property
     def chosen(self) -> dict[str, Any]:
-        """The recipes with the values that were found, of the searches that have finished.
+        """The recipes whose searches have finished, with the values that were found.
 
         The rate is carried to the whole budget by the rule of `bakeoff.optimization.carrying`.
         """
@@ -160,7 +160,7 @@ class Searches:
 
     @property
     def failures(self) -> dict[str, Failure]:
-        """The recipes of which every trial diverged."""
+        """The recipes whose trials all diverged."""
         return {
             name: Failure(recipe=name, seed=0, training="every trial of its search", message=message)
             for name, job in self.jobs.items()

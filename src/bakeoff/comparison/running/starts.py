@@ -43,7 +43,7 @@ class Starts:
         return self.engine.recipe(item.recipe, item.set, self.plan.device)
 
     def facts(self, recipes: Mapping[str, Any]) -> dict[str, StartFacts]:
-        """What each recipe gets from the run that it starts from, by label; of the others nothing.
+        """By label, what a recipe gets from the run that it starts from; recipes that start from chance are left out.
 
         Raises:
             UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run.

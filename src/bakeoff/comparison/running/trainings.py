@@ -10,7 +10,7 @@ from bakeoff.comparison.running.engine import Engine
 from bakeoff.comparison.running.jobs import Finetuning, Jobs, Pretraining
 from bakeoff.comparison.running.schedule import Schedule
 from bakeoff.comparison.running.spendable import Spendable
-from bakeoff.comparison.running.work import LOOKED, JobOutcome, Order, carry_out
+from bakeoff.comparison.running.work import LOOKED, JobOutcome, WorkOrder, carry_out
 from bakeoff.durable import remove
 from bakeoff.errors import UserError
 from bakeoff.training.board import Board
@@ -124,7 +124,7 @@ class Trainings:
             return True
         return self.jobs().pretraining(job.recipe, self.plan.seeds[0]).finished
 
-    def _begin(self, place: int) -> Order:
+    def _begin(self, place: int) -> WorkOrder:
         """Say what is trained, and with what."""
         job: Pretraining | Finetuning = self.jobs().renewed(self.schedule.jobs[place])
         job.begin()
@@ -133,11 +133,11 @@ class Trainings:
         if isinstance(job, Pretraining):
             pace = self.budget.pace(job.recipe.name) if job.seed == self.plan.seeds[0] else None
             start = self.starts.get(job.recipe.name)
-            return Order(seed=job.seed, budget=job.settings["budget"], pace=pace, start=start, **common)
+            return WorkOrder(seed=job.seed, budget=job.settings["budget"], pace=pace, start=start, **common)
         # Fine-tuning is short: what an interruption left is made anew.
         remove(job.directory, self.out)
         source = job.begins_from.directory if job.initialisation == "pretrained" else None
-        return Order(seed=job.random_seed, task=job.task, source=source, **common)
+        return WorkOrder(seed=job.random_seed, task=job.task, source=source, **common)
 
     def _noted(self, place: int) -> Callable[[dict[str, Any]], None]:
         return lambda note: self.budget.looked(self.schedule.jobs[place].recipe.name)

@@ -18,7 +18,7 @@ LOOKED = {"looked": True}
 """The note of a training that goes on as it was planned."""
 
 
-class Order(Config):
+class WorkOrder(Config):
     """What is to be trained, but for the recipe."""
 
     out: Path
@@ -42,7 +42,7 @@ class Order(Config):
 
 
 class JobOutcome(Config):
-    """What came of it; nothing stands here where it has finished."""
+    """What came of a training; empty where it has finished."""
 
     diverged: str | None = None
     """What was said where its loss was not a number any more."""
@@ -50,7 +50,7 @@ class JobOutcome(Config):
     """What a step has taken, where it is to begin anew with another number of steps."""
 
 
-def carry_out(order: Order, recipe: Any, engine: Engine, progress: Shown, note: Note) -> JobOutcome:
+def carry_out(order: WorkOrder, recipe: Any, engine: Engine, progress: Shown, note: Note) -> JobOutcome:
     """Do what an order asks for, a pre-training or a fine-tuning, with the engine.
 
     Args:
@@ -86,6 +86,6 @@ def serve(values: dict[str, Any], note: Note) -> dict[str, Any]:
     """The same in another process; see `bakeoff.workers`."""
     from bakeoff.recipe import Recipe
 
-    order = Order.parse(values["order"], "order")
+    order = WorkOrder.parse(values["order"], "order")
     recipe = Recipe.parse(values["recipe"], str(order.out))
     return carry_out(order, recipe, Engine(), note if values["shown"] else False, note).model_dump()

@@ -6,7 +6,7 @@ from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import NotSaid
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
-from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceConfig
+from bakeoff.objectives.sequence_to_sequence import SequenceToSequenceBaseConfig
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -33,14 +33,14 @@ def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBloc
     return found[0], found[1]
 
 
-def writing_of(recipe: Recipe) -> SequenceToSequenceConfig:
+def writing_of(recipe: Recipe) -> SequenceToSequenceBaseConfig:
     """The objective by which it has learnt to write a target.
 
     Raises:
         NotSaid: there is none.
     """
     (objective, *_) = recipe.objective
-    if not isinstance(objective, SequenceToSequenceConfig):
+    if not isinstance(objective, SequenceToSequenceBaseConfig):
         raise NotSaid(f"it has learnt {objective.kind}")
     return objective
 

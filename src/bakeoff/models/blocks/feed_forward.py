@@ -14,7 +14,7 @@ from bakeoff.ops.dropout import dropout
 
 
 class FeedForwardConfig(Config):
-    """Two linear maps with an activation between them, at every position alike, of it alone or of its neighbours."""
+    """Two linear maps with an activation between them at every position, which read it alone or its neighbours too."""
 
     width: int = Field(gt=0)
     """Width between the two maps."""

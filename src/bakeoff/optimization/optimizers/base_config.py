@@ -11,7 +11,7 @@ from bakeoff.optimization.carrying import EXPONENTS, FollowingRate
 
 
 class OptimizerBaseConfig(Config):
-    """What all of them have in common."""
+    """An optimizer's learning rate, and what it takes in memory."""
 
     kind: str
     """The optimizer's name."""

@@ -16,7 +16,7 @@ from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.preparation.planning.held_out import Survey
 from bakeoff.preparation.planning.sampling import CutPoint
-from bakeoff.preparation.planning.selection import Selection
+from bakeoff.preparation.planning.selection import DocumentSelection
 from bakeoff.text.sentences import LINES
 from bakeoff.text.word_order import NgramShuffle
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -89,7 +89,7 @@ class PreparationPlan(Config):
         """How many parts the text is cut into."""
         return len(self.starts)
 
-    def save(self, folder: Path, tokenizer: Tokenizer, selection: Selection | None) -> None:
+    def save(self, folder: Path, tokenizer: Tokenizer, selection: DocumentSelection | None) -> None:
         """Keep the plan in a folder; it is there whole or not at all."""
         names = [_TOKENIZER]
         write_atomically(folder / _TOKENIZER, tokenizer.to_string())
@@ -116,13 +116,13 @@ class PreparationPlan(Config):
         return Tokenizer.load(folder / _TOKENIZER)
 
     @staticmethod
-    def selection(folder: Path) -> Selection | None:
+    def selection(folder: Path) -> DocumentSelection | None:
         """The documents that the plan in a folder keeps; None: all."""
         if not (folder / _LEFT_OUT).exists():
             return None
         checksums.verify(folder / _LEFT_OUT)
         try:
-            return Selection(np.load(folder / _LEFT_OUT, allow_pickle=False), {})  # noqa: TID251
+            return DocumentSelection(np.load(folder / _LEFT_OUT, allow_pickle=False), {})  # noqa: TID251
         except (OSError, ValueError) as error:
             raise UserError(f"{folder / _LEFT_OUT}: damaged ({error}); remove {folder} to start anew") from None
 

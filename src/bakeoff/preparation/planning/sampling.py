@@ -23,8 +23,8 @@ from bakeoff.reading.pieces import BEGINNING, DOCUMENT, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000
-"""Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Of
-more, each is held out or not by itself, and chance evens out."""
+"""Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Where
+there are more, each is held out or not by itself, and chance evens out."""
 LEAST_TO_CUT = 2_000
 """Characters to hold out, or to leave, below which whole documents are held out however far from that they are."""
 LEAST_MISSED = 1_000

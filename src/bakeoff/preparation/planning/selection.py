@@ -24,7 +24,7 @@ class SelectionOptions(Config):
     """Characters of normalised text, line ends between paragraphs among them, that a document has at least."""
 
 
-class Selection(NamedTuple):
+class DocumentSelection(NamedTuple):
     """The documents that are kept."""
 
     left_out: NDArray[np.bool_]
@@ -54,7 +54,7 @@ class Selection(NamedTuple):
                 yield piece
 
 
-def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> Selection:
+def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> DocumentSelection:
     """Read the text and decide which of its documents are kept.
 
     A document takes 17 bytes of memory, and about 60 for a moment at the end.
@@ -90,7 +90,7 @@ def select(pieces: Iterable[TextPiece], options: SelectionOptions) -> Selection:
         copies = _copies(np.frombuffer(digests, dtype=np.uint64).reshape(-1, 2)) & ~left_out
         skips["duplicate documents"] = int(np.count_nonzero(copies))
         left_out |= copies
-    return Selection(left_out, {reason: count for reason, count in skips.items() if count})
+    return DocumentSelection(left_out, {reason: count for reason, count in skips.items() if count})
 
 
 def _copies(digests: NDArray[np.uint64]) -> NDArray[np.bool_]:

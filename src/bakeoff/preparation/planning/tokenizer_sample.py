@@ -18,7 +18,7 @@ _TRAINER_BYTES = {"wordpiece": 8_000_000, "char_bpe": 8_000_000, "byte_bpe": 8_0
 
 
 def sample_for(config: TokenizerConfig, limit: int, seed: int) -> Sample | WordCounts:
-    """What takes the text that a tokenizer is trained on: of kind whitespace the words of all of it.
+    """What takes the text that a tokenizer is trained on; for kind whitespace, which needs all words, their counts.
 
     Args:
         config: the tokenizer.

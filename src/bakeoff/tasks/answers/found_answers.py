@@ -17,7 +17,7 @@ class Candidate(NamedTuple):
     start: int
     """The character at which it begins."""
     end: int
-    """And that behind it."""
+    """The character behind it."""
     score: float
     """Scores of its beginning and its end, added; the best of all windows."""
 

@@ -1,4 +1,4 @@
-"""GLUE (Wang et al. 2019) and of SuperGLUE (2019) BoolQ and COPA; their tests have no labels."""
+"""GLUE (Wang et al. 2019), and BoolQ and COPA of SuperGLUE (2019); their tests have no labels."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -13,7 +13,7 @@ from bakeoff.json_files import read_json
 from bakeoff.runs.checkpoint import FileExtent, fill_optimizer, optimizer_tensors, written_whole
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune_results import TrialResult
-from bakeoff.tasks.fitting.fitting import Course, Evaluation, Fit, Fitting, Trial
+from bakeoff.tasks.fitting.fitting import Evaluation, Fit, Fitting, FittingPosition, FittingTrial
 from bakeoff.tasks.unfinished_run import CHECKPOINT, PARTIAL
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
@@ -24,7 +24,7 @@ class Look(Record):
     steps: int = Field(ge=1)
     """Steps done."""
     step: int = Field(ge=1)
-    """Those before the best look."""
+    """Steps done before the best look."""
     scores: dict[str, float]
     """All metrics."""
     loss: float
@@ -41,7 +41,7 @@ class State(Record):
     since_best: int = Field(ge=0)
     """Looks at dev since the best one."""
     losses: list[float]
-    """Those of the steps since the last look."""
+    """Losses of the steps since the last look."""
     tokens: int
     """Tokens read."""
     seconds: float
@@ -49,14 +49,14 @@ class State(Record):
     best: Look | None
     """The best look of the training that ran."""
     chosen: Look | None
-    """That of all trainings before it."""
+    """The best look of all trainings before it."""
     trials: list[dict[str, Any]]
-    """What became of these."""
+    """What became of the trainings before it."""
     metrics: FileExtent
     """The lines of metrics.jsonl that belong to it."""
 
 
-class Found(NamedTuple):
+class EndedTrials(NamedTuple):
     """What the trainings that have ended gave."""
 
     trials: list[TrialResult]
@@ -65,12 +65,12 @@ class Found(NamedTuple):
     """The best of them; None: there is none yet."""
 
 
-def save_checkpoint(folder: Path, fitting: Fitting, found: Found) -> None:
+def save_checkpoint(folder: Path, fitting: Fitting, found: EndedTrials) -> None:
     """Write a checkpoint whole or not at all, then remove the one before it."""
     before, run = _numbers(folder), Run(folder)
     partial, final = folder / PARTIAL, folder / f"{CHECKPOINT}{max(before, default=0) + 1}"
     run.metrics_file.sync()
-    planned = [Trial(each.learning_rate, each.epochs) for each in found.trials]
+    planned = [FittingTrial(each.learning_rate, each.epochs) for each in found.trials]
     state = {
         **vars(fitting.course),
         "best": _look(fitting.best, len(planned)),
@@ -94,7 +94,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
     return folder / f"{CHECKPOINT}{max(numbers)}" if numbers else None
 
 
-def read_found(path: Path, run: Run, trials: Sequence[Trial]) -> Found:
+def read_found(path: Path, run: Run, trials: Sequence[FittingTrial]) -> EndedTrials:
     """What a checkpoint holds of the trainings before; the lines of metrics.jsonl behind it are forgotten.
 
     Raises:
@@ -103,7 +103,7 @@ def read_found(path: Path, run: Run, trials: Sequence[Trial]) -> Found:
     state = _state(path)
     run.metrics_file.restore(state["metrics"], state["step"])
     chosen = _fit(path, "chosen", state, trials)
-    return Found([TrialResult.parse(each, f"{path}/state.json") for each in state["trials"]], chosen)
+    return EndedTrials([TrialResult.parse(each, f"{path}/state.json") for each in state["trials"]], chosen)
 
 
 def fill_fitting(path: Path, fitting: Fitting) -> None:
@@ -118,7 +118,7 @@ def fill_fitting(path: Path, fitting: Fitting) -> None:
         fill_optimizer(fitting.optimizer, path / "optimizer.safetensors")
     except ValueError as error:
         raise UserError(f"{path}: damaged ({error}); leave --resume out to begin anew") from None
-    fitting.course = Course(**{name: state[name] for name in vars(fitting.course)})
+    fitting.course = FittingPosition(**{name: state[name] for name in vars(fitting.course)})
     fitting.best = _fit(path, "best", state, [*[fitting.trial] * len(state["trials"]), fitting.trial])
 
 
@@ -138,7 +138,7 @@ def _look(fit: Fit | None, trial: int) -> dict[str, Any] | None:
     return {"steps": fit.steps, "step": best.step, "scores": best.scores, "loss": best.loss, "trial": trial}
 
 
-def _fit(path: Path, name: str, state: dict[str, Any], trials: Sequence[Trial]) -> Fit | None:
+def _fit(path: Path, name: str, state: dict[str, Any], trials: Sequence[FittingTrial]) -> Fit | None:
     look = state[name]
     if look is None:
         return None

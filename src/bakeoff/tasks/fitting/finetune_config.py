@@ -16,14 +16,15 @@ class FinetuneConfig(Config):
     """How a model and its head are trained."""
 
     learning_rate: list[float] = Field(default=[])
-    """Learning rate at the end of the warm-up; of several each is tried and dev decides. Absent: 5e-5 * 768 / width."""
+    """Learning rate at the end of the warm-up; where several are given each is tried, and dev decides. Absent: 5e-5 *
+    768 / width."""
     batch: int = Field(default=32, gt=0)
     """Rows of a batch."""
     search: bool = False
     """Try half, one, two and four times the default learning rate with 3 and with 10 epochs; dev decides. Rates that
     are given are tried in place of these, and numbers of epochs other than 10 alone."""
     epochs: list[Annotated[int, Field(gt=0)]] = Field(default=[10], min_length=1)
-    """The most passes over train; of several each is tried with each learning rate, and dev decides."""
+    """The most passes over train; where several are given each is tried with each learning rate, and dev decides."""
     least_steps: int = Field(default=300, ge=0)
     """With few rows there are more epochs, so that there are at least this many steps; 0 for never."""
     warmup: float = Field(default=0.1, ge=0, lt=1)

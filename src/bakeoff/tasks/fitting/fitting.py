@@ -19,7 +19,7 @@ from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.depths import freeze, with_rates
-from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.heads.heads import TaskHead
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -35,7 +35,7 @@ SCHEDULES: dict[str, type[WarmupConfig]] = {
 """Behind the warm-up."""
 
 
-class Part(NamedTuple):
+class TaskSplit(NamedTuple):
     """A part of a task's data; N examples."""
 
     examples: list[Any]
@@ -79,7 +79,7 @@ class Evaluation(NamedTuple):
         return self.scores[task.metric] == (0 if task.metric in task.config.lower_is_better else 1)
 
 
-class Trial(NamedTuple):
+class FittingTrial(NamedTuple):
     """What the trainings of one fine-tuning differ in."""
 
     learning_rate: float
@@ -92,7 +92,7 @@ class Trial(NamedTuple):
 class Fit:
     """The best of a training: its look at dev and its weights."""
 
-    trial: Trial
+    trial: FittingTrial
     """Its learning rate and epochs."""
     steps: int
     """Steps done."""
@@ -103,7 +103,7 @@ class Fit:
 
 
 @dataclass
-class Course:
+class FittingPosition:
     """How far a training has come."""
 
     step: int = 0
@@ -111,7 +111,7 @@ class Course:
     since_best: int = 0
     """Looks at dev since the best one."""
     losses: list[float] = field(default_factory=list)
-    """Those of the steps since the last look."""
+    """Losses of the steps since the last look."""
     tokens: int = 0
     """Tokens read."""
     seconds: float = 0.0
@@ -124,7 +124,7 @@ class Fitting:
     One look at dev is better than another by the metric, and on a tie by a lower loss.
     """
 
-    def __init__(self, head: Head, train: Part, dev: Part, trial: Trial, setting: Setting) -> None:
+    def __init__(self, head: TaskHead, train: TaskSplit, dev: TaskSplit, trial: FittingTrial, setting: Setting) -> None:
         """A training that has not begun.
 
         Args:
@@ -139,7 +139,7 @@ class Fitting:
         freeze(head, config)
         optimizer = AdamWConfig(lr=trial.learning_rate, weight_decay=config.weight_decay).build(head)
         self.optimizer = with_rates(optimizer, head, config.layer_decay)
-        self.course = Course()
+        self.course = FittingPosition()
         self.best: Fit | None = None
 
     def run(
@@ -220,7 +220,7 @@ class Fitting:
 
 
 def optimize_items(
-    head: Head,
+    head: TaskHead,
     optimizer: torch.optim.Optimizer,
     items: Items,
     chosen: NDArray[np.int64],
@@ -253,7 +253,7 @@ def optimize_items(
     return value
 
 
-def _evaluate(head: Head, dev: Part, setting: Setting, step: int) -> Evaluation:
+def _evaluate(head: TaskHead, dev: TaskSplit, setting: Setting, step: int) -> Evaluation:
     found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True, look=True)
     assert found.loss is not None
     task = setting.task.settle(dev.examples, found.answers)

@@ -13,11 +13,11 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.signals import stop_signals
 from bakeoff.tasks.finetune_results import TrialResult
-from bakeoff.tasks.fitting.checkpoint import Found, fill_fitting, newest_checkpoint, read_found, save_checkpoint
+from bakeoff.tasks.fitting.checkpoint import EndedTrials, fill_fitting, newest_checkpoint, read_found, save_checkpoint
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.fitting.fitting import Fit, Fitting, Part, Setting, Trial, plan_steps
+from bakeoff.tasks.fitting.fitting import Fit, Fitting, FittingTrial, Setting, TaskSplit, plan_steps
 from bakeoff.tasks.heads.depths import fresh_tensors
-from bakeoff.tasks.heads.heads import Head, transfer
+from bakeoff.tasks.heads.heads import TaskHead, transfer
 from bakeoff.tasks.task import Task
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
@@ -36,7 +36,7 @@ class StartingPoint(NamedTuple):
     run: Run | None
     """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
     learned: Task | None = None
-    """Of a fine-tuned run its task."""
+    """The task of a run that is fine-tuned already; None: it is not."""
 
     @property
     def precision(self) -> Literal["auto", "float32", "bfloat16"]:
@@ -57,7 +57,7 @@ class StartingPoint(NamedTuple):
 class Fitted(NamedTuple):
     """What came out of all trainings."""
 
-    head: Head
+    head: TaskHead
     """With the weights that did best, in evaluation mode."""
     best: Fit
     """Their training."""
@@ -67,12 +67,14 @@ class Fitted(NamedTuple):
     """What became of each training."""
 
 
-def planned_trials(config: FinetuneConfig) -> list[Trial]:
+def planned_trials(config: FinetuneConfig) -> list[FittingTrial]:
     """All learning rates with all numbers of epochs."""
-    return [Trial(rate, epochs) for epochs, rate in product(config.epochs, config.learning_rate)]
+    return [FittingTrial(rate, epochs) for epochs, rate in product(config.epochs, config.learning_rate)]
 
 
-def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, folder: Path, shown: Shown) -> Fitted:
+def run_trials(
+    source: StartingPoint, parts: dict[str, TaskSplit], setting: Setting, folder: Path, shown: Shown
+) -> Fitted:
     """Run all trainings, from a checkpoint where the folder has one.
 
     Args:
@@ -89,11 +91,11 @@ def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, 
     config, task, run = setting.config, setting.task, Run(folder)
     trials = planned_trials(config)
     checkpoint = newest_checkpoint(folder)
-    found = Found([], None) if checkpoint is None else read_found(checkpoint, run, trials)
+    found = EndedTrials([], None) if checkpoint is None else read_found(checkpoint, run, trials)
     if checkpoint is None:
         run.metrics_file.clear()
     transferred = 0
-    head: Head | None = None
+    head: TaskHead | None = None
     with stop_signals() as stopping:
         for trial in trials[len(found.trials) :]:
             head, transferred = new_head(source, setting)
@@ -123,14 +125,14 @@ def run_trials(source: StartingPoint, parts: dict[str, Part], setting: Setting, 
             kept = found.best
             if best is not None and (kept is None or best.best.rank(task) > kept.best.rank(task)):
                 kept = best
-            found = Found([*found.trials, result], kept)
+            found = EndedTrials([*found.trials, result], kept)
     assert head is not None  # a checkpoint belongs to a training that had not ended
     assert found.best is not None
     head.load_state_dict(found.best.weights)
     return Fitted(head.eval(), found.best, transferred, found.trials)
 
 
-def new_head(source: StartingPoint, setting: Setting) -> tuple[Head, int]:
+def new_head(source: StartingPoint, setting: Setting) -> tuple[TaskHead, int]:
     """A head where it computes, with the weights that a training starts from, and how many tensors a run gave."""
     config, task = setting.config, setting.task
     torch.manual_seed(setting.seed)
@@ -147,13 +149,13 @@ def new_head(source: StartingPoint, setting: Setting) -> tuple[Head, int]:
     )
 
 
-def _title(name: str, trial: Trial, config: FinetuneConfig) -> str:
+def _title(name: str, trial: FittingTrial, config: FinetuneConfig) -> str:
     told = [f"lr {trial.learning_rate:g}"] if len(config.learning_rate) > 1 else []
     told += [f"{trial.epochs} epochs"] if len(config.epochs) > 1 else []
     return " ".join([name, *told])
 
 
-def _saving(folder: Path, fitting: Fitting, found: Found) -> Callable[[bool], None]:
+def _saving(folder: Path, fitting: Fitting, found: EndedTrials) -> Callable[[bool], None]:
     """Writes a checkpoint when it is asked to at once, or when the last one is old enough."""
     last = time.monotonic()
 

@@ -27,12 +27,12 @@ Features = Callable[[Sequence[Example]], Any]
 def counted(train: Sequence[Example], likeness: bool = False) -> Iterator[tuple[str, Features]]:
     """Each way to count, by name, with what makes a sparse matrix (N, features) of N texts or pairs.
 
-    The two texts of a pair share one vocabulary; of a pair there are the features of both and their product, by which
-    common ones stand out. A way for which train has nothing to count is left out.
+    The two texts of a pair share one vocabulary; a pair has the features of both and their product, in which common
+    ones stand out. A way for which train has nothing to count is left out.
 
     Args:
         train: the examples whose texts decide vocabulary and weights.
-        likeness: of pairs, also the cosine of the two texts, as one feature more.
+        likeness: the cosine of the two texts of a pair is one feature more.
     """
     import scipy.sparse  # type: ignore[import-untyped]
     from sklearn.feature_extraction.text import TfidfVectorizer

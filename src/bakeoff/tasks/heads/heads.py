@@ -57,7 +57,7 @@ def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bo
     return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
 
 
-class Head(nn.Module):
+class TaskHead(nn.Module):
     """A model and a head, whose weights are fresh, from torch's global generator.
 
     A subclass makes the head, and the numbers of a batch in `forward`.
@@ -82,7 +82,7 @@ class Head(nn.Module):
         return {}
 
 
-class LinearHead(Head):
+class LinearHead(TaskHead):
     """A linear map of the model's hidden states; B rows, T length, D width of what is read, K outputs."""
 
     def __init__(
@@ -109,7 +109,7 @@ class LinearHead(Head):
         return self.scores(self.hidden(batch), batch)
 
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """The same, of hidden states that are known."""
+        """The same for hidden states that are known."""
         raise NotImplementedError
 
     def hidden(self, batch: InputBatch) -> Tensor:
@@ -175,7 +175,7 @@ class RowHead(LinearHead):
         return vectors if self.pooler is None else cast(Tensor, self.pooler(vectors).tanh())
 
 
-class TokenHead(LinearHead):
+class TokenTaskHead(LinearHead):
     """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
 
     @override
@@ -187,9 +187,9 @@ class TokenHead(LinearHead):
 
 def build_head(
     kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig
-) -> Head:
+) -> TaskHead:
     """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
-    made: type[LinearHead] = RowHead if kind == "row" else TokenHead
+    made: type[LinearHead] = RowHead if kind == "row" else TokenTaskHead
     return made(recipe, vocabulary, outputs, config)
 
 
@@ -208,7 +208,7 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
     return found
 
 
-def transfer(head: Head, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
+def transfer(head: TaskHead, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
     """Put a run's weights into a head's model, and into the head those that the run has for it.
 
     Args:

@@ -18,7 +18,7 @@ from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.heads.heads import Head
+from bakeoff.tasks.heads.heads import TaskHead
 from bakeoff.tasks.rows.writing import WritingBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -40,7 +40,7 @@ def require_writing(recipe: Recipe) -> ObjectiveConfig:
     return found
 
 
-class WritingHead(Head):
+class WritingHead(TaskHead):
     """The output layer of pre-training, tied to the table of tokens or not."""
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:
@@ -77,7 +77,7 @@ class WritingHead(Head):
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """All of it."""
+        """Every tensor of the head: pre-training has made the whole of it."""
         prefix = f"heads.{_owner(recipe).kind}."
         return {f"writer.{name.removeprefix(prefix)}": name for name in names if name.startswith(prefix)}
 

@@ -28,7 +28,7 @@ FEWEST_CHOICES = 2
 
 
 @dataclass(frozen=True)
-class Question(Example):
+class ChoiceQuestion(Example):
     """A context with its choices; `texts` are the context, the question, empty where there is none, and the choices."""
 
     answer: int | None = None
@@ -103,7 +103,7 @@ class ChoiceConfig(TableConfig):
         return of_classes([line["label"] for line in lines], [line["prediction"] for line in lines], metric)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[Question | LeftOut]:
+    def read(self, path: Path, labelled: bool = True) -> Iterator[ChoiceQuestion | LeftOut]:
         named = [self.choices] if isinstance(self.choices, str) else self.choices
         question = [self.pair_column] if self.pair_column else []
         columns = [self.text_column, *question, *named, *([self.label_column] if labelled else [])]
@@ -125,7 +125,7 @@ class ChoiceConfig(TableConfig):
                 )
             texts += [text_value(choice, where, "choices", self.errors) for choice in given]
             answer = self._place(values[self.label_column], texts[2:], where) if labelled else None
-            yield Question(line, tuple(texts), answer)
+            yield ChoiceQuestion(line, tuple(texts), answer)
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
         """The place of the right choice, which may be given by its number, its letter or its text."""
@@ -145,18 +145,18 @@ class ChoiceConfig(TableConfig):
         return place
 
     @override
-    def blank_texts(self, example: Question) -> int:
+    def blank_texts(self, example: ChoiceQuestion) -> int:
         """A question is blank where there is none."""
         return sum(not text.strip() for text in (example.texts[0], *example.choices))
 
     @override
-    def example(self, texts: Sequence[str]) -> Question:
+    def example(self, texts: Sequence[str]) -> ChoiceQuestion:
         if len(texts) < 1 + FEWEST_CHOICES:
             raise UserError("give the context and two choices at least")
-        return Question(0, (texts[0], "", *texts[1:]))
+        return ChoiceQuestion(0, (texts[0], "", *texts[1:]))
 
     @override
-    def learn(self, train: Sequence[Question], origin: str) -> "Choice":
+    def learn(self, train: Sequence[ChoiceQuestion], origin: str) -> "Choice":
         return Choice(self)
 
     @override
@@ -173,11 +173,11 @@ class Choice(Task):
         self.config, self.metric, self.outputs, self.labels = config, config.metric, 1, {}
 
     @override
-    def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:
+    def check(self, examples: Sequence[ChoiceQuestion], path: Path, origin: str) -> None:
         """Every place can be answered."""
 
     @override
-    def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
+    def encode(self, examples: Sequence[ChoiceQuestion], format: InputFormat) -> Items:
         firsts = [each.texts[0] for each in examples for _ in each.choices]
         seconds = [f"{each.texts[1]} {choice}".strip() for each in examples for choice in each.choices]
         bounds = np.concatenate([[0], np.cumsum([len(each.choices) for each in examples])]).astype(np.int64)
@@ -220,28 +220,28 @@ class Choice(Task):
         return [Chosen(int(row.argmax()), np.exp(row)) for row in outputs]
 
     @override
-    def score(self, examples: Sequence[Question], answers: Sequence[Chosen]) -> dict[str, float]:
+    def score(self, examples: Sequence[ChoiceQuestion], answers: Sequence[Chosen]) -> dict[str, float]:
         right = [each.answer == answer.place for each, answer in zip(examples, answers, strict=True)]
         return {"accuracy": round(float(np.mean(right)), 7)}
 
     @override
-    def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
+    def simplest(self, train: Sequence[ChoiceQuestion], test: Sequence[ChoiceQuestion]) -> dict[str, float]:
         """Always the place that is most often right in train; on a tie the first."""
         counts = Counter(each.answer for each in train)
         most = min(counts, key=lambda place: (-counts[place], place))
         return {"accuracy": round(float(np.mean([each.answer == most for each in test])), 7)}
 
     @override
-    def line(self, example: Question, answer: Chosen) -> dict[str, Any]:
+    def line(self, example: ChoiceQuestion, answer: Chosen) -> dict[str, Any]:
         return {"label": example.answer, "prediction": answer.place, **self._probabilities(answer)}
 
     @override
-    def answered(self, example: Question, answer: Chosen) -> dict[str, Any]:
+    def answered(self, example: ChoiceQuestion, answer: Chosen) -> dict[str, Any]:
         return {"choice": answer.place, **self._probabilities(answer)}
 
     def _probabilities(self, answer: Chosen) -> dict[str, Any]:
         return {"probabilities": [round(float(value), 6) for value in answer.probabilities]}
 
     @override
-    def shown(self, example: Question, answer: Chosen) -> tuple[str, ...]:
+    def shown(self, example: ChoiceQuestion, answer: Chosen) -> tuple[str, ...]:
         return str(answer.place), f"{answer.probabilities[answer.place]:.4f}", example.choices[answer.place]

@@ -17,7 +17,7 @@ from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
 from bakeoff.tasks.floors.overlap import overlapping_answer
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
-from bakeoff.tasks.rows.answer_windows import Span, answer_windows, mean_window_loss, window_loss
+from bakeoff.tasks.rows.answer_windows import TokenSpan, answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.answer_scores import Right, best_threshold, compare
 from bakeoff.tasks.scores.jackknife import Vector
@@ -150,7 +150,7 @@ class QuestionAnswering(Task):
             notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
         return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)
 
-    def _remarks(self, examples: Sequence[Question], spans: Sequence[Span | None]) -> Iterator[str]:
+    def _remarks(self, examples: Sequence[Question], spans: Sequence[TokenSpan | None]) -> Iterator[str]:
         """What must be known of labelled questions."""
         count = len(examples)
         if lost := [each for each, span in zip(examples, spans, strict=True) if span is None]:

@@ -33,7 +33,7 @@ class GoldAnswer(NamedTuple):
     start: int | None
     """The character of the context at which it begins; None: it does not stand there."""
     end: int | None
-    """And that behind it."""
+    """The character behind it."""
     moved: bool = False
     """The file says another place, at which it does not stand."""
 

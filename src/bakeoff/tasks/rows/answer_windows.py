@@ -14,7 +14,7 @@ from bakeoff.tasks.rows.inputs import EncodedRows, InputFormat
 from bakeoff.tokenizer.offsets import PlacedTokens
 
 
-class Span(NamedTuple):
+class TokenSpan(NamedTuple):
     """An answer in tokens."""
 
     first: int
@@ -23,7 +23,7 @@ class Span(NamedTuple):
     """Its last token."""
 
 
-NOWHERE = Span(-1, -1)
+NOWHERE = TokenSpan(-1, -1)
 """The place of an answer that the context does not have."""
 
 
@@ -36,12 +36,12 @@ class AnswerWindow:
     begin: NDArray[np.int64]
     """(n,) the character of the context at which each token begins."""
     end: NDArray[np.int64]
-    """(n,) and that behind it."""
+    """(n,) the character behind each token."""
     second: int
     """The place in the row of the first of them."""
     whole: int
     """The place of the special token that stands for no answer in this window."""
-    target: Span | None
+    target: TokenSpan | None
     """What is learned: places of the first and the last token of the answer, counted from 1, or 0 twice where it is not
     in this window; None: nothing."""
 
@@ -60,7 +60,7 @@ class Windows(NamedTuple):
     """(N,) the question of each, in rising order."""
     windows: list[AnswerWindow]
     """(N,) what is asked for in each."""
-    spans: list[Span | None]
+    spans: list[TokenSpan | None]
     """(Q,) the answer of each question in its context; None where nothing can be learned."""
     cut: int
     """How many questions were too long."""
@@ -87,13 +87,13 @@ def answer_windows(examples: Sequence[Question], format: InputFormat, longest: i
         context, span, target = contexts[owner], spans[owner], None
         if span is not None:
             inside = first <= span.first and span.last < first + count
-            target = Span(span.first - first + 1, span.last - first + 1) if inside else Span(0, 0)
+            target = TokenSpan(span.first - first + 1, span.last - first + 1) if inside else TokenSpan(0, 0)
         begin, end = (side[first : first + count] for side in (context.begin, context.end))
         windows.append(AnswerWindow(examples[owner], begin, end, second, whole, target))
     return Windows(found.encoded, found.owners, windows, spans, found.cut)
 
 
-def _span(question: Question, context: PlacedTokens) -> Span | None:
+def _span(question: Question, context: PlacedTokens) -> TokenSpan | None:
     """The first and the last token of a question's first answer that stands in its context.
 
     NOWHERE, which no window has, where the question has no answer; None where nothing can be learned.
@@ -106,12 +106,12 @@ def _span(question: Question, context: PlacedTokens) -> Span | None:
         # By the stretches that they stand for, so that a token of which the answer is a part belongs to it.
         tokens = np.flatnonzero((context.begin < answer.end) & (context.end > answer.start))
         if len(tokens):
-            return Span(int(tokens[0]), int(tokens[-1]))
+            return TokenSpan(int(tokens[0]), int(tokens[-1]))
     return None
 
 
 def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
-    """The mean loss of some windows: of each the mean of -log p(first token) and -log p(last token).
+    """The mean loss of some windows; that of a window is the mean of -log p(first token) and -log p(last token).
 
     Both are softmax over the tokens of the context and the place of no answer alone; 0, without a gradient, where
     nothing is learned in any of them.
@@ -134,7 +134,7 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
 
 
 def mean_window_loss(outputs: Sequence[NDArray[np.float32]], windows: Sequence[AnswerWindow]) -> float:
-    """The same of scores at the places of each window, (1 + n, 2), in plain numbers."""
+    """The same for scores at the places of each window, (1 + n, 2), in plain numbers."""
     losses = [
         -float(torch.from_numpy(own).log_softmax(0)[list(window.target), [0, 1]].mean())
         for own, window in zip(outputs, windows, strict=True)

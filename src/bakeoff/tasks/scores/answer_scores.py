@@ -50,8 +50,8 @@ def compare(right: Sequence[str], found: str) -> Right:
 def best_threshold(differences: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
     """The threshold of unanswering that is best: an answer is given where the difference is not above it.
 
-    It stands in the middle between two differences, so that rounding does not move an answer across it. Of several that
-    are as good the lowest is taken, as `find_best_thresh` of the official script does.
+    It stands in the middle between two differences, so that rounding does not move an answer across it. The lowest of
+    several that are equally good is taken, as `find_best_thresh` of the official script does.
 
     Args:
         differences: (N,) by how much the score of no answer is above that of the best answer.

@@ -13,9 +13,9 @@ class LabelScore(Config):
     """How well one label is found; fractions, 0 where a ratio has nothing below."""
 
     precision: float
-    """Of the times that it was given, the share that was right."""
+    """The share of the times it was given that were right."""
     recall: float
-    """Of the times that it was to be given, the share in which it was."""
+    """The share of the times it was to be given in which it was."""
     f1: float
     """2 P R / (P + R) of the two (van Rijsbergen 1979)."""
     count: int = Field(ge=0)
@@ -26,11 +26,11 @@ class LabelCounts(NamedTuple):
     """How often a label was given."""
 
     right: int
-    """Rightly."""
+    """How often it was given rightly."""
     wanted: int
     """How often it was to be given."""
     given: int
-    """Rightly and wrongly."""
+    """How often it was given, rightly or wrongly."""
 
 
 def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:

@@ -13,7 +13,7 @@ UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head"}
 """Settings that a model which writes has no use for, and what they are then."""
 
 
-def settle(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> FinetuneConfig:
+def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig) -> FinetuneConfig:
     """The config with everything decided that depends on the model: pooling, length, learning rates.
 
     Raises:
