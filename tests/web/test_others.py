@@ -138,6 +138,29 @@ def test_more_streams_than_are_written_at_once(server):
         assert (status, answer["error"]) == (503, "one: 1 texts are being written already; try again in a moment")
 
 
+def test_more_connections_than_the_server_has(server):
+    """Who is one too many is told so as every other refusal is, and the place of one who goes is free again."""
+    asked = server({"one": FakeModel()}, connections=3)
+    held = [asked.connection() for _ in range(3)]
+    for connection in held:
+        connection.request("GET", "/health")
+        assert connection.getresponse().read() == b'{"status": "ok"}\n'
+    status, headers, answer = asked.raw("GET", "/health")
+    assert (status, headers["retry-after"], headers["connection"]) == (503, "1", "close")
+    assert headers["content-type"] == "application/json"
+    assert json.loads(answer) == {"error": "the server has 3 connections already; try again in a moment"}
+    with raw_socket(asked.port):  # says nothing, and is nobody's trouble
+        time.sleep(0.1)
+        for connection in held:
+            connection.request("GET", "/health")
+            response = connection.getresponse()
+            assert (response.status, response.read()) == (200, b'{"status": "ok"}\n')
+    held.pop().close()
+    wait_until(lambda: asked.raw("GET", "/health")[0] == 200)
+    for connection in held:
+        connection.close()
+
+
 @pytest.mark.parametrize("seconds", [0.5])
 def test_slow_clients(server, seconds):
     """Dribbled bodies and heads are given up, and meanwhile others are answered."""

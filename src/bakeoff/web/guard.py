@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bakeoff.display.terminal import tell
 from bakeoff.errors import UserError
 from bakeoff.web.limits import Limits
-from bakeoff.web.problems import Problem, late
+from bakeoff.web.problems import Problem, busy, late
 
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -87,6 +87,8 @@ class Guard:
             await answer(problem, with_headers, close=True)
 
     def _check(self, scope: Scope) -> None:
+        if scope.get("crowded"):
+            raise busy(f"the server has {self._limits.connections:,} connections already")
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         if self._hosts is not None and _name(headers.get(b"host", "")) not in self._hosts:
             raise Problem(421, f"Host: this server answers to {', '.join(sorted(self._hosts))} alone")

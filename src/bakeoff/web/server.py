@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from bakeoff.errors import UserError
@@ -76,13 +76,12 @@ def made(app: ASGIApp, limits: Limits, received: list[int], ready: Callable[[], 
     config = uvicorn.Config(
         app,
         loop="asyncio",
-        http=_bounded(limits.head_seconds),
+        http=_bounded(app, limits),
         ws="none",
         lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,
-        limit_concurrency=limits.connections,
         timeout_graceful_shutdown=max(1, round(limits.closing_seconds)),
         h11_max_incomplete_event_size=16 * 1024,
     )
@@ -107,14 +106,24 @@ class _Server(uvicorn.Server):
         return await super().on_tick(counter) or bool(self._received)
 
 
-def _bounded(seconds: float) -> type[asyncio.Protocol]:
-    """The protocol, with a bound of the time for a request's first lines."""
+def _bounded(app: ASGIApp, limits: Limits) -> type[asyncio.Protocol]:
+    """The protocol, with bounds of the number of connections and of the time for a request's first lines.
+
+    The requests of a connection that is one too many come to the application with `crowded` in their scope, and it
+    refuses them in its own form. uvicorn's `limit_concurrency` answers in plain text, and refuses the others, too, as
+    long as somebody is one too many.
+    """
+
+    async def refused(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "crowded": True}, receive, send)
 
     class Bounded(H11Protocol):
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            if len(self.connections) > limits.connections:
+                self.app = refused
             self._watch()
 
         def data_received(self, data: bytes) -> None:
@@ -129,7 +138,7 @@ def _bounded(seconds: float) -> type[asyncio.Protocol]:
             if self.cycle is not None and not self.cycle.response_complete:
                 self._unwatch()
             elif self._timer is None:
-                self._timer = self.loop.call_later(seconds, self._late)
+                self._timer = self.loop.call_later(limits.head_seconds, self._late)
 
         def _unwatch(self) -> None:
             if self._timer is not None:
