@@ -1,7 +1,7 @@
 # Every target sets up what it needs: a virtual environment in .venv with the pinned versions of constraints.txt.
 #   make demo        the whole path in minutes
 #   make test        what every change must pass
-#   make test-all    the same with the long crossings, and with Ray, the Hub's library, trackers and ONNX
+#   make test-all    the same with the long crossings, and with Ray, the Hub's library, trackers, ONNX and GGUF
 #   make check       lint and types
 #   make wheel       dist/bakeoff-VERSION-py3-none-any.whl, which installs and runs without this folder
 #   make mutants     whether the tests notice planted faults: all written by hand, MUTANTS at random, all recipes' values
@@ -56,9 +56,9 @@ install: .venv/installed
 	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[dev]"
 	touch $@
 
-# Ray, `datasets`, the trackers and ONNX take several hundred MB; the tests that need them are skipped by `make test`.
+# Ray, `datasets`, the trackers, ONNX and GGUF take several hundred MB; the tests that need them are skipped by `make test`.
 .venv/tested-all: .venv/tested
-	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[hub,ray,track,onnx]"
+	$(BIN)/python -m pip install --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e ".[hub,ray,track,onnx,gguf]"
 	touch $@
 
 .venv/mutating: .venv/tested

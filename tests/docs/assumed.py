@@ -160,11 +160,13 @@ _REVIEWS = (
 COMMANDS: dict[str, str] = {
     "corpora/mine": "bakeoff prepare articles --out corpora/mine --vocabulary 300 --validation 10%",
     "corpora/topics": "bakeoff prepare articles --out corpora/topics --vocabulary 300 --validation 10%",
+    "corpora/bytes": "bakeoff prepare articles --out corpora/bytes --recipe gpt2-tiny --vocabulary 400",
     "corpora/de-en": "bakeoff prepare --source train.de --target train.en --out corpora/de-en --vocabulary 60",
     "corpora/digits": "bakeoff prepare --source train.de --target train.en --out corpora/digits --vocabulary 60",
     "runs/bert": f"bakeoff pretrain bert-tiny {_MINE} runs/bert",
     "runs/small": f"bakeoff pretrain bert-tiny {_MINE} runs/small",
     "runs/gpt": f"bakeoff pretrain gpt-tiny {_MINE} runs/gpt",
+    "runs/gpt2": "bakeoff pretrain gpt2-tiny --corpus corpora/bytes --out runs/gpt2",
     "runs/albert": f"bakeoff pretrain albert-tiny {_MINE} runs/albert",
     "runs/conv": f"bakeoff pretrain laptop-conv-tiny {_MINE} runs/conv",
     "runs/t5": f"bakeoff pretrain t5-tiny {_MINE} runs/t5",

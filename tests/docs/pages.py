@@ -3,15 +3,18 @@
 A block is marked by HTML comments, which readers do not see, on lines of their own right above it:
 
     <!-- not run: REASON -->    it needs what a test does not have; the reason is required
-    <!-- needs: MODULE -->      it is run where this module of an extra is installed
+    <!-- needs: NAME -->        it is run where this module of an extra, or this program, is installed
     <!-- file: NAME -->         it is the content of this file, which later blocks use
 
 A block whose first line is `# NAME.yaml` (or .py, .txt) is a file, too.
+
+`python -m tests.docs.pages` lists what is not run, with the reasons.
 """
 
 import importlib.util
 import re
 import shlex
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +24,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 _BLOCK = re.compile(r"((?:^<!--[^\n]*-->\n+)*)^```([a-z]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _COMMENT = re.compile(r"<!-- (not run|needs|file): *(.*?) *-->")
 _FILE = re.compile(r"# ([\w./-]+\.(?:yaml|py|txt))$")
-_TYPED = re.compile(r"^(\$ )?(bakeoff|make|pip|python|\.venv/bin/\w+|seq|paste|cat|curl|bakeoff=\S+)\b", re.MULTILINE)
+_PROGRAMS = r"bakeoff|make|pip|python|\.venv/bin/\w+|seq|paste|cat|curl|[A-Za-z_]+=\S+ \w+"
+_TYPED = re.compile(rf"^(\$ )?({_PROGRAMS})\b", re.MULTILINE)
 _INLINE = re.compile(r"`(bakeoff [^`]+)`")
 _CONTINUED = re.compile(r"\\\n\s*")
 
@@ -39,14 +43,18 @@ class Block(NamedTuple):
     """Why it is not run."""
 
     needs: str | None
-    """The module without which it is not run."""
+    """The module or program without which it is not run."""
 
     file: str | None
+
+    language: str
+    """As the page says it behind the backticks."""
 
     @property
     def left_out(self) -> bool:
         """Whether it is not run here."""
-        return self.reason is not None or bool(self.needs and importlib.util.find_spec(self.needs) is None)
+        needs = self.needs or "re"
+        return self.reason is not None or not (importlib.util.find_spec(needs) or shutil.which(needs))
 
     @property
     def place(self) -> str:
@@ -113,7 +121,7 @@ def blocks(page: Path) -> list[Block]:
             kind = "python" if match[2] == "python" else "other"
         line = text.count("\n", 0, match.start(2)) + 1
         name = page.relative_to(ROOT).as_posix()
-        found.append(Block(name, line, kind, match[3], comments.get("not run"), comments.get("needs"), file))
+        found.append(Block(name, line, kind, match[3], *map(comments.get, ("not run", "needs")), file, match[2]))
     return found
 
 
@@ -121,3 +129,10 @@ def inline(page: Path) -> list[str]:
     """Calls of `bakeoff` within the prose of a page."""
     prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     return [" ".join(found.split()) for found in _INLINE.findall(prose)]
+
+
+if __name__ == "__main__":
+    for _page in PAGES:
+        for _block in blocks(_page):
+            if _block.reason or _block.needs:
+                print(f"{_block.place}: {_block.reason or f'where {_block.needs} is installed'}")

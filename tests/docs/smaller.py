@@ -21,7 +21,7 @@ GOES_ON = "steps=60"
 INSTEAD: dict[str, dict[str, str]] = {
     "demo": {"--scale": "0.01"},
     "tune": {"--budget": "steps=3", "--trials": "2", "--jobs": "1"},
-    "speed": {"--lengths": "16,32", "--seconds": "0.01"},
+    "speed": {"--lengths": "16,32", "--seconds": "0.01", "--batch-tokens": "64", "--vocabulary": "300"},
     "compare": {"--jobs": "1"},
 }
 """Options that stand in place of the page's, by verb."""
@@ -39,6 +39,9 @@ PRETRAINING = {"training.validation_examples": 16}
 PLAN = {"budget": "steps=4", "seeds": 1}
 SEARCHED = {"budget": "steps=50", "search": {"trials": 2, "budget": "100 %"}}
 """Of a plan; one with a search has as many steps as a trial must have."""
+
+TRAIN_ROWS = 64
+"""Of each task of a plan."""
 
 SERVED = "127.0.0.1:8000"
 """Where pages ask `bakeoff serve`, which listens at a free port instead."""
@@ -86,6 +89,7 @@ def _shrink_plan(path: Path) -> None:
     plan: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     plan |= SEARCHED | {"seeds": 1} if "search" in plan else PLAN
     for task in plan["tasks"]:
+        task["train_rows"] = TRAIN_ROWS
         task["finetune"] = {**task.get("finetune", {}), **FINE_TUNING}
     path.write_text(yaml.safe_dump(plan), encoding="utf-8")
 

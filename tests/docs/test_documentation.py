@@ -6,12 +6,15 @@ from pathlib import Path
 
 import pytest
 import typer.main
+import yaml
 from tests.docs.pages import PAGES, ROOT, blocks, calls, inline
 from tests.docs.shape import columns, missing
 from tests.docs.smaller import smaller
 
 from bakeoff.cli import _plugins_first
 from bakeoff.cli.app import app
+from bakeoff.comparison.plan import Plan
+from bakeoff.errors import UserError
 from bakeoff.recipe_files import load_recipe, recipe_names
 
 GROUP = typer.main.get_command(app)
@@ -77,8 +80,39 @@ def test_what_is_not_run_says_why():
     not_run = [block for block in found if block.reason is not None]
     assert all(len(block.reason.split()) >= 3 for block in not_run)
     run = [block for block in found if block.kind in ("shell", "python") and block.reason is None]
-    assert {block.needs for block in found} <= {None, "onnxruntime", "tensorboard", "starlette", "transformers"}
+    extras = {"onnxruntime", "tensorboard", "starlette", "transformers", "gguf"}
+    assert {block.needs for block in found} <= {None, "jq", *extras}
     assert len(run) > 4 * len(not_run)
+
+
+@every_page
+def test_recipes_and_plans_are_taken(page, tmp_path):
+    """Whole ones as they stand, pieces of them with what they leave out."""
+    whole_plan = {"corpus": "corpora/mine", "recipes": ["bert-mini"], "budget": "steps=100"}
+    whole_plan["tasks"] = [{"name": "t", "train": "train.tsv", "text_column": "text", "label_column": "label"}]
+    with_part_of_its_own = page.stem == "plugins"
+    for block in blocks(page):
+        if block.language != "yaml" or block.reason or with_part_of_its_own:
+            continue
+        values = yaml.safe_load(block.text)
+        try:
+            if {"tasks", "search", "corpus"} & set(values):
+                tasks = [task for task in values.get("tasks", []) if "dataset" not in task]  # which look at their files
+                Plan.parse({**whole_plan, **values, "tasks": tasks or whole_plan["tasks"]}, block.place)
+            else:
+                path = tmp_path / "recipe.yaml"
+                path.write_text(yaml.safe_dump({"extends": "bert-base"} | values), encoding="utf-8")
+                load_recipe(path)
+        except UserError as error:
+            raise AssertionError(f"{block.place}: {error}") from error
+
+
+def test_every_block_is_one_of_the_known_kinds():
+    """What looks like a command is read as one, whatever program it begins with."""
+    for page in PAGES:
+        for block in blocks(page):
+            if block.kind == "other" and block.language not in ("yaml", "toml"):
+                assert not re.search(r"^(\$ |bakeoff |[A-Z_]+=\S+ )", block.text, re.MULTILINE), block.place
 
 
 def _anchor(heading):

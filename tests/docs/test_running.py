@@ -35,6 +35,7 @@ class Shell:
 
     def run(self, command: str, folder: Path, allowed: tuple[int, ...] = (0,)) -> str:
         """Run some lines of shell, and return what they print."""
+        begun = time.monotonic()
         ended = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=folder,
@@ -44,6 +45,7 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        print(f"{time.monotonic() - begun:6.1f} s  {command.strip()}")
         assert ended.returncode in allowed, f"status {ended.returncode} of: {command}\n{ended.stdout[-3000:]}"
         return ended.stdout
 
