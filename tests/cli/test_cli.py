@@ -105,6 +105,14 @@ def test_help_needs_no_torch():
         assert verb in done.stdout
 
 
+def test_what_each_verb_does_stands_in_one_whole_line(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = call(capsys, "--help")
+    lines = [line for line in out.partition("Commands:\n")[2].splitlines() if re.match(r"  \w+  ", line)]
+    assert {line.split()[0] for line in lines} >= set(VERBS)
+    assert not [line for line in lines if line.endswith(".")]  # cut, or several sentences
+
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_help_with_an_example(capsys, verb):
     status, out, _ = call(capsys, verb, "--help")

@@ -197,6 +197,7 @@ def prepare(
                 test_target=test_target or [],
                 **options,
             ),
+            out,
             json,
         )
         return
@@ -232,7 +233,7 @@ def prepare(
     ngrams = summary["shuffled_ngrams"]
     print_table(
         {
-            "corpus": summary["path"],
+            "corpus": str(out),
             "documents": f"{summary['documents']:,}",
             "sentences": f"{summary['sentences']:,}, "
             + ("the lines" if summary["sentence_rule"] == LINES else f"split by {summary['sentence_rule']}"),
@@ -249,7 +250,7 @@ def prepare(
     suggest(f"bakeoff pretrain laptop-encoder-tiny --corpus {quote(str(out))} --out RUN --budget minutes=10")
 
 
-def _show_pairs(corpus: "Corpus", json: bool) -> None:
+def _show_pairs(corpus: "Corpus", out: Path, json: bool) -> None:
     """Print what a corpus of pairs holds."""
     summary = corpus.summary()
     if json:
@@ -259,7 +260,7 @@ def _show_pairs(corpus: "Corpus", json: bool) -> None:
     separate = corpus.manifest.options["separate_vocabularies"]
     print_table(
         {
-            "corpus": summary["path"],
+            "corpus": str(out),
             "pairs": f"{summary['documents']:,}",
             "tokens": f"{tokens - targets:,} of sources, {targets:,} of targets",
             "held out": f"{_counted(summary['held_out_documents'], 'pairs')}, {summary['held_out_tokens']:,} tokens",

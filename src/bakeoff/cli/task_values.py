@@ -1,12 +1,13 @@
 """Which files and columns a task has: the options that `finetune` and `check` have in common, as a task's values."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from bakeoff.cli.completing import complete_dataset
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,11 +61,24 @@ def task_of(files: Files, settings: dict[str, Any], where: str) -> "TaskConfig":
             raise UserError("give --train FILE, or --dataset NAME --data FOLDER")
         values = {"kind": DEFAULT_KIND, "name": Path(given["train"]).name.partition(".")[0], **given}
         values |= _settings_of(values["kind"], settings)
+        _require(values, files.given)
         return parse_task(values, where)
     kind = given.get("kind") or named_kind(files.dataset)
     given |= _settings_of(kind, settings)
     values = named_task(files.dataset, files.data, given)
     return parse_task(values, f"{where}: {files.dataset}")
+
+
+def _require(values: dict[str, Any], options: Collection[str]) -> None:
+    """Refuse a task without what its kind needs, by the names of the options that give it."""
+    from bakeoff.tasks.registry import TASKS
+
+    kind = values["kind"]
+    fields = TASKS[kind].model_fields if kind in TASKS else {}
+    needed = [name for name, field in fields.items() if field.is_required() and name in options and name not in values]
+    if needed:
+        given = listed([f"--{name.replace('_', '-')} NAME" for name in needed])
+        raise UserError(f"{kind.replace('_', '-')}: give {given}: columns of {values['train']}")
 
 
 def named_kind(dataset: str) -> str:

@@ -10,6 +10,7 @@ from rich.progress import Progress as Bar
 
 from bakeoff.display.console import Console, column
 from bakeoff.display.terminal import tell
+from bakeoff.display.wording import quantity
 
 T = TypeVar("T", covariant=True)
 
@@ -82,7 +83,7 @@ class ReadingProgress:
         """
         total = round(share * sum(reader.sizes))
         if self._bar is None:
-            self.note(f"{name} {total / 1e6:.1f} MB in {len(reader.files)} file{'s' * (len(reader.files) != 1)}")
+            self.note(f"{name} {quantity(total)}B in {len(reader.files)} file{'s' * (len(reader.files) != 1)}")
         task = self._bar.add_task(name, total=total) if self._bar is not None else None
         before: int | None = 0 if share == 1 else None
 

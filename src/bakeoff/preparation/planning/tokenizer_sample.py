@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from bakeoff.display.wording import quantity
 from bakeoff.preparation.planning.sampling import Sample
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -43,7 +44,7 @@ def train_tokenizer(
     Returns:
         The tokenizer, and what the manifest records of the sample.
     """
-    shown.note(f"training a {config.kind} tokenizer on {sample.bytes / 1e6:.1f} MB of text")
+    shown.note(f"training a {config.kind} tokenizer on {quantity(sample.bytes)}B of text")
     limit = _TRAINER_BYTES.get(config.kind)
     if limit is not None and isinstance(sample, Sample):
         while (distinct := _distinct_bytes(sample)) > limit and sample.bytes > 1:
