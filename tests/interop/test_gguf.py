@@ -140,7 +140,7 @@ def test_a_head_of_its_own_goes_along(byte_bpe, tmp_path):
 @pytest.mark.parametrize(
     ("recipe", "changes", "message"),
     [
-        ("conv-light-encoder-tiny", {}, "llama.cpp has no such model; bert and gpt2 are written .*mixers"),
+        ("conv-light-encoder-tiny", {}, "llama.cpp has no such model; bert, gpt2 and t5 are written .*mixers"),
         ("bart-tiny", {}, "of the family bart, which is not written as GGUF"),
         ("gpt2-tiny", {"model.decoder.block.ffn.activation": "relu"}, "networks have relu, and those of llama.cpp"),
         ("gpt2-tiny", {}, "tokenizer is of kind wordpiece, and llama.cpp reads byte_bpe before gpt2"),

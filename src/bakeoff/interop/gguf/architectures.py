@@ -1,0 +1,157 @@
+"""What llama.cpp computes of each family: which of its models are the same there, and the keys that say their sizes."""
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from bakeoff.interop.families.bert import encoder_of
+from bakeoff.interop.families.gpt import decoder_block
+from bakeoff.interop.families.seq2seq import both_blocks, writing_of
+from bakeoff.models.blocks.transformer import TransformerBlockConfig
+from bakeoff.models.mixers.attention import AttentionConfig
+from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+Tensors = dict[str, NDArray[np.float32]]
+
+
+class Architecture(ABC):
+    """One of llama.cpp's models; `config` is that of the family, as transformers has it."""
+
+    name: ClassVar[str]
+    """Its name, which is that of the family."""
+    member: ClassVar[str]
+    """What `gguf.MODEL_ARCH` calls it."""
+    left: ClassVar[tuple[str, ...]] = ()
+    """How the names of tensors begin that it has no place for."""
+    transposed: ClassVar[tuple[str, ...]] = ()
+    """How the names of linear maps end that lie the other way round in transformers."""
+    command: ClassVar[str] = "llama-completion"
+    """The program of llama.cpp that uses it."""
+
+    def layers(self, recipe: Recipe) -> int:
+        """The most layers of a stack."""
+        return max(stack.layers for stack in recipe.model.stacks().values())
+
+    @abstractmethod
+    def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
+        """The one kind of block of a recipe that the family can say, and its attention."""
+
+    def other_numbers(self, recipe: Recipe, tokenizer: Tokenizer) -> str | None:
+        """Why llama.cpp would compute something else, though the family can say the recipe; None: it does not."""
+        block, mixer = self.block(recipe)
+        if not block.ffn.activation.startswith("gelu"):
+            return f"its networks have {block.ffn.activation}, and those of llama.cpp gelu"
+        if not mixer.scaled:
+            return "its attention is not scaled, and that of llama.cpp is"
+        return None
+
+    def changed(self, tensors: Tensors, recipe: Recipe) -> Tensors:
+        """The tensors, where llama.cpp computes something with others than transformers does."""
+        return tensors
+
+    def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
+        """Give a `GGUFWriter` the sizes."""
+        writer.add_context_length(recipe.model.embedding.length)
+        writer.add_embedding_length(recipe.model.stack.width)
+        writer.add_feed_forward_length(self.block(recipe)[0].ffn.width)
+        writer.add_block_count(recipe.model.stack.layers)
+        writer.add_layer_norm_eps(recipe.model.norm_epsilon)
+
+
+class Bert(Architecture):
+    """An encoder, without its heads."""
+
+    name: ClassVar[str] = "bert"
+    member: ClassVar[str] = "BERT"
+    left: ClassVar[tuple[str, ...]] = ("cls.", "pooler.")
+    command: ClassVar[str] = "llama-embedding"
+
+    @override
+    def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
+        return encoder_of(recipe)[1:]
+
+    @override
+    def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
+        super().write(writer, recipe, config, gguf)
+        writer.add_head_count(config["num_attention_heads"])
+        writer.add_causal_attention(False)
+        writer.add_token_type_count(config["type_vocab_size"])
+
+
+class Gpt2(Architecture):
+    """A decoder."""
+
+    name: ClassVar[str] = "gpt2"
+    member: ClassVar[str] = "GPT2"
+    transposed: ClassVar[tuple[str, ...]] = (".c_attn.weight", ".c_proj.weight", ".c_fc.weight")
+
+    @override
+    def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
+        return decoder_block(recipe)
+
+    @override
+    def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
+        super().write(writer, recipe, config, gguf)
+        writer.add_head_count(config["n_head"])
+
+
+class T5(Architecture):
+    """An encoder and a decoder, with tables of distances."""
+
+    name: ClassVar[str] = "t5"
+    member: ClassVar[str] = "T5"
+    networks: ClassVar[tuple[tuple[str, bool], ...]] = (("relu", False), ("gelu_tanh", True))
+    """Activations of feed-forward networks, and whether there is a gate: those of version 1.0 and of 1.1."""
+    farthest: ClassVar[int] = 128
+    """The distance from which on all are alike, which no key of a file says."""
+
+    @override
+    def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
+        block = both_blocks(recipe)[0]
+        assert isinstance(block.mixer_config, AttentionConfig)
+        return block, block.mixer_config
+
+    @override
+    def other_numbers(self, recipe: Recipe, tokenizer: Tokenizer) -> str | None:
+        block, mixer = self.block(recipe)
+        if (block.ffn.activation, block.ffn.gate) not in self.networks:
+            own = f"{block.ffn.activation} {'with' if block.ffn.gate else 'without'} a gate"
+            return f"its networks have {own}, and those of llama.cpp relu without one, or gelu_tanh with one"
+        if mixer.distance != self.farthest:
+            return f"its distances are alike from {mixer.distance} on, and those of llama.cpp from {self.farthest} on"
+        stacks = recipe.model.stacks()
+        if stacks["decoder"].layers > stacks["encoder"].layers:
+            return "its decoder has more layers than its encoder, and llama.cpp fails to load such"
+        if len(writing_of(recipe).prompt(tokenizer)) > 1:
+            return "its decoder begins with two tokens, and that of llama.cpp with one"
+        return None
+
+    @override
+    def changed(self, tensors: Tensors, recipe: Recipe) -> Tensors:
+        """The division of the states before a tied head, which llama.cpp does not do, goes into the norm before it."""
+        if writing_of(recipe).head != "scaled":
+            return tensors
+        name = "dec.output_norm.weight"
+        return {**tensors, name: tensors[name] * np.float32(recipe.model.stack.width**-0.5)}
+
+    @override
+    def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
+        writer.add_context_length(recipe.input.length)  # nothing bounds it
+        writer.add_embedding_length(config["d_model"])
+        writer.add_feed_forward_length(config["d_ff"])
+        writer.add_block_count(config["num_layers"])
+        writer.add_decoder_block_count(config["num_decoder_layers"])
+        writer.add_head_count(config["num_heads"])
+        writer.add_key_length(config["d_kv"])
+        writer.add_value_length(config["d_kv"])
+        writer.add_relative_attn_buckets_count(config["relative_attention_num_buckets"])
+        writer.add_layer_norm_eps(config["layer_norm_epsilon"])
+        writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
+
+
+ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in (Bert(), Gpt2(), T5())}
+"""Those that are written, by the names of the families."""

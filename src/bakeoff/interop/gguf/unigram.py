@@ -1,0 +1,100 @@
+"""A unigram tokenizer, as SentencePiece makes them, as the keys of a GGUF file say it."""
+
+import base64
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from bakeoff.interop.families.seq2seq import writing_of
+from bakeoff.interop.gguf.vocabulary import WORD_BEGINS, Vocabulary
+from bakeoff.runs.run import Run
+
+SPACES = ("\\s+", " {2,}")
+"""Patterns of white space that becomes one space, which it is already in the texts that Bakeoff reads."""
+UNLIKELY = -1000.0
+"""The score of tokens that have none, as llama.cpp's converter gives it."""
+
+
+class Unigram(Vocabulary):
+    """T5's: the likeliest pieces by their scores, of a text whose characters a table may replace."""
+
+    architecture: ClassVar[str] = "t5"
+    kind: ClassVar[str] = "unigram"
+
+    def __init__(self, run: Run, where: str) -> None:
+        self.characters = b""
+        """SentencePiece's table of characters, by which texts are normalised; empty: none."""
+        super().__init__(run, where)
+        self.objective = writing_of(run.recipe)
+        self.marks = self.objective.mark_ids(run.tokenizer)
+
+    @override
+    def other_cuts(self) -> str | None:
+        model = self.state["model"]
+        if model.get("byte_fallback"):
+            return "its tokenizer spells what it lacks in bytes, which llama.cpp does not before t5"
+        if model.get("unk_id") is None:
+            return "its tokenizer has no unknown token"
+        for place, step in enumerate(_steps(self.state["normalizer"], "normalizers")):
+            if step["type"] == "Replace" and step["pattern"].get("Regex") in SPACES and step["content"] == " ":
+                continue
+            if step["type"] != "Precompiled" or place:
+                return f"its tokenizer normalises texts ({step['type']}), which llama.cpp does not before t5"
+            self.characters = base64.b64decode(step["precompiled_charsmap"])
+        cuts = _steps(self.state["pre_tokenizer"], "pretokenizers")
+        if cuts and cuts[0]["type"] == "WhitespaceSplit":
+            cuts = cuts[1:]
+        usual = {"type": "Metaspace", "replacement": WORD_BEGINS, "prepend_scheme": "always", "split": True}
+        if [{key: each.get(key, True) for key in usual} for each in cuts] != [usual]:
+            return "its tokenizer does not cut texts into words as T5's does"
+        if WORD_BEGINS not in dict(model["vocab"]):
+            return "its tokenizer has no token for the begin of a word alone"
+        return None
+
+    @override
+    def named(self) -> dict[int, str]:
+        found = {number: name for number, (name, _) in enumerate(self.state["model"]["vocab"])}
+        found |= {token["id"]: token["content"] for token in self.state["added_tokens"]}
+        for number, token in enumerate(self.marks):
+            found.setdefault(token, f"<extra_id_{number}>")
+        return found
+
+    @override
+    def tokens(self, rows: int, kinds: Any) -> tuple[list[str], list[Any]]:
+        """The same; marks of gaps are read in a text by their names, and written by them."""
+        tokens, types = super().tokens(rows, kinds)
+        for token in self.marks:
+            types[token] = kinds.USER_DEFINED
+        for place, (name, kind) in enumerate(zip(tokens, types, strict=True)):
+            if kind == kinds.NORMAL and WORD_BEGINS in name[1:]:  # of several words, which are cut apart before
+                types[place] = kinds.CONTROL
+        assert self.tokenizer.unknown is not None
+        types[self.tokenizer.unknown] = kinds.UNKNOWN
+        return tokens, types
+
+    @override
+    def write(self, writer: Any, rows: int, kinds: Any) -> None:
+        super().write(writer, rows, kinds)
+        scores = [score for _, score in self.state["model"]["vocab"]][:rows]
+        writer.add_token_scores(scores + [UNLIKELY] * (rows - len(scores)))
+
+    @override
+    def write_rest(self, writer: Any) -> None:
+        own = self.tokenizer
+        writer.add_add_space_prefix(True)
+        writer.add_remove_extra_whitespaces(True)
+        if self.characters:
+            writer.add_precompiled_charsmap(self.characters)
+        begins = self.objective.before_source(own)
+        if begins:
+            writer.add_bos_token_id(begins[0])
+        writer.add_add_bos_token(bool(begins))
+        writer.add_add_eos_token(True)
+        writer.add_decoder_start_token_id(self.objective.prompt(own)[0])
+
+
+def _steps(node: Any, key: str) -> list[dict[str, Any]]:
+    """The parts of a normalizer or a pre-tokenizer, which may be a sequence."""
+    if node is None:
+        return []
+    return [each for part in node[key] for each in _steps(part, key)] if node["type"] == "Sequence" else [node]
