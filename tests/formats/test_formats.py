@@ -8,7 +8,7 @@ from tests.conftest import shrink
 from bakeoff.errors import UserError
 from bakeoff.formats.blocks import BlocksConfig
 from bakeoff.formats.pairs import SegmentPairConfig
-from bakeoff.formats.relation import SegmentPairs
+from bakeoff.formats.relation import TwoSegments
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.clm import CausalLanguageModelConfig
 from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrderConfig, SentenceStructureConfig
@@ -204,7 +204,7 @@ def test_text_of_the_only_other_document_is_cut_to_half_where_it_fits_nowhere():
     lengths = np.array([4, 9, 5, 8, 6, 7] * 10)
     sentences = np.cumsum([0, *lengths, 300])  # the second document is one long sentence
     split = SimpleNamespace(sentences=sentences, documents=sentences[[0, -2, -1]], originals=np.array([0, 1]))
-    pairs = SegmentPairs(sentences[:59], lengths[:59], sentences[1:60], lengths[1:])
+    pairs = TwoSegments(sentences[:59], lengths[:59], sentences[1:60], lengths[1:])
     objective = NextSentenceConfig().build(shrink("bert-tiny").model, 120)
     found, labels = objective.arrange(pairs, split, 20, draws_for(59))
     assert set(labels) == {0, 1}

@@ -12,7 +12,7 @@ from bakeoff.corpus.split import Split
 from bakeoff.formats.chunks import full_chunks, mean_length, sentence_chunks, sentence_pairs
 from bakeoff.formats.example import Examples, Format
 from bakeoff.formats.input_config import InputBaseConfig, RowMarks
-from bakeoff.formats.relation import Relation, SegmentPairs
+from bakeoff.formats.relation import Relation, TwoSegments
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -105,7 +105,7 @@ class SegmentPairs(Format):
         """Rows for these chunks, cut and arranged anew in every epoch."""
         starts, stops = self.starts[indices], self.stops[indices]
         cuts = self._cuts(starts, stops, draws)
-        pairs = SegmentPairs(starts, cuts - starts, cuts, stops - cuts, self.single)
+        pairs = TwoSegments(starts, cuts - starts, cuts, stops - cuts, self.single)
         labels = None
         if self.relation is not None:
             pairs, labels = self.relation.arrange(pairs, self.split, self.length - SPECIAL_TOKENS, draws)
@@ -140,7 +140,7 @@ class SegmentPairs(Format):
             cuts[single] = starts[single] + 1 + (np.cumsum(words, 1) == chosen[:, None] + 1).argmax(1)
         return cuts
 
-    def _rows(self, pairs: SegmentPairs, labels: NDArray[np.int64] | None) -> Examples:
+    def _rows(self, pairs: TwoSegments, labels: NDArray[np.int64] | None) -> Examples:
         column = np.arange(self.length)
         first, second = pairs.first_length[:, None], pairs.second_length[:, None]
         in_first = (column >= 1) & (column <= first)

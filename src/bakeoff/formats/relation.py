@@ -11,7 +11,7 @@ from bakeoff.randomness.draws import Draws
 
 
 @dataclass
-class SegmentPairs:
+class TwoSegments:
     """Two runs of tokens for each of N examples."""
 
     first: NDArray[np.int64]
@@ -25,9 +25,9 @@ class SegmentPairs:
     single: bool = False
     """Whether each segment is one sentence, else a run of them."""
 
-    def swapped(self, chosen: NDArray[np.bool_]) -> "SegmentPairs":
+    def swapped(self, chosen: NDArray[np.bool_]) -> "TwoSegments":
         """The same with first and second segment exchanged where (N,) chosen."""
-        return SegmentPairs(
+        return TwoSegments(
             np.where(chosen, self.second, self.first),
             np.where(chosen, self.second_length, self.first_length),
             np.where(chosen, self.first, self.second),
@@ -40,8 +40,8 @@ class Relation(Protocol):
     """How an objective arranges the two segments of a pair."""
 
     def arrange(
-        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
-    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
+        self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
+    ) -> tuple[TwoSegments, NDArray[np.int64]]:
         """The arranged pairs, each of at most `longest` tokens, and (N,) the label of each."""
         ...
 
@@ -50,7 +50,7 @@ class AsTheyAre:
     """In place of an objective that is not trained for now: B follows A."""
 
     def arrange(
-        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
-    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
+        self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
+    ) -> tuple[TwoSegments, NDArray[np.int64]]:
         """The pairs themselves, all labelled 0."""
         return pairs, np.zeros(len(pairs.first), np.int64)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from bakeoff.corpus.split import Split
 from bakeoff.errors import UserError
 from bakeoff.formats.example import Examples
-from bakeoff.formats.relation import SegmentPairs
+from bakeoff.formats.relation import TwoSegments
 from bakeoff.models.model import ModelConfig
 from bakeoff.objectives.heads import Head, SentenceHead
 from bakeoff.objectives.objective import ObjectiveConfig, Targets
@@ -98,8 +98,8 @@ class NextSentence(SegmentRelation):
     """Half of the second segments are replaced by text from another document."""
 
     def arrange(
-        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
-    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
+        self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
+    ) -> tuple[TwoSegments, NDArray[np.int64]]:
         """Replace the second segment with probability 1/2; label 1 where it was replaced.
 
         Raises:
@@ -114,8 +114,8 @@ class SentenceOrder(SegmentRelation):
     """Half of the pairs are swapped."""
 
     def arrange(
-        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
-    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
+        self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
+    ) -> tuple[TwoSegments, NDArray[np.int64]]:
         """Swap the segments with probability 1/2; label 1 where they were swapped."""
         swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
         return pairs.swapped(swapped), swapped.astype(np.int64)
@@ -125,8 +125,8 @@ class SentenceStructure(SegmentRelation):
     """A third of the second segments come from another document; half of the other pairs are swapped."""
 
     def arrange(
-        self, pairs: SegmentPairs, split: Split, longest: int, draws: Draws
-    ) -> tuple[SegmentPairs, NDArray[np.int64]]:
+        self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
+    ) -> tuple[TwoSegments, NDArray[np.int64]]:
         """Replace with probability 1/3, else swap with probability 1/2.
 
         Raises:
@@ -139,8 +139,8 @@ class SentenceStructure(SegmentRelation):
 
 
 def _with_replacements(
-    name: str, pairs: SegmentPairs, wanted: NDArray[np.bool_], split: Split, longest: int, draws: Draws
-) -> SegmentPairs:
+    name: str, pairs: TwoSegments, wanted: NDArray[np.bool_], split: Split, longest: int, draws: Draws
+) -> TwoSegments:
     """Replace second segments by text from other documents.
 
     Neither its length nor its end may give the answer away. Of all that is looked at, the sentence, or run of whole
@@ -196,7 +196,7 @@ def _with_replacements(
     if not pairs.single:
         kept = _nearest_run(sentences, np.searchsorted(sentences, pairs.second), np.minimum(length, goal), goal)
     half = (goal + 1) // 2
-    return SegmentPairs(
+    return TwoSegments(
         pairs.first,
         pairs.first_length,
         np.where(wanted, start, pairs.second),

@@ -17,7 +17,7 @@ from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Task
@@ -131,7 +131,7 @@ class FinetunedRun:
         assert self.config.length is not None
         return InputFormat(self.tokenizer, self.recipe, self.config.length, self.config.truncate)
 
-    def load(self, device: torch.device | None = None) -> TaskHead:
+    def load(self, device: torch.device | None = None) -> HeadedModel:
         """The fine-tuned model with its head, in evaluation mode.
 
         Raises:
@@ -170,7 +170,7 @@ def write_labels(folder: Path, task: Task) -> None:
 
 
 def write_results(
-    folder: Path, head: TaskHead, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
+    folder: Path, head: HeadedModel, result: FinetuneResult, predictions: list[dict[str, Any]], card: str
 ) -> None:
     """Write what comes out of a fine-tuning, results.json last of all."""
     save_tensors(head.state_dict(), folder / "model.safetensors")

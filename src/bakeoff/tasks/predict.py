@@ -11,7 +11,7 @@ from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -38,7 +38,7 @@ def predict(
     pairs: Sequence[str] | None = None,
     *,
     device: str = "auto",
-    head: TaskHead | None = None,
+    head: HeadedModel | None = None,
 ) -> list[dict[str, Any]]:
     """What a run says of each text, or pair of texts.
 
@@ -65,7 +65,7 @@ def predict(
 
 
 def answer(
-    run: FinetunedRun, texts: Texts, *, device: str = "auto", head: TaskHead | None = None
+    run: FinetunedRun, texts: Texts, *, device: str = "auto", head: HeadedModel | None = None
 ) -> Iterator[list[Predicted]]:
     """What a run says of each text, in their order, some of them at once; memory does not grow with them.
 
@@ -94,7 +94,7 @@ def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Itera
 
 
 def _answered(
-    run: FinetunedRun, parts: Iterable[list[Any]], device: str, head: TaskHead | None = None
+    run: FinetunedRun, parts: Iterable[list[Any]], device: str, head: HeadedModel | None = None
 ) -> Iterator[list[Predicted]]:
     head = head or run.load(resolve_device(device))
     on, format, task = head.model.embedding.table.device, run.format(), run.learned

@@ -19,7 +19,7 @@ from torch import Tensor
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import TaskHead, build_head
+from bakeoff.tasks.heads.heads import HeadedModel, build_head
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -88,7 +88,7 @@ class Task(ABC):
     def encode(self, examples: Sequence[Any], format: InputFormat) -> Items:
         """The items of some examples."""
 
-    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> TaskHead:
+    def build_head(self, recipe: Recipe, vocabulary: int, config: FinetuneConfig) -> HeadedModel:
         """A fresh head.
 
         Args:
@@ -106,7 +106,7 @@ class Task(ABC):
         return batch
 
     def own_answers(
-        self, head: TaskHead, items: Items, format: InputFormat, placement: Placement, look: bool
+        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
     ) -> Answers | None:
         """Answers that are not made of a head's numbers for each item, as texts that it writes; None: they are.
 

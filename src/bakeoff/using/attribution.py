@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.batches import InputBatch, collate
 
 POINTS = (32, 64, 128, 256)
@@ -55,7 +55,7 @@ class TokenWeights(NamedTuple):
     """Of each token of the text, then of each of the pair."""
 
 
-def weights_of_tokens(run: FinetunedRun, head: TaskHead, text: str, pair: str | None) -> TokenWeights:
+def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str | None) -> TokenWeights:
     """The weight of each token of a text, or of a pair, for the class that is predicted; see `LoadedRun`."""
     format = run.format()
     rows = format.placed(text, pair)
@@ -98,7 +98,7 @@ class _Scored:
         batch: the windows of a text.
     """
 
-    def __init__(self, head: TaskHead, batch: InputBatch) -> None:
+    def __init__(self, head: HeadedModel, batch: InputBatch) -> None:
         tensors = [*head.parameters(), *head.buffers()]
         self._head = copy.deepcopy(head, {id(tensor): tensor for tensor in tensors})
         self._batch = batch

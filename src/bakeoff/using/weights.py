@@ -10,7 +10,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.using.capabilities import Capability, capabilities_of
 from bakeoff.using.rows import IdReader
@@ -25,7 +25,7 @@ class LoadedWeights:
         self.device = resolve_device(device)
         self._run = run
         self._pretrained: tuple[Run, PretrainingModel] | None = None
-        self._finetuned: tuple[FinetunedRun, TaskHead] | None = None
+        self._finetuned: tuple[FinetunedRun, HeadedModel] | None = None
         if isinstance(run, FinetunedRun):
             head = run.load(self.device).requires_grad_(False)
             self._finetuned, self._model = (run, head), head.model
@@ -70,7 +70,7 @@ class LoadedWeights:
             )
         return self._pretrained
 
-    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, TaskHead]:
+    def _require_finetuned(self, verb: str) -> tuple[FinetunedRun, HeadedModel]:
         if self._finetuned is None:
             raise UserError(f"{self.path}: {verb}: a pre-trained run; make a fine-tuned one with `bakeoff finetune`")
         return self._finetuned

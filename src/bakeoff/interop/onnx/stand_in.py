@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from typing_extensions import override
 
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.batches import InputBatch
 
 
-class OnnxHead(TaskHead):
+class OnnxHead(HeadedModel):
     """Gives (B, K), or (B, T, K) numbers of a batch's rows, by onnxruntime.
 
     Args:

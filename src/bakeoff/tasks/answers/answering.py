@@ -5,7 +5,7 @@ import torch
 from numpy.typing import NDArray
 
 from bakeoff.resources.device import Placement, autocast, tokens_at_once
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import sorted_batches
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -20,7 +20,7 @@ EVALUATION_TOKENS = 1 << 16
 
 @torch.inference_mode()
 def answers_of(
-    head: TaskHead,
+    head: HeadedModel,
     items: Items,
     task: Task,
     format: InputFormat,
@@ -39,7 +39,7 @@ def answers_of(
 
 
 def _by_numbers(
-    head: TaskHead, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
+    head: HeadedModel, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
 ) -> Answers:
     outputs: list[NDArray[np.float32] | None] = [None] * len(items.owners)
     for chosen in sorted_batches(items.lengths, EVALUATION_BATCH, tokens_at_once(placement.device, EVALUATION_TOKENS)):

@@ -33,7 +33,7 @@ class Look(Record):
     """The place of its training."""
 
 
-class State(Record):
+class FittingState(Record):
     """What a checkpoint holds beside its tensors; state.json."""
 
     step: int = Field(ge=0)
@@ -128,7 +128,7 @@ def _numbers(folder: Path) -> list[int]:
 
 
 def _state(path: Path) -> dict[str, Any]:
-    return State.check(read_json(path / "state.json"), str(path / "state.json"))
+    return FittingState.check(read_json(path / "state.json"), str(path / "state.json"))
 
 
 def _look(fit: Fit | None, trial: int) -> dict[str, Any] | None:

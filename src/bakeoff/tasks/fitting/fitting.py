@@ -19,7 +19,7 @@ from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.depths import freeze, with_rates
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.rows.batches import shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -124,7 +124,9 @@ class Fitting:
     One look at dev is better than another by the metric, and on a tie by a lower loss.
     """
 
-    def __init__(self, head: TaskHead, train: TaskSplit, dev: TaskSplit, trial: FittingTrial, setting: Setting) -> None:
+    def __init__(
+        self, head: HeadedModel, train: TaskSplit, dev: TaskSplit, trial: FittingTrial, setting: Setting
+    ) -> None:
         """A training that has not begun.
 
         Args:
@@ -220,7 +222,7 @@ class Fitting:
 
 
 def optimize_items(
-    head: TaskHead,
+    head: HeadedModel,
     optimizer: torch.optim.Optimizer,
     items: Items,
     chosen: NDArray[np.int64],
@@ -253,7 +255,7 @@ def optimize_items(
     return value
 
 
-def _evaluate(head: TaskHead, dev: TaskSplit, setting: Setting, step: int) -> Evaluation:
+def _evaluate(head: HeadedModel, dev: TaskSplit, setting: Setting, step: int) -> Evaluation:
     found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True, look=True)
     assert found.loss is not None
     task = setting.task.settle(dev.examples, found.answers)

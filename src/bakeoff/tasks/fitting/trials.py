@@ -17,7 +17,7 @@ from bakeoff.tasks.fitting.checkpoint import EndedTrials, fill_fitting, newest_c
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.fitting import Fit, Fitting, FittingTrial, Setting, TaskSplit, plan_steps
 from bakeoff.tasks.heads.depths import fresh_tensors
-from bakeoff.tasks.heads.heads import TaskHead, transfer
+from bakeoff.tasks.heads.heads import HeadedModel, transfer
 from bakeoff.tasks.task import Task
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.training.progress import Shown, TrainingProgress
@@ -57,7 +57,7 @@ class StartingPoint(NamedTuple):
 class Fitted(NamedTuple):
     """What came out of all trainings."""
 
-    head: TaskHead
+    head: HeadedModel
     """With the weights that did best, in evaluation mode."""
     best: Fit
     """Their training."""
@@ -95,7 +95,7 @@ def run_trials(
     if checkpoint is None:
         run.metrics_file.clear()
     transferred = 0
-    head: TaskHead | None = None
+    head: HeadedModel | None = None
     with stop_signals() as stopping:
         for trial in trials[len(found.trials) :]:
             head, transferred = new_head(source, setting)
@@ -132,7 +132,7 @@ def run_trials(
     return Fitted(head.eval(), found.best, transferred, found.trials)
 
 
-def new_head(source: StartingPoint, setting: Setting) -> tuple[TaskHead, int]:
+def new_head(source: StartingPoint, setting: Setting) -> tuple[HeadedModel, int]:
     """A head where it computes, with the weights that a training starts from, and how many tensors a run gave."""
     config, task = setting.config, setting.task
     torch.manual_seed(setting.seed)

@@ -9,10 +9,10 @@ from bakeoff.errors import UserError
 from bakeoff.models.model import ModelConfig
 from bakeoff.models.stack import Stack
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 
 
-def depths(head: TaskHead) -> tuple[dict[str, int], int]:
+def depths(head: HeadedModel) -> tuple[dict[str, int], int]:
     """The depth of each parameter, and the number L of layers.
 
     0 is the embedding, 1 to L are the layers, those of an encoder below those of its decoder, and L + 1 is what reads
@@ -62,7 +62,7 @@ def require_layers(model: ModelConfig, config: FinetuneConfig) -> None:
         raise UserError("reinitialise_last: some of these layers are frozen, and would stay random; freeze fewer")
 
 
-def freeze(head: TaskHead, config: FinetuneConfig) -> None:
+def freeze(head: HeadedModel, config: FinetuneConfig) -> None:
     """Keep the weights of the embedding and of the lowest layers, or of the whole model, from being trained."""
     if config.freeze is None:
         return
@@ -72,7 +72,7 @@ def freeze(head: TaskHead, config: FinetuneConfig) -> None:
         parameter.requires_grad_(found[name] > highest)
 
 
-def with_rates(optimizer: torch.optim.Optimizer, head: TaskHead, decay: float) -> torch.optim.Optimizer:
+def with_rates(optimizer: torch.optim.Optimizer, head: HeadedModel, decay: float) -> torch.optim.Optimizer:
     """An optimizer whose groups have a `factor` of the learning rate each: decay^(L + 1 - depth)."""
     found, layers = depths(head)
     factors = {parameter: decay ** (layers + 1 - found[name]) for name, parameter in head.named_parameters()}
@@ -87,7 +87,7 @@ def with_rates(optimizer: torch.optim.Optimizer, head: TaskHead, decay: float) -
     return optimizer
 
 
-def fresh_tensors(head: TaskHead, layers: int) -> set[str]:
+def fresh_tensors(head: HeadedModel, layers: int) -> set[str]:
     """The names of a head's tensors that belong to so many of the topmost layers, the pooler among them.
 
     Raises:

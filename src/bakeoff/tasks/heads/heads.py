@@ -57,7 +57,7 @@ def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bo
     return hidden.masked_fill(outside, 0.0).sum(1) / real.sum(1, keepdim=True)
 
 
-class TaskHead(nn.Module):
+class HeadedModel(nn.Module):
     """A model and a head, whose weights are fresh, from torch's global generator.
 
     A subclass makes the head, and the numbers of a batch in `forward`.
@@ -82,7 +82,7 @@ class TaskHead(nn.Module):
         return {}
 
 
-class LinearHead(TaskHead):
+class LinearHead(HeadedModel):
     """A linear map of the model's hidden states; B rows, T length, D width of what is read, K outputs."""
 
     def __init__(
@@ -187,7 +187,7 @@ class TokenTaskHead(LinearHead):
 
 def build_head(
     kind: Literal["row", "tokens"], recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig
-) -> TaskHead:
+) -> HeadedModel:
     """The head that gives numbers for each row, or for each token, whose vectors no pooling makes."""
     made: type[LinearHead] = RowHead if kind == "row" else TokenTaskHead
     return made(recipe, vocabulary, outputs, config)
@@ -208,7 +208,7 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
     return found
 
 
-def transfer(head: TaskHead, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
+def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[str] = (), output: bool = False) -> int:
     """Put a run's weights into a head's model, and into the head those that the run has for it.
 
     Args:

@@ -18,7 +18,7 @@ from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.recipe import Recipe
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.writing import WritingBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -40,7 +40,7 @@ def require_writing(recipe: Recipe) -> ObjectiveConfig:
     return found
 
 
-class WritingHead(TaskHead):
+class WritingHead(HeadedModel):
     """The output layer of pre-training, tied to the table of tokens or not."""
 
     def __init__(self, recipe: Recipe, vocabulary: int) -> None:

@@ -22,7 +22,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import TaskHead
+from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
@@ -250,7 +250,7 @@ class SequenceToSequence(Task):
 
     @override
     def own_answers(
-        self, head: TaskHead, items: Items, format: InputFormat, placement: Placement, look: bool
+        self, head: HeadedModel, items: Items, format: InputFormat, placement: Placement, look: bool
     ) -> Answers | None:
         assert isinstance(head, WritingHead)
         found, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
