@@ -7,7 +7,18 @@ import typer
 
 from bakeoff.cli.check_task import check_task
 from bakeoff.cli.output import Errors, Json, print_json
-from bakeoff.cli.task_values import Data, Dataset, Files, one_or_several
+from bakeoff.cli.task_values import (
+    Choices,
+    Data,
+    Dataset,
+    Files,
+    LabelColumn,
+    PairColumn,
+    SpansColumn,
+    StartColumn,
+    TrainRows,
+    one_or_several,
+)
 from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
@@ -30,14 +41,12 @@ def check(
     dataset: Dataset = None,
     data: Data = None,
     text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
-    label_column: Annotated[
-        list[str], typer.Option(help="Column with what is to be predicted; for multilabel, repeated, of each label.")
-    ] = [],  # noqa: B006
-    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
-    spans_column: Annotated[str | None, typer.Option(help="For tagging: field with spans of a raw text.")] = None,
-    start_column: Annotated[str | None, typer.Option(help="For question answering: where answers begin.")] = None,
-    choices: Annotated[list[str], typer.Option(help="For choice: column with the choices, or of each.")] = [],  # noqa: B006
-    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    label_column: LabelColumn = [],  # noqa: B006
+    pair_column: PairColumn = None,
+    spans_column: SpansColumn = None,
+    start_column: StartColumn = None,
+    choices: Choices = [],  # noqa: B006
+    train_rows: TrainRows = None,
     options: Annotated[
         list[str], typer.Option("--option", metavar="KEY=VALUE", help="A setting of the task (docs/tasks.md).")
     ] = [],  # noqa: B006

@@ -15,9 +15,10 @@ from bakeoff.cli.output import (
     print_table,
     remark_unfinished,
 )
-from bakeoff.cli.score import score_texts
+from bakeoff.cli.score import SourceColumn, TargetColumn, score_texts
 from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
 from bakeoff.errors import UserError
+from bakeoff.tasks.language.score_options import ScoreOptions
 
 
 def evaluate(
@@ -39,10 +40,8 @@ def evaluate(
         Path | None,
         typer.Option(help="For a pre-trained run: the same as `bakeoff score RUN --texts`."),
     ] = None,
-    source_column: Annotated[
-        str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
-    ] = None,
-    target_column: Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
     last_word: Annotated[
         bool, typer.Option("--last-word", help="Of --texts: score each text's last word alone (LAMBADA).")
     ] = False,
@@ -84,20 +83,8 @@ def evaluate(
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
     others = (corpus, data, minimal_pairs, reading)
     if texts is not None and all(each is None for each in others):  # else it is refused below
-        score_texts(
-            run,
-            texts,
-            text_column=text_column,
-            source_column=source_column,
-            target_column=target_column,
-            last_word=last_word,
-            stride=stride,
-            out=None,
-            overrides=set,
-            errors=errors,
-            device=device,
-            json=json,
-        )
+        options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
+        score_texts(run, texts, options, out=None, overrides=set, device=device, json=json)
         return
     figures = evaluate_run(
         run,

@@ -20,7 +20,19 @@ from bakeoff.cli.output import (
     threads_of,
 )
 from bakeoff.cli.scores import simplest_text
-from bakeoff.cli.task_values import Data, Dataset, Files, one_or_several, task_of
+from bakeoff.cli.task_values import (
+    Choices,
+    Data,
+    Dataset,
+    Files,
+    LabelColumn,
+    PairColumn,
+    SpansColumn,
+    StartColumn,
+    TrainRows,
+    one_or_several,
+    task_of,
+)
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -47,26 +59,17 @@ def finetune(
         ),
     ] = None,
     text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
-    label_column: Annotated[
-        list[str],
-        typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
-    ] = [],  # noqa: B006
+    label_column: LabelColumn = [],  # noqa: B006
     dev: Annotated[
         Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
     ] = None,
     test: Annotated[
         Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
     ] = None,
-    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
-    spans_column: Annotated[
-        str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
-    ] = None,
-    start_column: Annotated[
-        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
-    ] = None,
-    choices: Annotated[
-        list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
-    ] = [],  # noqa: B006
+    pair_column: PairColumn = None,
+    spans_column: SpansColumn = None,
+    start_column: StartColumn = None,
+    choices: Choices = [],  # noqa: B006
     metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
     unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
     freeze: Annotated[
@@ -83,7 +86,7 @@ def finetune(
         bool, typer.Option("--search", help="Try four learning rates with two numbers of epochs; dev decides.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on, exactly, with what was stopped.")] = False,
-    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    train_rows: TrainRows = None,
     options: Annotated[
         list[str],
         typer.Option(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,10 +12,16 @@ from bakeoff.cli.output import Device, Errors, Json, Set, remark_unfinished
 from bakeoff.cli.scores import print_scores, set_text, totals_text
 from bakeoff.display.terminal import tell
 from bakeoff.errors import UserError
+from bakeoff.tasks.language.score_options import ScoreOptions
 
 if TYPE_CHECKING:
     from bakeoff.inference.scoring import TextScores
     from bakeoff.inference.totals import Totals
+
+SourceColumn = Annotated[
+    str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
+]
+TargetColumn = Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")]
 
 SCORES_AT_ONCE = 4096
 """Scores that are written at once."""
@@ -29,10 +35,8 @@ def score(
     ] = [],  # noqa: B006
     texts: TextsFile = None,
     text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
-    source_column: Annotated[
-        str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
-    ] = None,
-    target_column: Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")] = None,
+    source_column: SourceColumn = None,
+    target_column: TargetColumn = None,
     last_word: Annotated[
         bool, typer.Option("--last-word", help="Score each text's last word alone (LAMBADA).")
     ] = False,
@@ -62,34 +66,17 @@ def score(
     if target and len(target) != len(arguments):
         raise UserError(f"{len(arguments)} texts and {len(target)} of --target: one for each is needed")
     pairs = list(zip(arguments, target, strict=True)) if target else [(each,) for each in arguments]
-    score_texts(
-        run,
-        pairs or texts or Path("-"),
-        text_column=text_column,
-        source_column=source_column,
-        target_column=target_column,
-        last_word=last_word,
-        stride=stride,
-        out=out,
-        overrides=set,
-        errors=errors,
-        device=device,
-        json=json,
-    )
+    options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
+    score_texts(run, pairs or texts or Path("-"), options, out=out, overrides=set, device=device, json=json)
 
 
 def score_texts(
     run: Path,
     texts: Path | Sequence[tuple[str, ...]],
+    options: ScoreOptions,
     *,
-    text_column: str | None,
-    source_column: str | None,
-    target_column: str | None,
-    last_word: bool,
-    stride: int | None,
     out: Path | None,
     overrides: Sequence[str],
-    errors: Literal["strict", "replace"],
     device: str,
     json: bool,
 ) -> None:
@@ -106,17 +93,7 @@ def score_texts(
     require_out(out, (*TABLES, ".npy"))
     changed = opened(run, overrides)
     remark_unfinished(changed)
-    scores = open_scores(
-        changed,
-        texts,
-        text_column=text_column,
-        source_column=source_column,
-        target_column=target_column,
-        errors=errors,
-        last_word=last_word,
-        stride=stride,
-        device=device,
-    )
+    scores = open_scores(changed, texts, options, device)
     if out is None:
         print_scores(scores, parsed(overrides), json)
         return

@@ -24,6 +24,19 @@ Dataset = Annotated[
 Data = Annotated[
     str | None, typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published.")
 ]
+LabelColumn = Annotated[
+    list[str],
+    typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
+]
+PairColumn = Annotated[str | None, typer.Option(help="Column with the second text of a pair.")]
+SpansColumn = Annotated[str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")]
+StartColumn = Annotated[
+    str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
+]
+Choices = Annotated[
+    list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
+]
+TrainRows = Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")]
 
 
 class Files(NamedTuple):

@@ -20,6 +20,7 @@ from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import part, read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
+from bakeoff.tasks.language.score_options import ScoreOptions
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
@@ -100,18 +101,8 @@ def evaluate(
     if minimal_pairs is not None:
         return {**evaluate_pairs(opened(run, overrides), minimal_pairs, reading, device), **_set(overrides)}
     if texts is not None:
-        scores = open_scores(
-            opened(run, overrides),
-            texts,
-            text_column=text_column,
-            source_column=source_column,
-            target_column=target_column,
-            errors=errors,
-            last_word=last_word,
-            stride=stride,
-            device=device,
-        )
-        return {**evaluate_texts(scores), **_set(overrides)}
+        options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
+        return {**evaluate_texts(open_scores(opened(run, overrides), texts, options, device)), **_set(overrides)}
     if corpus is not None:
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")

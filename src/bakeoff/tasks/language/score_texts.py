@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bakeoff.errors import UserError
 from bakeoff.inference.scoring import TextScores, scoring_objective
@@ -10,18 +10,13 @@ from bakeoff.inference.text_files import TextFile, in_memory
 from bakeoff.inference.totals import Totals
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.language.score_options import ScoreOptions
 
 
 def open_scores(
     run: Run,
     texts: str | Path | Sequence[tuple[str, ...]],
-    *,
-    text_column: str | None = None,
-    source_column: str | None = None,
-    target_column: str | None = None,
-    errors: Literal["strict", "replace"] = "strict",
-    last_word: bool = False,
-    stride: int | None = None,
+    options: ScoreOptions = ScoreOptions(),
     device: str = "auto",
 ) -> TextScores:
     """The scores of a file's texts, computed as they are read.
@@ -30,22 +25,16 @@ def open_scores(
         run: a finished pre-trained run.
         texts: .jsonl, .csv, .tsv, or any other file with one text a line (for pairs: source, tab, target); `-` is
             standard input. Or tuples of texts, of sources with their targets.
-        text_column: the column with the text; absent: `text`.
-        source_column: for a sequence-to-sequence model, the column with the source; absent: `source`.
-        target_column: and the one with the target; absent: `target`.
-        errors: invalid UTF-8 is an error, or is replaced.
-        last_word: score the last word of each text alone.
-        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row;
-            absent: half a row.
+        options: which columns, and what of each text.
         device: auto, cpu, cuda or mps.
 
     Raises:
         UserError: the run cannot score these texts, or there is a mistake in the file.
     """
     pairs = scoring_objective(run).scoring == "target"
-    named = {"--source-column": source_column, "--target-column": target_column}
+    named = {"--source-column": options.source_column, "--target-column": options.target_column}
     wrong: Sequence[str] = [option for option, name in named.items() if name is not None]
-    if pairs and text_column is not None:
+    if pairs and options.text_column is not None:
         raise UserError(
             f"{run.path}: this run scores targets of sources; name their columns by --source-column and --target-column"
         )
@@ -56,11 +45,13 @@ def open_scores(
         if any(len(each) != wanted for each in texts):
             needs = "targets of sources; give --target for each" if pairs else "single texts; leave --target out"
             raise UserError(f"{run.path}: this run scores {needs}")
-        return TextScores(run, in_memory(*zip(*texts, strict=True)), last_word, device, stride)
-    columns = [source_column or "source", target_column or "target"] if pairs else [text_column or "text"]
-    options = tuple(named) if pairs else ("--text-column",)
-    file = TextFile(Path(texts), columns, bool(wrong) or text_column is not None, errors, options)
-    return TextScores(run, file, last_word, device, stride)
+        return TextScores(run, in_memory(*zip(*texts, strict=True)), options.last_word, device, options.stride)
+    columns = [options.source_column or "source", options.target_column or "target"]
+    if not pairs:
+        columns = [options.text_column or "text"]
+    given, naming = bool(wrong) or options.text_column is not None, tuple(named) if pairs else ("--text-column",)
+    file = TextFile(Path(texts), columns, given, options.errors, naming)
+    return TextScores(run, file, options.last_word, device, options.stride)
 
 
 def evaluate_texts(scores: TextScores) -> dict[str, Any]:
