@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
-from bakeoff.preparation import parts as parts_module
+from bakeoff.preparation import merging
 from bakeoff.preparation.encoding import jobs
 from bakeoff.preparation.planning import sampling
 from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
@@ -81,7 +81,7 @@ def test_any_parts_of_many_texts_give_the_same_bytes(
 
 
 @patch.object(jobs, "_JOB", 1_000)
-@patch.object(parts_module, "_SENTENCES", 7)
+@patch.object(merging, "_SENTENCES", 7)
 def check_parts(tmp_path_factory, tokenizer_file, documents, repeats, files, parts, options, trained, randomness):
     """Empty documents and files, copies in several parts, documents longer than a job, more parts than text."""
     folder = tmp_path_factory.mktemp("parts")
@@ -115,7 +115,7 @@ def test_parts_of_long_documents_that_are_cut_give_the_same_bytes(tmp_path, toke
         whole = prepare(texts, tmp_path / "whole", overwrite=True, **options, **own)
         assert whole.manifest.validation_unit == "runs of sentences"
         assert whole.validation.bytes / (whole.train.bytes + whole.validation.bytes) == pytest.approx(0.004, rel=0.2)
-        with patch.object(jobs, "_JOB", 1_000), patch.object(parts_module, "_SENTENCES", 7):
+        with patch.object(jobs, "_JOB", 1_000), patch.object(merging, "_SENTENCES", 7):
             corpus = in_parts(texts, tmp_path / f"parts{len(own)}", 3, **options, **own)
         assert contents(corpus.path) == contents(whole.path)
 
