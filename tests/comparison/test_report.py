@@ -202,6 +202,12 @@ def test_a_report_of_several_kinds(tmp_path, monkeypatch):
     assert drawn == pytest.approx(mean)
     order = next(layer["encoding"]["y"]["sort"] for layer in dots["layer"] if "sort" in layer["encoding"]["y"])
     assert (order[0], order[-1]) == ("conv-light-encoder-tiny", "albert-tiny")
+    values = [row["x"] for layer in dots["layer"] for row in layer["data"]["values"] if "x" in row]
+    named = [layer for layer in dots["layer"] if layer["mark"]["type"] == "text"]
+    assert named
+    for layer in named:  # a name on the right half stands before its line, so that it is not cut
+        (line,) = layer["data"]["values"]
+        assert (layer["mark"]["align"] == "right") == (line["x"] > (min(values) + max(values)) / 2)
     table = page.text.split("Recipe")[1]
     assert table.index("conv-light-encoder-tiny") < table.index("bert-mini") < table.index("albert-tiny")
 

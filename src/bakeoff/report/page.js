@@ -8,3 +8,10 @@ for (const [name, specification] of Object.entries(specifications)) {
   });
 }
 window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(d => { d.open = true; }));
+
+// A table that goes on to the right fades there, since not every system shows a bar to scroll by.
+for (const table of document.querySelectorAll(".scroll")) {
+  const fade = () => table.classList.toggle("more", table.scrollLeft + table.clientWidth < table.scrollWidth - 1);
+  table.addEventListener("scroll", fade);
+  new ResizeObserver(fade).observe(table);
+}

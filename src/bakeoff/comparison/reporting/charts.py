@@ -215,9 +215,16 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
     if floors:
         mark = altair.Chart(altair.Data(values=floors)).encode(x="x:Q")
         layers.append(mark.mark_rule(strokeDash=[5, 4], strokeWidth=1.2))
-        layers.append(
-            mark.mark_text(align="left", baseline="top", angle=0, dx=4, fontSize=11).encode(
-                y=altair.value(2), text="text:N"
-            )
-        )
+        layers += _names_beside(floors, [row["x"] for row in [*rows, *floors]])
     return altair.layer(*layers)
+
+
+def _names_beside(lines: list[dict[str, Any]], values: list[float]) -> Iterator[altair.Chart]:
+    """The names of upright lines, right of them, but left of those on the right half, where a narrow page cuts them."""
+    middle = (min(values) + max(values)) / 2
+    for side, sign in (("left", 1), ("right", -1)):
+        named = [line for line in lines if (line["x"] > middle) == (side == "right")]
+        if not named:
+            continue
+        mark = altair.Chart(altair.Data(values=named)).encode(x="x:Q", y=altair.value(2), text="text:N")
+        yield mark.mark_text(align=side, baseline="top", angle=0, dx=4 * sign, fontSize=11)

@@ -57,7 +57,7 @@ def export(run: Path, out: Path) -> Exported:
     if not isinstance(chosen, dict) and isinstance(source, FinetunedRun) and (reason := require_plain(source)):
         chosen = {"any family": reason}
     if isinstance(chosen, dict) and find_spec("transformers") is None:
-        raise UserError("--to hf needs transformers to read back what it writes: pip install 'bakeoff[hub]'")
+        raise UserError("transformers is needed to read back what this model goes out as: pip install 'bakeoff[hub]'")
     largest: float | None
     partial = out.absolute().with_name(f".{out.name}.partial")
     try:
