@@ -35,7 +35,7 @@ def page(browser):
 
 
 def test_masks_of_two_models_by_keyboard_alone(server, page):
-    asked = server({"one": FakeModel("fill"), "two": FakeModel("fill", "generate", "stream")})
+    asked = server({"one": FakeModel("fill"), "two": FakeModel("fill")})
     page.goto(f"http://127.0.0.1:{asked.port}/")
     page.wait_for_selector("#ask:not([hidden])")
     seen = []
@@ -54,6 +54,43 @@ def test_masks_of_two_models_by_keyboard_alone(server, page):
     assert results.nth(0).locator("h3").all_inner_texts() == ["Mask 1", "Mask 2"]
     assert "50.0 %" in results.nth(1).inner_text()
     assert page.locator("[aria-live=polite][aria-busy=false]").count() == 2
+
+
+def test_models_that_can_do_it_are_offered_first(server, page):
+    """Who writes fills the end of a text alone; nobody stands beside itself, and what was chosen stays."""
+    writers = {name: FakeModel("fill", "generate", "stream") for name in ("gpt", "lstm")}
+    asked = server({"gpt": writers["gpt"], "bert": FakeModel("fill"), "lstm": writers["lstm"]})
+    page.goto(f"http://127.0.0.1:{asked.port}/")
+    page.wait_for_selector("#ask:not([hidden])")
+
+    def chosen():
+        return [page.locator("#first").input_value(), page.locator("#second").input_value()]
+
+    assert chosen() == ["bert", ""]
+    page.get_by_text("Write", exact=True).click()
+    assert chosen() == ["gpt", "lstm"]
+    page.select_option("#first", "lstm")
+    page.select_option("#second", "")
+    page.get_by_text("Fill masks").click()
+    assert chosen() == ["bert", ""]
+    page.select_option("#second", "gpt")
+    assert chosen() == ["bert", "gpt"]
+
+    alone = server(writers)
+    page.goto(f"http://127.0.0.1:{alone.port}/")
+    page.wait_for_selector("#ask:not([hidden])")
+    assert chosen() == ["gpt", "lstm"]
+    assert page.locator("#text").input_value().endswith("[MASK]")
+
+
+def test_the_description_of_the_api_fits_a_phone(server, browser):
+    asked = server({"one": FakeModel("fill")})
+    page = browser.new_page(viewport={"width": 390, "height": 844})
+    page.goto(f"http://127.0.0.1:{asked.port}/docs")
+    wide = "[...document.querySelectorAll('.scroll')].filter(each => each.scrollWidth > each.clientWidth).length"
+    assert page.evaluate(wide) == 0
+    assert page.get_by_text("How many tokens for each mask").is_visible()
+    page.close()
 
 
 def test_weights_are_read_without_colour(server, page):

@@ -64,15 +64,21 @@ const verbNow = () => document.querySelector("[name=verb]:checked").value;
 function choose() {
   const verb = verbNow();
   const able = models.filter(model => model.verbs.includes(verb));
+  // Who can write reads forwards, and fills a mask at the end alone: it is not what is offered first for the others.
+  const filling = able.filter(model => !model.verbs.includes("generate"));
+  const offered = verb === "fill" && filling.length ? filling : able;
   const before = [$("first").value, $("second").value];
+  const kept = name => offered.some(model => model.name === name);
   $("first").replaceChildren(...able.map(option));
   $("second").replaceChildren(element("option", {value: ""}, "none"), ...able.map(option));
-  if (able.some(model => model.name === before[0])) $("first").value = before[0];
-  $("second").value = able.some(model => model.name === before[1]) ? before[1] : able.find(model => model.name !== $("first").value)?.name || "";
+  const first = kept(before[0]) ? before[0] : offered[0].name;
+  const other = offered.find(model => model.name !== first)?.name || "";
+  $("first").value = first;
+  $("second").value = kept(before[1]) && before[1] !== first ? before[1] : other;
   $("hint").textContent = VERBS[verb][1];
   textsOf[textsOf.shown] = $("text").value;
   textsOf.shown = verb;
-  $("text").value = textsOf[verb] ?? VERBS[verb][2];
+  $("text").value = textsOf[verb] ?? (verb === "fill" && !filling.length ? "The city lies at the [MASK]" : VERBS[verb][2]);
   $("settings").hidden = verb !== "generate";
   $("settings").disabled = verb !== "generate"; // hidden fields shall not be checked
   $("pair-row").hidden = verb !== "predict" && verb !== "score";

@@ -31,7 +31,7 @@ def assets() -> dict[str, Response]:
 
 def documentation(described: Mapping[str, Any]) -> Response:
     """The API's description for people: a page without a program, made from the OpenAPI document."""
-    style = _asset("bakeoff.report", "page.css") + "nav { margin-bottom: 24px; }"
+    style = _asset("bakeoff.report", "page.css") + _asset("bakeoff.web", "docs.css")
     parts = [
         '<nav><a href="/">The page</a> · <a href="/openapi.json">openapi.json</a></nav>',
         f"<h1>{escape(described['info']['title'])}: the API</h1>",
