@@ -269,5 +269,5 @@ def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None,
         ),
         *(score.best_epoch, *(part.get(name) for part in (score.dev, score.test) for name in metrics)),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
-        *(getattr(run, name, None) for name in names),
+        *(None if run is None else getattr(run, name) for name in names),
     ]

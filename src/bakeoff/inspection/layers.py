@@ -13,6 +13,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.context import Context
+from bakeoff.models.part import Wrapper
 from bakeoff.models.stack import Stack
 
 
@@ -124,7 +125,7 @@ def _layer(name: str, stack: Stack, number: int, own: _Sums) -> Layer:
         kernels=[
             Kernels(
                 part=stack.index_map[number - 1][place][0],
-                kind=type(getattr(parts[place], "function", parts[place])).__name__,
+                kind=type(part.function if isinstance(part := parts[place], Wrapper) else part).__name__,
                 offsets=parts[place].offsets(),
                 weights=(total / count).tolist(),
             )
