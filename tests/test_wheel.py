@@ -25,7 +25,7 @@ def test_the_wheel_holds_every_file_of_the_package_and_the_command(tmp_path):
     wanted = {line.removeprefix("src/") for line in tracked.stdout.splitlines()}
     assert {name for name in names if ".dist-info/" not in name} == wanted
     entry = next(name for name in names if name.endswith("entry_points.txt"))
-    assert "bakeoff = bakeoff.cli:main" in zipfile.ZipFile(wheel).read(entry).decode()
+    assert "bakeoff = bakeoff.__main__:main" in zipfile.ZipFile(wheel).read(entry).decode()
 
 
 def test_python_m_bakeoff_is_the_same_command():

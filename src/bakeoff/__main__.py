@@ -1,5 +1,18 @@
-"""`python -m bakeoff` is the same as `bakeoff`."""
+"""The command `bakeoff`, which `python -m bakeoff` is, too."""
 
-from bakeoff.cli import main
+import sys
+from typing import NoReturn
 
-main()
+
+def main() -> NoReturn:
+    """Run the command line and exit; its parts are imported here, so that Ctrl-C has one answer from the start."""
+    try:
+        from bakeoff.cli import main as run
+    except KeyboardInterrupt:
+        sys.stderr.write("bakeoff: interrupted\n")
+        sys.exit(130)
+    run()
+
+
+if __name__ == "__main__":
+    main()

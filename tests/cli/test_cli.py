@@ -105,6 +105,15 @@ def test_help_needs_no_torch():
         assert verb in done.stdout
 
 
+def test_ctrl_c_before_anything_is_imported_is_told_in_a_line(tmp_path):
+    slow = "import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(5)\n"
+    (tmp_path / "typer.py").write_text(slow, encoding="utf-8")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    command = [sys.executable, "-m", "bakeoff", "recipes"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path}, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "bakeoff: interrupted\n")
+
+
 def test_what_each_verb_does_stands_in_one_whole_line(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = call(capsys, "--help")

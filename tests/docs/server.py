@@ -2,7 +2,8 @@
 
 `python -m tests.docs.server FOLDER` writes FOLDER/bin/bakeoff, a command that sends its arguments, its folder and its
 standard input and output through a socket; each call is run in a process forked for it, which ends with the exit status
-that the command returns. Arguments are made smaller first, as `tests/docs/smaller.py` says.
+that the command returns. Arguments are made smaller first, as `tests/docs/smaller.py` says. FOLDER/seconds.txt has the
+processor time of each.
 """
 
 import json
@@ -16,7 +17,7 @@ import traceback
 from pathlib import Path
 
 from tests.docs.assumed import clear
-from tests.docs.smaller import STOPPED, smaller
+from tests.docs.smaller import STOPPED, shrink_files, smaller
 
 _COMMAND = """#!{python} -ISE
 import array, json, os, socket, sys
@@ -51,11 +52,11 @@ def serve(folder: Path) -> None:
             if os.fork() == 0:
                 door.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                _answer(caller)
+                _answer(caller, folder / "seconds.txt")
             caller.close()
 
 
-def _answer(caller: socket.socket) -> None:
+def _answer(caller: socket.socket, spent: Path) -> None:
     size, descriptors, _, _ = socket.recv_fds(caller, 4, 3)
     asked = b""
     while len(asked) < int.from_bytes(size, "big"):
@@ -64,7 +65,9 @@ def _answer(caller: socket.socket) -> None:
     if worker == 0:
         caller.close()
         _run(*json.loads(asked), descriptors)
-    _, status = os.waitpid(worker, 0)
+    _, status, used = os.wait4(worker, 0)
+    with open(spent, "a", encoding="utf-8") as record:
+        record.write(f"{used.ru_utime + used.ru_stime:.1f}\n")
     caller.sendall(bytes([os.waitstatus_to_exitcode(status) % 256]))
     os._exit(0)
 
@@ -91,7 +94,11 @@ def _run(folder: str, arguments: list[str], environment: dict[str, str], descrip
                 arguments = arguments[1:]
                 _stop_soon(Path(arguments[arguments.index("--out") + 1]) / "metrics.jsonl")
                 main([*arguments, "--budget", STOPPED])
-            main(smaller(arguments))
+            try:
+                main(smaller(arguments))
+            finally:
+                if "--files-only" in arguments:
+                    shrink_files(Path(arguments[arguments.index("--out") + 1]))
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:

@@ -40,6 +40,9 @@ PLAN = {"budget": "steps=4", "seeds": 1}
 SEARCHED = {"budget": "steps=50", "search": {"trials": 2, "budget": "100 %"}}
 """Of a plan; one with a search has as many steps as a trial must have."""
 
+ROWS, DOCUMENTS = 200, 400
+"""Of the files that the demo writes."""
+
 TRAIN_ROWS = 64
 """Of each task of a plan."""
 
@@ -92,6 +95,15 @@ def _shrink_plan(path: Path) -> None:
         task["train_rows"] = TRAIN_ROWS
         task["finetune"] = {**task.get("finetune", {}), **FINE_TUNING}
     path.write_text(yaml.safe_dump(plan), encoding="utf-8")
+
+
+def shrink_files(folder: Path) -> None:
+    """Of the demo's files keep the first rows and documents, and the longest rows, of which the page has a note."""
+    for path in folder.iterdir():
+        header, *rows = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        long = [] if path.suffix == ".jsonl" else sorted(rows[ROWS:], key=len)[-3:]
+        kept = [*rows[: DOCUMENTS if path.suffix == ".jsonl" else ROWS], *long]
+        path.write_text("".join([header, *kept]), encoding="utf-8")
 
 
 def smaller_python(text: str) -> str:

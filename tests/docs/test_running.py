@@ -35,7 +35,7 @@ class Shell:
 
     def run(self, command: str, folder: Path, allowed: tuple[int, ...] = (0,)) -> str:
         """Run some lines of shell, and return what they print."""
-        begun = time.monotonic()
+        before = self.seconds()
         ended = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", command],
             cwd=folder,
@@ -45,9 +45,14 @@ class Shell:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        print(f"{time.monotonic() - begun:6.1f} s  {command.strip()}")
+        print(f"{self.seconds() - before:6.1f} s of processor time: {command.strip()}")
         assert ended.returncode in allowed, f"status {ended.returncode} of: {command}\n{ended.stdout[-3000:]}"
         return ended.stdout
+
+    def seconds(self) -> float:
+        """Of processor time that all commands together have taken so far."""
+        spent = self.store.parent / "seconds.txt"
+        return sum(map(float, spent.read_text().split())) if spent.exists() else 0.0
 
     def serve(self, arguments: list[str], folder: Path) -> None:
         """Have `bakeoff serve` answer until `stop`; what the page asks then is asked of the first that was begun."""
@@ -88,6 +93,7 @@ class Shell:
 def shell(tmp_path_factory):
     shell = Shell(tmp_path_factory.mktemp("pages"))
     yield shell
+    print(f"{shell.seconds():6.1f} s of processor time: all pages")
     shell.server.terminate()
     shell.server.wait()
 
