@@ -1,10 +1,11 @@
 """What a run is worth on tasks of every kind, against the same architecture from scratch and against no network at all.
 
-    python benchmarks/every_task.py RUN DATA OUT [--tasks SST-2 TREC ...] [--rates 1e-3 3e-3] [--seed 0] [--threads 1]
+    python benchmarks/every_task.py RUN DATA OUT [--tasks SST-2 TREC ...] [--rates 1e-3 3e-3] [--seeds 0 1 2]
+        [--threads 1]
 
 DATA is a folder with the files as their authors give them, one folder a data set. Dev chooses the learning rate and the
-epoch; test is scored once. OUT/table.md has the table, and each task's runs stand beside it; what is there is not made
-again.
+epoch; test is scored once. With several seeds of fine-tuning a score is their mean ± their standard deviation.
+OUT/table.md has the table, and each task's runs stand beside it; what is there is not made again.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import gzip
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from bakeoff.comparison.running.floors import floors
@@ -106,7 +108,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--tasks", nargs="*", default=ENGLISH, choices=list(TASKS))
     parser.add_argument("--rates", nargs="*", type=float, default=[1e-3, 3e-3])
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seeds", nargs="*", type=int, default=[0])
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
@@ -120,20 +122,22 @@ def main() -> None:
         loaded = load_task(task)
         common = {"learning_rate": options.rates, "evaluations": 10, "patience": 4, "least_steps": 0}
         config = FinetuneConfig(**common | TASKS[name].training)
-        scores = []
-        for start, source in (("pretrained", run), ("scratch", run.recipe)):
-            folder = options.out / task.title.replace(" ", "-").replace(",", "") / start
-            if not FinetunedRun.at(folder):
-                folder.parent.mkdir(parents=True, exist_ok=True)
-                tokenizer = None if source is run else run.path
-                settings: dict[str, Any] = {"seed": options.seed, "tokenizer": tokenizer, "threads": options.threads}
-                finetune(source, task, folder, config=config, resume=True, **settings)
-            scores.append(FinetunedRun.open(folder).results.scores["test"])
         metric = loaded.task.metric
+        cells = []
+        for start, source in (("pretrained", run), ("scratch", run.recipe)):
+            scores = []
+            for seed in options.seeds:
+                folder = options.out / task.title.replace(" ", "-").replace(",", "") / f"{start}-{seed}"
+                if not FinetunedRun.at(folder):
+                    folder.parent.mkdir(parents=True, exist_ok=True)
+                    tokenizer = None if source is run else run.path
+                    settings: dict[str, Any] = {"seed": seed, "tokenizer": tokenizer, "threads": options.threads}
+                    finetune(source, task, folder, config=config, resume=True, **settings)
+                scores.append(FinetunedRun.open(folder).results.scores["test"][metric])
+            cells.append(f"{mean(scores):.3f}" + (f" ± {stdev(scores):.3f}" if len(scores) > 1 else ""))
         found = floors(name, loaded)
         learned = [f"{floor.test[metric]:.3f}" for floor in found if floor.kind == "learned"]
         simplest = next(floor for floor in found if floor.kind == "simplest")
-        cells = [f"{own[metric]:.3f}" for own in scores]
         cells += [learned[0] if learned else "", f"{simplest.test[metric]:.3f} ({simplest.name})"]
         lines.append(f"| {name} | {type(task).described(metric).title} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)

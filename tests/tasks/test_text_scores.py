@@ -5,8 +5,9 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sacrebleu.metrics.chrf import CHRF
 
-from bakeoff.tasks.scores.text_scores import longest_common, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import chrf_sums, longest_common, rouge, text_scores
 
 REFERENCES = [
     "The cat sat on the mat, didn't it?",
@@ -52,6 +53,16 @@ def test_words_of_other_scripts_are_words():
     assert rouge(["我爱北京"], ["我爱上海"])["rouge_l"] == 0.5
     assert text_scores(["我爱北京天安门"], ["我爱北京故宫"], "zh")["bleu"] > 0.3
     assert text_scores(["我爱北京天安门"], ["我爱北京故宫"], "none")["bleu"] == 0
+
+
+@given(st.lists(st.tuples(*[st.text("ab \t中", max_size=9)] * 2), min_size=1, max_size=5))
+def test_sums_of_chrf_give_what_sacrebleu_gives(pairs):
+    references, texts = zip(*pairs, strict=True)
+    own, value = chrf_sums(references, texts)
+    assert own.shape == (len(pairs), 18)
+    assert value(own.sum(0)) == pytest.approx(CHRF().corpus_score(texts, [references]).score / 100, abs=1e-9)
+    each = [CHRF().corpus_score([text], [[right]]).score / 100 for right, text in pairs]
+    assert value(own) == pytest.approx(each, abs=1e-9)
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=9), st.lists(st.sampled_from("abcd"), max_size=9))

@@ -5,6 +5,9 @@ from functools import cache
 
 import numpy as np
 
+IDEOGRAPHS = r"⺀-鿿豈-﫿\U00020000-\U0003ffff"
+"""Ideographs and kana with the punctuation among them, as what stands in the brackets of a regular expression."""
+
 _ORDINARY, _SPACE, _ALONE, _MARK = 0, 1, 2, 3
 
 # Scripts that are written without spaces: each character counts as a word. Thai, Lao, Burmese, Tibetan and Khmer; the

@@ -14,13 +14,14 @@ from bakeoff.errors import UserError
 from bakeoff.reading.files import LineReader, kind_of
 from bakeoff.reading.records import foreign_line, read_records, text_value
 from bakeoff.tasks.scores.spans import OUTSIDE
+from bakeoff.text.words import IDEOGRAPHS
 
 CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
 COLUMNS = (".conll", ".conllu", ".txt", ".tsv", ".iob", ".bio", ".bmes", ".train", ".dev", ".test", ".testa", ".testb")
 """Files with a word a line; the last ones are called so where they are published (CoNLL-2003)."""
 _WORD = re.compile(r"\w+|[^\w\s]")
-_IDEOGRAPH = re.compile(r"[⺀-鿿豈-﫿\U00020000-\U0003ffff]")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 
 
 class TaggedWords(NamedTuple):

@@ -8,11 +8,16 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bakeoff.text.words import IDEOGRAPHS
+
 BleuTokens = Literal["13a", "intl", "zh", "char", "none"]
 """How sacrebleu cuts texts into words: as the WMT's script does, by Unicode's classes, Chinese into its characters, any
 text into its characters, at white space alone."""
 
-_WORD = re.compile(r"[⺀-鿿豈-﫿\U00020000-\U0003ffff]|[^\W_⺀-鿿豈-﫿\U00020000-\U0003ffff]+")
+CHRF_ORDER = 6
+"""The longest n-grams of characters that chrF counts."""
+
+_WORD = re.compile(rf"[{IDEOGRAPHS}]|[^\W_{IDEOGRAPHS}]+")
 
 
 def text_scores(references: Sequence[str], texts: Sequence[str], tokens: BleuTokens = "13a") -> dict[str, float]:
@@ -65,6 +70,34 @@ def bleu_sums(
     return own.reshape(-1, 10), value
 
 
+def chrf_sums(
+    references: Sequence[str], texts: Sequence[str]
+) -> tuple[NDArray[np.float64], Callable[[NDArray[np.float64]], NDArray[np.float64]]]:
+    """(N, 18) what each text adds to the sums that chrF is made of, and chrF as a fraction of (..., 18) sums.
+
+    The sums are, of n-grams of characters to 6, those of the texts, of the references, and of both. White space is no
+    character, and a text counts none of those n-grams that its reference is too short for (sacrebleu 2.6).
+    """
+    own = np.zeros((len(texts), 3, CHRF_ORDER))
+    for row, (reference, text) in enumerate(zip(references, texts, strict=True)):
+        right, written = ("".join(each.split()) for each in (reference, text))
+        for size in range(1, CHRF_ORDER + 1):
+            wanted, given = (_ngrams(each, size) for each in (right, written))
+            own[row, :, size - 1] = given.total() if wanted else 0, wanted.total(), (wanted & given).total()
+
+    def value(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+        given, wanted, common = np.moveaxis(sums.reshape(*sums.shape[:-1], 3, CHRF_ORDER), -2, 0)
+        counted = (given > 0) & (wanted > 0)
+        sizes = np.maximum(1, counted.sum(-1))
+        # The means over the sizes of n-grams that both sides have, and then F with beta 2.
+        precision = np.where(counted, common / np.maximum(1, given), 0.0).sum(-1) / sizes
+        recall = np.where(counted, common / np.maximum(1, wanted), 0.0).sum(-1) / sizes
+        below = 4 * precision + recall
+        return np.asarray(np.where(below > 0, 5 * precision * recall / np.where(below > 0, below, 1), 0.0))
+
+    return own.reshape(-1, 3 * CHRF_ORDER), value
+
+
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
     """The means over texts of the F1 of single words, of pairs of words, and of the longest common subsequence.
 
@@ -83,6 +116,7 @@ def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
 
 
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
+    """Of a text, those of its characters."""
     return Counter(zip(*(words[begin:] for begin in range(size)), strict=False))
 
 
