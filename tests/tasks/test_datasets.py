@@ -311,6 +311,8 @@ PUBLISHED = [
     ("race", {f"RACE/{name}": text for name, text in RACE.items()}, ("accuracy", [], 10, 10)),
     ("squad", {f"{part}-v1.1.json": squad() for part in ("train", "dev")}, ("f1", [], 36, 40)),
     ("squad_v2", {f"{part}-v2.0.json": squad() for part in ("train", "dev")}, ("f1", [], 36, 40)),
+    ("cmrc2018", {f"cmrc2018_{part}.json": squad() for part in ("train", "dev")}, ("f1", [], 36, 40)),
+    ("drcd", {f"DRCD_{part}.json": squad() for part in ("training", "dev", "test")}, ("f1", [], 40, 40)),
     *(
         (name, {f"{part}.{side}": lines(side) for part in parts for side in sides}, ("loss", [], 40, 40))
         for name, sides, parts in TRANSLATIONS

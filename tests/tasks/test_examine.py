@@ -15,6 +15,7 @@ from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -140,6 +141,27 @@ def test_every_kind_is_looked_at(tmp_path):
     path = write_jsonl(tmp_path / "c.jsonl", choices)
     found = check_task(ChoiceConfig(train=path, text_column="text", choices="choices", label_column="label"))
     assert [each.label for each in found.parts[0].labels] == ["0", "1"]
+
+
+def test_answers_that_are_not_in_their_contexts_are_told(tmp_path, corpus):
+    lines = [{"question": f"What is {n}?", "context": f"It is a{n}.", "answer": f"a{n}"} for n in range(20)]
+    lines += [{"question": "And 3?", "context": "It is b.", "answer": "bee"}] * 2
+    for name in ("train", "test"):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    task = QuestionAnsweringConfig(train=tmp_path / "train.jsonl", test=tmp_path / "test.jsonl")
+    lines[3]["answer"] = ""
+    (tmp_path / "train.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
+    found = check_task(task)
+    assert [(each.label, each.count, each.example) for each in found.parts[0].labels] == [
+        ("an answer", 19, "What is 0?"),
+        ("no answer", 1, "What is 3?"),
+    ]
+    assert any(each.startswith("95.0% of train are 'an answer'") for each in found.warnings)
+    assert "1 labels have fewer than 10 examples in train: no answer (1)" in found.warnings
+    for measured in ({}, {"tokenizer": corpus}):
+        notes = [each for each in check_task(task, **measured).notes if each.startswith("test: ")]
+        assert len(notes) == 1
+        assert notes[0].startswith("test: 2 of 22 questions have no answer that stands in the context, the first line")
 
 
 def test_the_command_line_tells_and_exits(run, tmp_path, capsys):

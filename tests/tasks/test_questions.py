@@ -5,6 +5,7 @@ import json
 import re
 import string
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.data import hold_out
-from bakeoff.tasks.floors.overlap import overlapping_answer
+from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
 from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
 from bakeoff.tasks.reading.questions import GoldAnswer, placed
 from bakeoff.tasks.scores.answer_scores import best_threshold, compare
@@ -68,6 +69,27 @@ def test_tables_name_the_answer_and_perhaps_its_start(tmp_path):
     assert starts == [[0], [0, 4], [], [8]]
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_questions_as_the_library_datasets_has_them(tmp_path, ending):
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    answers = [{"text": ["Bob", "b."], "answer_start": [8, 10]}, {"text": [], "answer_start": []}]
+    rows = {"question": ["Who?"] * 2, "context": ["Bob saw Bob.", "Bob."], "answers": answers, "id": ["x", "y"]}
+    table = datasets.Dataset.from_dict(rows)
+    path = tmp_path / f"train.{ending}"
+    if ending == "parquet":
+        table.to_parquet(str(path))
+    else:
+        table.save_to_disk(str(tmp_path / "set"))
+        next((tmp_path / "set").glob("*.arrow")).rename(path)
+    for file in (path, *([Path(f"hub:{tmp_path}")] if ending == "parquet" else [])):
+        first, second = read(file, label_column="answers")
+        assert first.answers == (GoldAnswer("Bob", 8, 11), GoldAnswer("b.", 10, 12))
+        assert (second.answers, second.texts) == ((), ("Who?", "Bob."))
+        assert [each.answers for each in read(file, labelled=False)] == [None, None]
+    with pytest.raises(UserError, match=r"no column 'answer'.*; name the columns with --text-column"):
+        read(path)
+
+
 def test_an_answer_is_taken_where_it_stands_nearest_to_its_start():
     assert placed("ab", 4, "ab ab ab", "") == GoldAnswer("ab", 3, 5, moved=True)
     assert placed("aa", 1, "baaa", "") == GoldAnswer("aa", 1, 3)
@@ -75,6 +97,8 @@ def test_an_answer_is_taken_where_it_stands_nearest_to_its_start():
     assert placed(" ab ", 2, "xx ab", "") == GoldAnswer(" ab ", 3, 5)
     assert placed("a  b", None, "x a\nb", "") == GoldAnswer("a  b", 2, 5)
     assert placed("c", 0, "ab", "") == GoldAnswer("c", None, None)
+    assert placed("c", -1, "ab", "") == GoldAnswer("c", None, None)  # as CMRC 2018 says that it does not stand there
+    assert placed("b", -1, "abb", "") == GoldAnswer("b", 1, 2)
 
 
 @given(st.text("ab ", min_size=1, max_size=12), st.text("ab", min_size=1, max_size=3), st.data())
@@ -226,3 +250,9 @@ def test_the_answer_without_a_model_stands_near_the_words_of_the_question():
     context = "Ann slept. The tower was built in 1889 by Gustave Eiffel for a fair. Bob ate."
     assert overlapping_answer("Who built the tower in 1889?", context, 2) == "by Gustave"
     assert overlapping_answer("Who?", "", 2) == ""
+
+
+def test_the_answer_without_a_model_has_as_many_ideographs_as_answers_have():
+    context = "他睡了。这座塔于1889年由埃菲尔建造。天晴。"
+    assert overlapping_answer("谁建造的?", context, 3) == "埃菲尔"
+    assert [count_words(text) for text in ("埃菲尔", "Gustave Eiffel, 1832", "1889年")] == [3, 3, 2]

@@ -16,7 +16,12 @@ def on_hub(path: Path) -> bool:
 
 
 def read_rows(
-    path: Path, names: Sequence[str], errors: str, encoding: str = "utf-8", style: RecordStyle = PLAIN
+    path: Path,
+    names: Sequence[str],
+    errors: str,
+    encoding: str = "utf-8",
+    style: RecordStyle = PLAIN,
+    advice: str = "",
 ) -> Iterator[tuple[int, list[Any]]]:
     """The line of each row, or its number from 1 where there are no lines, and its values of some columns.
 
@@ -26,6 +31,7 @@ def read_rows(
         errors: invalid text is an error ("strict"), or is replaced ("replace").
         encoding: of a file of lines.
         style: what such a file's name does not tell.
+        advice: what to do where a column is missing.
 
     Raises:
         UserError: a missing column, or a mistake in the file; with its line.
@@ -34,14 +40,14 @@ def read_rows(
         passed = 0
         for file in hub_files(str(path)):
             last = 0
-            for row, values in file.records(names):
+            for row, values in file.records(names, advice):
                 last = row
                 yield passed + row, values
             passed += last
         return
     if kind_of(path) in COLUMNAR:
-        columns = [ColumnReader(path, errors).values(name) for name in names]
+        columns = [ColumnReader(path, errors).values(name, advice) for name in names]
         for cells in zip(*columns, strict=True):
             yield cells[0][0], [value for _, value in cells]
         return
-    yield from read_records(path, LineReader(path, errors, encoding=encoding), names, style=style)
+    yield from read_records(path, LineReader(path, errors, encoding=encoding), names, advice, style=style)

@@ -84,6 +84,10 @@ class Task(ABC):
             UserError: a label that the examples to learn from do not have; with its line.
         """
 
+    def remarks(self, examples: Sequence[Any]) -> Iterator[str]:
+        """What a reader must know of labelled examples, whatever a tokenizer makes of them."""
+        yield from ()
+
     @abstractmethod
     def encode(self, examples: Sequence[Any], format: InputFormat) -> Items:
         """The items of some examples."""

@@ -35,6 +35,13 @@ class FoundAnswer(NamedTuple):
         """By how much the score of no answer is above that of the best stretch."""
         return self.none - self.candidates[0].score if self.candidates else float("inf")
 
+    def probabilities(self, unanswerable: bool) -> tuple[list[float], float]:
+        """Those of the candidates, and that of no answer, which is 0 where each question has one."""
+        scores = np.array([each.score for each in self.candidates] + [self.none] * unanswerable, np.float64)
+        shares = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
+        values = [round(float(share), 6) for share in shares / shares.sum()] if len(scores) else []
+        return (values[:-1], values[-1]) if unanswerable else (values, 0.0)
+
 
 class ScoredSpan(NamedTuple):
     """A stretch of tokens."""

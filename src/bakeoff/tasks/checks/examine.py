@@ -74,7 +74,9 @@ def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
         if name in parts:
             refused = unknown[name][0] if name in unknown else frozenset()
             answerable = [each for place, each in enumerate(parts[name]) if place not in refused]
-            found.append(_part(config, name, files[name], parts[name], _lengths(answerable, task, measure)))
+            lengths, remarks = _lengths(answerable, task, measure)
+            notes += [f"{name}: {remark}" for remark in remarks]
+            found.append(_part(config, name, files[name], parts[name], lengths))
     overlaps = _overlaps(parts)
     findings = TaskFindings(
         task=config.title,
@@ -178,14 +180,18 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
 
 
-def _lengths(examples: Sequence[Example], task: Task | None, measure: Measure | None) -> LengthFinding:
-    """Lengths of rows in tokens, before anything is cut; or of examples in words."""
+def _lengths(
+    examples: Sequence[Example], task: Task | None, measure: Measure | None
+) -> tuple[LengthFinding, Sequence[str]]:
+    """Lengths of rows in tokens, before anything is cut; or of examples in words; and what must be known of them."""
     if measure is None or task is None:
         words = [sum(len(split_words(text)) for text in each.texts) for each in examples]
-        return _length("words", np.array(words, np.int64), None)
+        remarks = [] if task is None else list(task.remarks(examples))
+        return _length("words", np.array(words, np.int64), None), remarks
     whole = copy(measure.format)
     whole.length = _UNCUT
-    return _length("tokens", task.encode(examples, whole).encoded.lengths, measure.limit)
+    items = task.encode(examples, whole)
+    return _length("tokens", items.encoded.lengths, measure.limit), items.notes
 
 
 def _length(unit: Any, lengths: NDArray[np.int64], limit: int | None) -> LengthFinding:

@@ -1,6 +1,7 @@
 """Tagging, reading and translation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
 from bakeoff.tasks.datasets.glue import OFFICIAL_DEV
@@ -35,16 +36,37 @@ TAGGING = {
 }
 """Words with a tag each."""
 
+
+def _questions_on_hub(repository: str) -> HubForm:
+    """SQuAD's columns as the library `datasets` has them."""
+    splits: Mapping[Literal["train", "dev", "test"], str] = {"train": "train", "test": "validation"}
+    return HubForm(repository, splits, {"label_column": "answers"}, OFFICIAL_DEV)
+
+
 READING = {
     "squad": DataSet(
         "SQuAD 1.1, spans that answer questions (Rajpurkar et al. 2016)",
         "question_answering",
         (Form(("train-v1.1.json",), (), ("dev-v1.1.json",), remark=OFFICIAL_DEV),),
+        hub=_questions_on_hub("rajpurkar/squad"),
     ),
     "squad_v2": DataSet(
         "SQuAD 2.0, with questions that have no answer (Rajpurkar et al. 2018)",
         "question_answering",
         (Form(("train-v2.0.json",), (), ("dev-v2.0.json",), remark=OFFICIAL_DEV),),
+        hub=_questions_on_hub("rajpurkar/squad_v2"),
+    ),
+    "cmrc2018": DataSet(
+        "CMRC 2018, spans that answer questions, in Chinese (Cui et al. 2019)",
+        "question_answering",
+        (Form(("cmrc2018_train.json",), (), ("cmrc2018_dev.json",), remark=OFFICIAL_DEV),),
+        {"answer_words": "ideographs"},
+    ),
+    "drcd": DataSet(
+        "DRCD, spans that answer questions, in traditional Chinese (Shao et al. 2018)",
+        "question_answering",
+        (Form(("DRCD_training.json",), ("DRCD_dev.json",), ("DRCD_test.json",)),),
+        {"answer_words": "ideographs"},
     ),
     "race": DataSet(
         "RACE, questions of English examinations, middle and high school (Lai et al. 2017)",

@@ -8,8 +8,11 @@ import re
 from collections.abc import Sequence
 
 from bakeoff.text.sentences import split_sentences
+from bakeoff.text.words import IDEOGRAPHS
 
-_WORD = re.compile(r"\w+(?:[.,'’-]\w+)*|\$\d+(?:[.,]\d+)*")
+_LETTERS = rf"[^\W{IDEOGRAPHS}]+"
+_WORD = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|{_LETTERS}(?:[.,'’-]{_LETTERS})*|\$\d+(?:[.,]\d+)*")
+_COUNTED = re.compile(rf"[{IDEOGRAPHS}](?<=\w)|[^\s{IDEOGRAPHS}]+")
 NEAR = 5
 """Words on both sides of an answer among which the question's are counted."""
 
@@ -43,6 +46,11 @@ def overlapping_answer(question: str, context: str, words: int) -> str:
 
     first = max(range(len(spans) - length + 1), key=value)
     return best[spans[first][0] : spans[first + length - 1][1]]
+
+
+def count_words(text: str) -> int:
+    """How many words an answer has: what white space parts, and each ideograph."""
+    return len(_COUNTED.findall(text))
 
 
 def _words(text: str) -> Sequence[str]:

@@ -14,13 +14,14 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.tasks.answers.found_answers import FoundAnswer, gathered
-from bakeoff.tasks.floors.overlap import overlapping_answer
+from bakeoff.tasks.floors.overlap import count_words, overlapping_answer
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.questions import Question, QuestionColumns, is_layout, read_questions
-from bakeoff.tasks.rows.answer_windows import TokenSpan, answer_windows, mean_window_loss, window_loss
+from bakeoff.tasks.rows.answer_windows import answer_windows, mean_window_loss, window_loss
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.scores.answer_scores import Right, best_threshold, compare
+from bakeoff.tasks.scores.answer_scores import best_threshold, mean_scores
 from bakeoff.tasks.scores.jackknife import Vector
+from bakeoff.tasks.scores.unspaced_answers import AnswerComparison, AnswerWords, comparison
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig
 
@@ -49,7 +50,7 @@ class AnswerLabels(Record):
 
 
 class QuestionAnsweringConfig(TaskConfig):
-    """Questions on contexts: SQuAD's .json, or .csv, .tsv or .jsonl with columns; each plain, .gz or .zst."""
+    """Questions on contexts: SQuAD's .json, .csv, .tsv or .jsonl, plain, .gz or .zst; .parquet, .arrow and `hub:`."""
 
     kind: Literal["question_answering"] = "question_answering"
     """What is learned."""
@@ -58,8 +59,8 @@ class QuestionAnsweringConfig(TaskConfig):
     pair_column: str = "context"
     """The column with the text that it is about."""
     label_column: str = "answer"
-    """The column with the answer's text, empty where the context has none; in .jsonl also a list of texts, or an object
-    with lists `text` and `answer_start`."""
+    """The column with the answer's text, empty where the context has none; in files that are no text, and in .jsonl,
+    also a list of texts, or an object with lists `text` and `answer_start`."""
     start_column: str | None = None
     """The column with the character of the context at which the answer begins, counted from 0; absent: where the
     answer stands first."""
@@ -72,6 +73,9 @@ class QuestionAnsweringConfig(TaskConfig):
     """The most tokens of a predicted answer."""
     n_best: int = Field(default=20, gt=0)
     """How many answers are found for a question; their probabilities add up to 1 (with that of no answer)."""
+    answer_words: AnswerWords = "auto"
+    """The words by which answers are scored: what `spaces` part (SQuAD), or `ideographs`, each for itself (CMRC, DRCD);
+    auto: ideographs where most of the right answers have some."""
     metric: Literal["f1", "exact"] = "f1"
     """What epochs and learning rates are chosen by."""
 
@@ -93,6 +97,7 @@ class QuestionAnsweringConfig(TaskConfig):
 
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        compare = comparison(self.answer_words, [line["label"] for line in lines])
         return np.array([getattr(compare(line["label"], line["prediction"]), metric) for line in lines], np.float64)
 
     @override
@@ -145,15 +150,22 @@ class QuestionAnswering(Task):
     @override
     def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
         made = answer_windows(examples, format, self.config.longest_question, self.config.stride)
-        notes = list(self._remarks(examples, made.spans)) if all(each.answers is not None for each in examples) else []
+        lost = [each for each, span in zip(examples, made.spans, strict=True) if span is None]
+        notes = list(self._remarks(examples, lost)) if all(each.answers is not None for each in examples) else []
         if made.cut:
             notes.append(f"{made.cut} questions were cut to {self.config.longest_question} tokens, or half of a row")
         return Items(made.encoded, np.arange(len(made.windows) + 1), made.owners, made.windows, notes)
 
-    def _remarks(self, examples: Sequence[Question], spans: Sequence[TokenSpan | None]) -> Iterator[str]:
-        """What must be known of labelled questions."""
+    @override
+    def remarks(self, examples: Sequence[Question]) -> Iterator[str]:
+        """Those of all that is in the notes of items but for what a tokenizer leaves out."""
+        nowhere = [each for each in examples if each.answers and all(own.start is None for own in each.answers)]
+        return self._remarks(examples, nowhere)
+
+    def _remarks(self, examples: Sequence[Question], lost: Sequence[Question]) -> Iterator[str]:
+        """What must be known of labelled questions, of some of which the answer is nowhere."""
         count = len(examples)
-        if lost := [each for each, span in zip(examples, spans, strict=True) if span is None]:
+        if lost:
             yield (
                 f"{len(lost)} of {count} questions have no answer that stands in the context, the first "
                 f"{lost[0].place} ('{_short(lost[0])}'): nothing is learned from these, which are scored by their text"
@@ -196,6 +208,7 @@ class QuestionAnswering(Task):
         found = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
         if not self.unanswerable or not found:
             return self
+        compare = self._comparison(examples)
         gains = [
             getattr(compare(right, answer.candidates[0].text), self.metric) - getattr(compare(right, ""), self.metric)
             for right, answer in found
@@ -207,13 +220,17 @@ class QuestionAnswering(Task):
     def score(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> dict[str, float]:
         return self._scores(examples, [self.text(answer) for answer in answers])
 
+    def _comparison(self, examples: Sequence[Question]) -> AnswerComparison:
+        return comparison(self.config.answer_words, map(_right, examples))
+
     def _scores(self, examples: Sequence[Question], texts: Sequence[str]) -> dict[str, float]:
+        compare = self._comparison(examples)
         found = [compare(_right(each), text) for each, text in zip(examples, texts, strict=True)]
-        scores = _means("", found)
+        scores = mean_scores(found)
         if not all(each.answers for each in examples):
             for name, has in (("has_answer_", True), ("no_answer_", False)):
                 own = [right for each, right in zip(examples, found, strict=True) if bool(each.answers) == has]
-                scores |= _means(name, own)
+                scores |= mean_scores(own, name)
         return scores
 
     @override
@@ -222,7 +239,7 @@ class QuestionAnswering(Task):
 
         As many words are given as answers of train have, by the median.
         """
-        lengths = [len(answer.text.split()) for each in train for answer in (each.answers or ())[:1]]
+        lengths = [count_words(answer.text) for each in train for answer in (each.answers or ())[:1]]
         words = max(1, round(median(lengths))) if lengths else 1
 
         def scores(examples: Sequence[Question], answering: bool) -> dict[str, float]:
@@ -234,16 +251,9 @@ class QuestionAnswering(Task):
         answering = not self.unanswerable or scores(some, True)[self.metric] >= scores(some, False)[self.metric]
         return scores(test, answering)
 
-    def _probabilities(self, answer: FoundAnswer) -> tuple[list[float], float]:
-        """Those of the candidates, and that of no answer, which is 0 where all questions of train have one."""
-        scores = np.array([each.score for each in answer.candidates] + [answer.none] * self.unanswerable, np.float64)
-        shares = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
-        values = [round(float(share), 6) for share in shares / shares.sum()] if len(scores) else []
-        return (values[:-1], values[-1]) if self.unanswerable else (values, 0.0)
-
     def _probability(self, answer: FoundAnswer) -> float:
         """That of what is answered."""
-        values, none = self._probabilities(answer)
+        values, none = answer.probabilities(self.unanswerable)
         return values[0] if self.text(answer) else none if self.unanswerable else 1.0
 
     @override
@@ -253,12 +263,12 @@ class QuestionAnswering(Task):
             "label": _right(example),
             "prediction": self.text(answer),
             "probability": self._probability(answer),
-            **({"no_answer": self._probabilities(answer)[1]} if self.unanswerable else {}),
+            **({"no_answer": answer.probabilities(self.unanswerable)[1]} if self.unanswerable else {}),
         }
 
     @override
     def answered(self, example: Question, answer: FoundAnswer) -> dict[str, Any]:
-        values, none = self._probabilities(answer)
+        values, none = answer.probabilities(self.unanswerable)
         text = self.text(answer)
         best = answer.candidates[0] if text else None
         return {
@@ -288,11 +298,3 @@ def _short(question: Question) -> str:
     """The first answer, for a line."""
     text = " ".join(_right(question)[0].split())
     return text if len(text) <= 40 else f"{text[:40]}..."
-
-
-def _means(name: str, found: Sequence[Right]) -> dict[str, float]:
-    """The mean scores of some answers; nothing of none."""
-    if not found:
-        return {}
-    means = {each: float(np.mean([getattr(right, each) for right in found])) for each in Right._fields}
-    return {f"{name}{each}": round(value, 7) for each, value in means.items()}

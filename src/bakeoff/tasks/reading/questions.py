@@ -1,4 +1,4 @@
-"""Files of questions on contexts: SQuAD's JSON (versions 1.1 and 2.0, DuReader, CMRC), and .csv, .tsv or .jsonl.
+"""Files of questions on contexts: SQuAD's JSON (versions 1.1 and 2.0, DuReader, CMRC), and those with columns.
 
 A question without answers cannot be answered from its context, as in SQuAD 2.0 (Rajpurkar et al. 2018).
 """
@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 from typing_extensions import override
 
 from bakeoff.errors import UserError
-from bakeoff.reading.files import LineReader, kind_of
-from bakeoff.reading.records import read_records, text_value
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.records import text_value
+from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
 
 MANY_ARTICLES = 20
@@ -64,6 +65,12 @@ class Question(Example):
     def together(self) -> tuple[str, ...]:
         return (self.article or self.context,)
 
+    @property
+    @override
+    def labels(self) -> Sequence[tuple[str, str]]:
+        """Whether it has an answer."""
+        return [("an answer" if self.answers else "no answer", self.texts[0])]
+
 
 class QuestionColumns(NamedTuple):
     """The columns of a .csv, .tsv or .jsonl."""
@@ -85,7 +92,8 @@ def read_questions(
     """The questions of a file.
 
     Args:
-        path: .json in the layout of SQuAD; .csv, .tsv or .jsonl; each plain, .gz or .zst.
+        path: .json in the layout of SQuAD; .csv, .tsv or .jsonl; each plain, .gz or .zst; .parquet, .arrow, or a data
+            set of the Hub.
         columns: of a file that has some.
         labelled: the answers are wanted.
         errors: invalid text is an error, or is replaced.
@@ -94,11 +102,11 @@ def read_questions(
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line, or the question's name.
     """
-    if not path.is_file():
+    if not on_hub(path) and not path.is_file():
         raise UserError(f"{path}: no such file")
     found = _layout(path, LineReader(path, errors, encoding=encoding))
     if found is None:
-        rows = _of_table(path, LineReader(path, errors, encoding=encoding), columns, labelled, errors)
+        rows = _of_table(path, columns, labelled, errors, encoding)
     else:
         rows = _of_articles(path, found, labelled, errors)
     empty = True
@@ -188,18 +196,19 @@ def _spelt(kind: Any) -> str:
 
 
 def _of_table(
-    path: Path, lines: LineReader, columns: QuestionColumns, labelled: bool, errors: Errors
+    path: Path, columns: QuestionColumns, labelled: bool, errors: Errors, encoding: str
 ) -> Iterator[Question]:
-    if kind_of(path) not in (".csv", ".tsv", ".jsonl"):
+    if not on_hub(path) and kind_of(path) not in (".csv", ".tsv", ".jsonl", *COLUMNAR):
         raise UserError(
-            f"{path}: questions are read from .json as SQuAD has it, .csv, .tsv or .jsonl, each plain, .gz or .zst"
+            f"{path}: questions are read from .json as SQuAD has it, .csv, .tsv or .jsonl, each plain, .gz or .zst, "
+            "and .parquet or .arrow"
         )
     names = [columns.question, columns.context]
     names += [columns.answer, *([columns.start] if columns.start else [])] if labelled else []
     if len(set(names)) < len(names):
         raise UserError(f"{path}: each needs a column of its own, not {', '.join(names)}")
     advice = "; name the columns with --text-column (question), --pair-column (context) and --label-column (answer)"
-    for line, cells in read_records(path, lines, names, advice):
+    for line, cells in read_rows(path, names, errors, encoding, advice=advice):
         where = f"{path}:{line}"
         question = text_value(cells[0], where, columns.question, errors)
         context = text_value(cells[1], where, columns.context, errors)
@@ -242,12 +251,14 @@ def _start(value: Any, where: str, name: str) -> int | None:
 def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer:
     """An answer where it stands in its context: at its start, else where it stands nearest to it, or first of all.
 
-    Whitespace around it is no part of it, and whitespace within it is any whitespace.
+    A start of -1 is as none: so CMRC 2018 marks answers that its contexts do not have.
+    Whitespace around an answer is no part of it, and whitespace within it is any whitespace.
 
     Raises:
         UserError: the start is not within the context.
     """
     inner = text.strip()
+    start = None if start == -1 else start
     if start is not None and not 0 <= start <= len(context):
         raise UserError(
             f"{where}: the answer starts at character {start} of a context of {len(context)}; mend it, or leave the "

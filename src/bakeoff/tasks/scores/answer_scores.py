@@ -47,6 +47,14 @@ def compare(right: Sequence[str], found: str) -> Right:
     return Right(float(wanted in map(normalised, texts)), max(word_f1(text, found) for text in texts))
 
 
+def mean_scores(found: Sequence[Right], prefix: str = "") -> dict[str, float]:
+    """The mean scores of some answers, their names behind the prefix; nothing of none."""
+    if not found:
+        return {}
+    means = {each: float(np.mean([getattr(right, each) for right in found])) for each in Right._fields}
+    return {f"{prefix}{each}": round(value, 7) for each, value in means.items()}
+
+
 def best_threshold(differences: NDArray[np.float64], gains: NDArray[np.float64]) -> float:
     """The threshold of unanswering that is best: an answer is given where the difference is not above it.
 

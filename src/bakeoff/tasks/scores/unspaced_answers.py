@@ -1,0 +1,70 @@
+"""Scores of answers in Chinese and Japanese, whose words no spaces part, as CMRC 2018's official script has them.
+
+Cui et al. 2019 (arXiv:1810.07366); `cmrc2018_evaluate.py`, by which DRCD is scored as well. An answer is compared in
+lower case and without some punctuation; every ideograph is a word, and the F1 is not of words in common but of the
+longest run of words that both answers have.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from bakeoff.tasks.scores.answer_scores import Right, compare
+from bakeoff.text.words import IDEOGRAPHS
+
+AnswerWords = Literal["auto", "spaces", "ideographs"]
+"""How answers are parted into words: at white space as SQuAD's script does it, or ideographs alone as CMRC's does; auto
+decides by the right answers."""
+
+AnswerComparison = Callable[[Sequence[str], str], Right]
+"""How right an answer is, of all right ones and the one that was found."""
+
+_LEFT_OUT = str.maketrans("", "", "-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
+_MARKS = r"""!"#$%&'()*+,./:;<=>?@\[\\\]^_`{|}~"""
+# Ideographs; and what nltk makes of other scripts, to which the official script leaves them: words at white space,
+# without the marks of ASCII, of which a comma before a digit and a full stop that ends nothing are part of a word.
+_WORD = re.compile(
+    rf"[{IDEOGRAPHS}]|(?:[^\s{IDEOGRAPHS}{_MARKS}]|,(?=\d)|\.(?!\s*(?:$|[{IDEOGRAPHS}])))+|[^\s{IDEOGRAPHS}]"
+)
+
+
+def unspaced_words(text: str) -> list[str]:
+    """The words of an answer."""
+    return _WORD.findall(_as_compared(text))
+
+
+def compare_unspaced(right: Sequence[str], found: str) -> Right:
+    """An answer against all right ones; where there are none, only the empty one is right."""
+    texts = [text for text in right if _as_compared(text)] or [""]
+    wanted, words = _as_compared(found), unspaced_words(found)
+    return Right(float(wanted in map(_as_compared, texts)), max(_run_f1(unspaced_words(text), words) for text in texts))
+
+
+def comparison(words: AnswerWords, right: Iterable[Sequence[str]]) -> AnswerComparison:
+    """How answers to some questions are compared.
+
+    Args:
+        words: as the task's config has it. Of `auto` words are ideographs where most of the answered questions have a
+            right answer with an ideograph in it.
+        right: the texts of each question's right answers.
+    """
+    if words == "auto":
+        answered = [any(map(_IDEOGRAPH.search, texts)) for texts in right if any(texts)]
+        words = "ideographs" if 2 * sum(answered) > len(answered) else "spaces"
+    return compare_unspaced if words == "ideographs" else compare
+
+
+def _as_compared(text: str) -> str:
+    return text.lower().strip().translate(_LEFT_OUT)
+
+
+def _run_f1(right: Sequence[str], found: Sequence[str]) -> float:
+    """2 P R / (P + R) of the longest run of words that stands in both; 1 where both are empty."""
+    if not right or not found:
+        return float(right == found)
+    longest, before = 0, [0] * (len(found) + 1)  # of runs that end at a word of each, the length
+    for word in right:
+        row = [0, *(before[place] + 1 if word == other else 0 for place, other in enumerate(found))]
+        longest, before = max(longest, *row), row
+    return 2 * longest / (len(right) + len(found))
