@@ -21,9 +21,10 @@ from bakeoff.tasks.kinds.choice import Choice, ChoiceConfig
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig
 from bakeoff.tasks.kinds.multilabel import Multilabel, MultilabelConfig
 from bakeoff.tasks.kinds.regression import Regression, RegressionConfig
-from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig, TagTarget
+from bakeoff.tasks.kinds.tagging import Tagging, TaggingConfig
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tasks.rows.inputs import EncodedRows
+from bakeoff.tasks.rows.tag_windows import TagTarget
 
 transformers = pytest.importorskip("transformers")
 

@@ -20,11 +20,12 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig, LabelledText
-from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels, multilabel_scores
+from bakeoff.tasks.kinds.multilabel import MultilabelConfig, TextWithLabels
 from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
 from bakeoff.tasks.predict import predict
 from bakeoff.tasks.rows.inputs import EncodedRows
 from bakeoff.tasks.scores.metrics import positive_scores
+from bakeoff.tasks.scores.multilabel_scores import multilabel_scores
 
 QUIET = {"device": "cpu", "progress": False}
 LABELS = ["no", "no", "yes", "no", "perhaps", "no", "yes", "no"]

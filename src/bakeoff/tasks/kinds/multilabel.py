@@ -22,8 +22,9 @@ from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.texts import sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
-from bakeoff.tasks.scores.jackknife import Vector, of_areas, of_ratios, of_sums
+from bakeoff.tasks.scores.jackknife import Vector
 from bakeoff.tasks.scores.label_scores import LabelCounts, LabelScore, label_scores
+from bakeoff.tasks.scores.multilabel_scores import multilabel_contributions, multilabel_scores
 from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric
 
@@ -96,6 +97,7 @@ class MultilabelConfig(TableConfig):
     simplest: ClassVar[str] = "labels that most of train have"
     record: ClassVar[type[Record]] = LabelsPrediction
     reads_windows: ClassVar[bool] = True
+    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"between_labels"}
 
     @model_validator(mode="after")
     def _several(self) -> Self:
@@ -114,19 +116,8 @@ class MultilabelConfig(TableConfig):
         return len(self.text_columns)
 
     @override
-    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
-        true, found = ([set(line[side]) for line in lines] for side in ("label", "prediction"))
-        if metric == "exact":
-            return np.array([one == other for one, other in zip(true, found, strict=True)], np.float64)
-        names = sorted(lines[0]["probabilities"]) if lines else []
-        if metric == "auc":
-            scores = np.array([[row["probabilities"][name] for name in names] for row in lines], np.float64)
-            return of_areas(np.array([[name in row for name in names] for row in true]), scores)
-        own, guessed = (np.array([[name in row for name in names] for row in side]) for side in (true, found))
-        right, counted = 2.0 * (own & guessed), own.astype(np.float64) + guessed
-        if metric == "micro_f1":
-            return of_ratios(right.sum(1), counted.sum(1))
-        return of_sums(np.concatenate([right, counted], 1), _mean_ratio)
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
+        return multilabel_contributions(lines, metric)
 
     @override
     def read(self, path: Path, labelled: bool = True) -> Iterator[TextWithLabels | LeftOut]:
@@ -297,35 +288,3 @@ class Multilabel(Task):
     @override
     def shown(self, example: TextWithLabels, answer: NDArray[np.float32]) -> tuple[str, ...]:
         return (self.config.between_labels.join(self.given(answer)),)
-
-
-def _mean_ratio(sums: Vector) -> Vector:
-    """(...) the mean of the ratios of (..., 2 C) parts and wholes, 0 where a whole is 0."""
-    parts, wholes = np.split(sums, 2, axis=-1)
-    return np.asarray((parts / np.maximum(wholes, 1)).mean(-1))
-
-
-def multilabel_scores(
-    true: NDArray[np.bool_], probabilities: NDArray[np.float32], threshold: float
-) -> dict[str, float]:
-    """All metrics of (N, C) labels and their probabilities, as fractions.
-
-    micro_f1 counts all labels of all rows together and macro_f1 is the mean of the labels' own F1, 0 where a label
-    neither occurs nor is predicted; exact is the share of rows all of whose labels are right; auc is the mean of the
-    areas under the ROC curves of the labels that some rows have and others have not, 0.5 where there is none.
-    """
-    from sklearn.metrics import roc_auc_score
-
-    assert true.shape == probabilities.shape
-    predicted = probabilities >= threshold
-    right = (true & predicted).sum(0)
-    counted = true.sum(0) + predicted.sum(0)
-    judged = [place for place in range(true.shape[1]) if 0 < true[:, place].sum() < len(true)]
-    areas = [float(roc_auc_score(true[:, place], probabilities[:, place])) for place in judged]
-    found = {
-        "micro_f1": 2 * right.sum() / max(1, counted.sum()),
-        "macro_f1": float(np.mean(2 * right / np.maximum(1, counted))),
-        "exact": float((true == predicted).all(1).mean()),
-        "auc": float(np.mean(areas)) if areas else 0.5,
-    }
-    return {name: round(float(value), 7) for name, value in found.items()}

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from torch import Tensor
@@ -19,7 +18,15 @@ from bakeoff.inference.generation import GenerationConfig
 from bakeoff.ops.cross_entropy import cross_entropy
 from bakeoff.reading.aligned import clean
 from bakeoff.recipe import Recipe
-from bakeoff.resources.device import Placement, autocast
+from bakeoff.resources.device import Placement
+from bakeoff.tasks.answers.written_texts import (
+    WrittenText,
+    joined_targets,
+    loss_of_a_token,
+    of_all_targets,
+    of_targets,
+    with_texts,
+)
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
@@ -31,12 +38,9 @@ from bakeoff.tasks.reading.tables import read_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
-from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, rouge, text_scores
+from bakeoff.tasks.scores.text_scores import BleuTokens, bleu_sums, chrf_sums, rouge, text_scores
 from bakeoff.tasks.task import Answers, Task
 from bakeoff.tasks.task_config import Metric
-
-SCORES_AT_ONCE = 1 << 24
-"""Scores of tokens that are held at once where no gradients are needed; they take 64 MB, and as much again."""
 
 
 @dataclass(frozen=True)
@@ -57,19 +61,6 @@ class TextPrediction(Record):
     loss: float
     """The negative log-probability of the target, its end included, in nats."""
     tokens: int
-    """The tokens of that."""
-
-
-class WrittenText(NamedTuple):
-    """What a model says of a source."""
-
-    text: str | None
-    """What it has written, as `SourceText.target` has it; None: it was not asked to."""
-    log_probability: float | None
-    """That of the text, its end included, in nats."""
-    target_loss: float | None
-    """The negative log-probability of the target, its end included, where there is one."""
-    target_tokens: int
     """The tokens of that."""
 
 
@@ -129,15 +120,14 @@ class SequenceToSequenceConfig(TableConfig):
         return [self.text_column]
 
     @override
-    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector | None:
-        """None of chrF, whose counts sacrebleu does not give away."""
+    def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
         if metric == "loss":
             return of_ratios([line["loss"] for line in lines], [line["tokens"] for line in lines])
-        if metric == "chrf":
-            return None
         labels, texts = ([line[side] for line in lines] for side in ("label", "prediction"))
         if metric == "bleu":
             return of_sums(*bleu_sums(labels, texts, self.bleu_tokens))
+        if metric == "chrf":
+            return of_sums(*chrf_sums(labels, texts))
         return np.array([_of_one(*pair, metric) for pair in zip(labels, texts, strict=True)], np.float64)
 
     @override
@@ -228,20 +218,17 @@ class SequenceToSequence(Task):
 
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        labels = torch.from_numpy(np.concatenate([items.targets[item] for item in chosen])).to(scores.device)
+        labels = joined_targets(items, chosen).to(scores.device)
         return cross_entropy(scores.float(), labels, self.config.label_smoothing) / len(labels)
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
         """(tokens of the target,) their log-probabilities."""
-        targets = [items.targets[item] for item in chosen]
-        labels = torch.from_numpy(np.concatenate(targets)).to(scores.device)
-        own = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
-        return np.split(own, np.cumsum([len(target) for target in targets])[:-1])
+        return of_targets(scores, items, chosen)
 
     @override
     def mean_loss(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> float:
-        return _mean_loss(self.decode(outputs, items))
+        return loss_of_a_token(self.decode(outputs, items))
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[WrittenText]:
@@ -255,40 +242,17 @@ class SequenceToSequence(Task):
         assert isinstance(head, WritingHead)
         found, loss = [WrittenText(None, None, None, 0)] * len(items.owners), None
         if all(target is not None for target in items.targets):
-            outputs = self._outputs(head, items, format, placement)
+            outputs = of_all_targets(head, items, format, placement)
             found, loss = self.decode(outputs, items), self.mean_loss(outputs, items)
         if look and self.metric == "loss":
             return Answers(found, loss)
         rows = WritingFormat(format, self.config.longest)
-        prompts, sources = rows.prompts(items)
         how = self.config.generation(1 if look else self.config.beams, rows.longest)
-        with autocast(placement.device, placement.precision):
-            written = head.write(prompts, sources, rows.tokenizer, how)
-        texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
-        pairs = zip(found, texts, written, strict=True)
-        answers = [own._replace(text=text, log_probability=each.log_probability) for own, text, each in pairs]
-        return Answers(answers, loss)
-
-    @torch.inference_mode()
-    def _outputs(
-        self, head: WritingHead, items: Items, format: InputFormat, placement: Placement
-    ) -> list[NDArray[np.float32]]:
-        """What `read_outputs` keeps of all items, those of similar length together."""
-        outputs: dict[int, NDArray[np.float32]] = {}
-        order = np.argsort(items.lengths, kind="stable")
-        most = max(1, SCORES_AT_ONCE // len(head.model.embedding.table))  # tokens
-        tokens = np.array([len(items.targets[item]) for item in order])
-        while len(order):
-            count = max(1, int(np.searchsorted(np.cumsum(tokens), most, side="right")))
-            chosen, order, tokens = order[:count], order[count:], tokens[count:]
-            with autocast(placement.device, placement.precision):
-                scores = head(self.collate(items, chosen, format).to(placement.device))
-            outputs |= zip(chosen.tolist(), self.read_outputs(scores, items, chosen), strict=True)
-        return [outputs[item] for item in range(len(outputs))]
+        return Answers(with_texts(found, head, items, rows, how, placement), loss)
 
     @override
     def score(self, examples: Sequence[SourceText], answers: Sequence[WrittenText]) -> dict[str, float]:
-        scores = {"loss": round(_mean_loss(answers), 7)} if answers[0].target_loss is not None else {}
+        scores = {"loss": round(loss_of_a_token(answers), 7)} if answers[0].target_loss is not None else {}
         texts = [each.text for each in answers if each.text is not None]
         return scores | self._of_texts(examples, texts) if texts else scores
 
@@ -326,11 +290,6 @@ class SequenceToSequence(Task):
     @override
     def shown(self, example: SourceText, answer: WrittenText) -> tuple[str, ...]:
         return (answer.text or "",)
-
-
-def _mean_loss(answers: Sequence[WrittenText]) -> float:
-    """The loss of a token of the targets, all of them together."""
-    return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))
 
 
 def _of_one(label: str, text: str, metric: str) -> float:

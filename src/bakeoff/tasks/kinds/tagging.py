@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,13 +18,15 @@ from typing_extensions import override
 from bakeoff.config import Record
 from bakeoff.errors import UserError
 from bakeoff.reading.files import kind_of
+from bakeoff.tasks.answers.legal_tags import LegalMoves
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, read_tagged, split_words
 from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
-from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted, span_counts, span_scores, type_counts
+from bakeoff.tasks.scores.spans import OUTSIDE, parted, span_counts, span_scores, type_counts
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig
 
@@ -60,17 +62,6 @@ class TagLabels(Record):
     """The tags, in the order of the head's outputs."""
     moves: list[list[str]]
     """Pairs of tags that follow each other in train, O standing before the first word."""
-
-
-class TagTarget(NamedTuple):
-    """What is asked for in a window; n of its words."""
-
-    places: NDArray[np.int64]
-    """(n,) the place in the row of the token by which each word is tagged."""
-    words: NDArray[np.int64]
-    """(n,) the place of each in its sentence."""
-    tags: NDArray[np.int64] | None
-    """(n,) their tags' places in the list."""
 
 
 class TaggingConfig(TaskConfig):
@@ -174,9 +165,8 @@ class TaggingConfig(TaskConfig):
 class Tagging(Task):
     """Cross-entropy over C tags of the token that each word is tagged by.
 
-    That is a word's first token (Devlin et al. 2019, section 5.3), or, in a model that reads forwards only, its last,
-    before which the rest of the word is unknown. A sentence that is too long is read in windows that overlap by half,
-    and each word is tagged where it has most on both sides.
+    A sentence that is too long is read in windows that overlap by half, and each word is tagged where it has most on
+    both sides.
     """
 
     shows_texts = False
@@ -187,19 +177,12 @@ class Tagging(Task):
         self.spans = any(parted(tag) for tag in tags)
         self.metric = config.metric or ("f1" if self.spans else "accuracy")
         self.places = {tag: place for place, tag in enumerate(tags)}
-        closed = any((parted(tag) or ("", ""))[0] in ("E", "S") for tag in tags)
-        seen = set(moves)
-        # What train does is legal, so that IOB1, in which I begins a span, can be predicted as well.
-        self.may_begin = np.array([(OUTSIDE, tag) in seen or may_follow(OUTSIDE, tag, closed) for tag in tags])
-        self.may_follow = np.array(
-            [[(before, tag) in seen or may_follow(before, tag, closed) for tag in tags] for before in tags]
-        )
-        odd = [move for move in seen if self.spans and not may_follow(*move, closed)]
-        if odd:
-            before, tag = min(odd)
+        self.moves = LegalMoves(tags, moves)
+        if self.spans and self.moves.odd:
+            before, tag = self.moves.odd[0]
             self.notes = [
-                f"{len(odd)} pairs of tags follow each other that BIO does not have, such as {tag} behind {before}: "
-                "they are read as conlleval does, by which I- begins a span where none is open"
+                f"{len(self.moves.odd)} pairs of tags follow each other that BIO does not have, such as {tag} behind "
+                f"{before}: they are read as conlleval does, by which I- begins a span where none is open"
             ]
 
     @property
@@ -218,17 +201,9 @@ class Tagging(Task):
 
     @override
     def encode(self, examples: Sequence[TaggedSentence], format: InputFormat) -> Items:
-        rows: list[NDArray[np.int64]] = []
-        owners, targets = [], []
-        encoded = format.tokenizer.encode_words([each.texts for each in examples])
-        for owner, (each, words) in enumerate(zip(examples, encoded, strict=True)):
-            place = words.last if format.reads_forwards else words.first
-            for begin, end, own in _windows(place, len(words.ids), format.room):
-                tags = None if each.tags is None else np.array([self.places[each.tags[word]] for word in own], np.int64)
-                rows.append(words.ids[begin:end])
-                owners.append(owner)
-                targets.append(TagTarget(place[own] - begin + format.before, own, tags))
-        return Items(format.framed(rows), np.arange(len(rows) + 1), np.array(owners, np.int64), targets)
+        sentences, tags = [each.texts for each in examples], [each.tags for each in examples]
+        encoded, owners, targets = tag_windows(sentences, tags, self.places, format)
+        return Items(encoded, np.arange(len(owners) + 1), owners, targets)
 
     def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(words of these items, C) log-probabilities."""
@@ -268,25 +243,9 @@ class Tagging(Task):
         for part in parts:
             words = np.concatenate([each for each, _ in part])
             table = np.concatenate([each for _, each in part])[np.argsort(words)]  # (words, C)
-            places = self._legal(table) if self.config.legal else table.argmax(1)
+            places = self.moves.likeliest(table) if self.config.legal else table.argmax(1)
             answers.append([self.tags[place] for place in places])
         return answers
-
-    def _legal(self, table: NDArray[np.float32]) -> NDArray[np.int64]:
-        """(n,) the most probable sequence of tags of which each may follow the one before (Viterbi 1967)."""
-        if not len(table):
-            return np.zeros(0, np.int64)
-        barrier = np.where(self.may_follow, 0.0, -np.inf)
-        best = np.where(self.may_begin, table[0].astype(np.float64), -np.inf)
-        back = np.zeros(table.shape, np.int64)
-        for word in range(1, len(table)):
-            paths = best[:, None] + barrier
-            back[word] = paths.argmax(0)
-            best = paths.max(0) + table[word]
-        places = [int(best.argmax())]
-        for word in range(len(table) - 1, 0, -1):
-            places.append(int(back[word, places[-1]]))
-        return np.array(places[::-1], np.int64)
 
     @override
     def score(self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]) -> dict[str, float]:
@@ -333,20 +292,3 @@ class Tagging(Task):
     @override
     def shown(self, example: TaggedSentence, answer: Sequence[str]) -> tuple[str, ...]:
         return (" ".join(f"{word}/{tag}" for word, tag in zip(example.texts, answer, strict=True)),)
-
-
-def _windows(place: NDArray[np.int64], tokens: int, room: int) -> Iterator[tuple[int, int, NDArray[np.int64]]]:
-    """Windows of at most `room` tokens over a sentence: where each begins and ends, and the words that it tags.
-
-    They overlap by half, and each word is tagged in the one whose middle is nearest to its token.
-    """
-    if tokens <= room:
-        yield 0, tokens, np.arange(len(place))
-        return
-    begins = [*range(0, tokens - room, max(1, room // 2)), tokens - room]
-    middles = np.array(begins) + (room - 1) / 2
-    nearest = np.abs(place[:, None] - middles).argmin(1)
-    for number, begin in enumerate(begins):
-        own = np.flatnonzero(nearest == number)
-        if len(own):
-            yield begin, begin + room, own

@@ -1,0 +1,46 @@
+"""Sequences of tags in which each may follow the one before."""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted
+
+
+class LegalMoves:
+    """Which of C tags may begin a sentence, and which may follow which.
+
+    What train does is legal, so that IOB1, in which I begins a span, can be predicted as well.
+
+    Attributes:
+        odd: pairs that follow each other in train, but not in BIO; of tags of spans.
+    """
+
+    def __init__(self, tags: Sequence[str], seen: Iterable[tuple[str, str]]) -> None:
+        """Take the tags, and the pairs that follow each other in train, O standing before the first word."""
+        known = set(seen)
+        closed = any((parted(tag) or ("", ""))[0] in ("E", "S") for tag in tags)
+
+        def legal(before: str, tag: str) -> bool:
+            return (before, tag) in known or may_follow(before, tag, closed)
+
+        self._may_begin = np.array([legal(OUTSIDE, tag) for tag in tags])
+        self._may_follow = np.array([[legal(before, tag) for tag in tags] for before in tags])
+        self.odd = sorted(move for move in known if not may_follow(*move, closed))
+
+    def likeliest(self, table: NDArray[np.float32]) -> NDArray[np.int64]:
+        """(n,) the most probable sequence of tags, of (n, C) log-probabilities (Viterbi 1967)."""
+        if not len(table):
+            return np.zeros(0, np.int64)
+        barrier = np.where(self._may_follow, 0.0, -np.inf)
+        best = np.where(self._may_begin, table[0].astype(np.float64), -np.inf)
+        back = np.zeros(table.shape, np.int64)
+        for word in range(1, len(table)):
+            paths = best[:, None] + barrier
+            back[word] = paths.argmax(0)
+            best = paths.max(0) + table[word]
+        places = [int(best.argmax())]
+        for word in range(len(table) - 1, 0, -1):
+            places.append(int(back[word, places[-1]]))
+        return np.array(places[::-1], np.int64)

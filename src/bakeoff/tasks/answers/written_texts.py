@@ -1,0 +1,85 @@
+"""Texts that a model writes for sources, and the probabilities of those that it should have written."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bakeoff.inference.generation import GenerationConfig
+from bakeoff.reading.aligned import clean
+from bakeoff.resources.device import Placement, autocast
+from bakeoff.tasks.heads.writing_head import WritingHead
+from bakeoff.tasks.items import Items
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.writing import WritingFormat, collate_targets
+
+SCORES_AT_ONCE = 1 << 24
+"""Scores of tokens that are held at once where no gradients are needed; they take 64 MB, and as much again."""
+
+
+class WrittenText(NamedTuple):
+    """What a model says of a source."""
+
+    text: str | None
+    """What it has written, in NFC, runs of white space as one space; None: it was not asked to."""
+    log_probability: float | None
+    """That of the text, its end included, in nats."""
+    target_loss: float | None
+    """The negative log-probability of the target, its end included, where there is one."""
+    target_tokens: int
+    """The tokens of that."""
+
+
+def loss_of_a_token(answers: Sequence[WrittenText]) -> float:
+    """The mean loss of a token of the targets, all of them together."""
+    return sum(each.target_loss or 0.0 for each in answers) / max(1, sum(each.target_tokens for each in answers))
+
+
+def joined_targets(items: Items, chosen: NDArray[np.int64]) -> Tensor:
+    """(N,) the tokens of the targets of some items, one target behind the other."""
+    return torch.from_numpy(np.concatenate([items.targets[item] for item in chosen]))
+
+
+def of_targets(scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
+    """(tokens of the target,) their log-probabilities, for each of some items, of (N, V) scores."""
+    labels = joined_targets(items, chosen).to(scores.device)
+    own = scores.float().log_softmax(-1).gather(1, labels[:, None])[:, 0].cpu().numpy()
+    return np.split(own, np.cumsum([len(items.targets[item]) for item in chosen])[:-1])
+
+
+@torch.inference_mode()
+def of_all_targets(
+    head: WritingHead, items: Items, format: InputFormat, placement: Placement
+) -> list[NDArray[np.float32]]:
+    """What `of_targets` says of all items, those of similar length together."""
+    outputs: dict[int, NDArray[np.float32]] = {}
+    order = np.argsort(items.lengths, kind="stable")
+    most = max(1, SCORES_AT_ONCE // len(head.model.embedding.table))  # tokens
+    tokens = np.array([len(items.targets[item]) for item in order])
+    while len(order):
+        count = max(1, int(np.searchsorted(np.cumsum(tokens), most, side="right")))
+        chosen, order, tokens = order[:count], order[count:], tokens[count:]
+        with autocast(placement.device, placement.precision):
+            scores = head(collate_targets(items, chosen, format).to(placement.device))
+        outputs |= zip(chosen.tolist(), of_targets(scores, items, chosen), strict=True)
+    return [outputs[item] for item in range(len(outputs))]
+
+
+def with_texts(
+    found: Sequence[WrittenText],
+    head: WritingHead,
+    items: Items,
+    rows: WritingFormat,
+    config: GenerationConfig,
+    placement: Placement,
+) -> list[WrittenText]:
+    """What is known of the items already, with the texts that the model writes for them."""
+    prompts, sources = rows.prompts(items)
+    with autocast(placement.device, placement.precision):
+        written = head.write(prompts, sources, rows.tokenizer, config)
+    texts = [clean(rows.tokenizer.decode(each.ids)) for each in written]
+    pairs = zip(found, texts, written, strict=True)
+    return [own._replace(text=text, log_probability=each.log_probability) for own, text, each in pairs]
