@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
     from bakeoff.tasks.kinds.choice import ChoiceConfig
     from bakeoff.tasks.kinds.classification import ClassificationConfig
+    from bakeoff.tasks.kinds.multilabel import MultilabelConfig
     from bakeoff.tasks.kinds.question_answering import QuestionAnsweringConfig
     from bakeoff.tasks.kinds.regression import RegressionConfig
     from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
@@ -56,6 +57,7 @@ _HOMES = {
     "GenerationConfig": "bakeoff.inference.generation",
     "LoadedRun": "bakeoff.using.loaded_run",
     "MixerBaseConfig": "bakeoff.models.mixers.mixer",
+    "MultilabelConfig": "bakeoff.tasks.kinds.multilabel",
     "Part": "bakeoff.models.part",
     "QuestionAnsweringConfig": "bakeoff.tasks.kinds.question_answering",
     "RegressionConfig": "bakeoff.tasks.kinds.regression",
@@ -105,6 +107,7 @@ __all__ = [
     "GenerationConfig",
     "LoadedRun",
     "MixerBaseConfig",
+    "MultilabelConfig",
     "Part",
     "QuestionAnsweringConfig",
     "RegressionConfig",

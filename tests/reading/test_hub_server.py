@@ -1,0 +1,146 @@
+"""`hub:` names through the libraries' own code, against a stand-in for the Hub on this machine.
+
+The libraries read HF_ENDPOINT when they are imported, so that each command is a process of its own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hub_server import Repository, serving
+
+pytestmark = pytest.mark.slow
+
+CARD = """---
+configs:
+- config_name: cola
+  data_files: [{{split: train, path: cola/train-*}}]
+- config_name: sst2
+  data_files: [{{split: train, path: sst2/train-*}}, {{split: validation, path: sst2/validation-*}}]
+---
+# {0}
+"""
+
+
+@pytest.fixture(scope="module")
+def reviews(tmp_path_factory):
+    """Two commits of a data set in GLUE's columns, with two configs, in three files of Parquet."""
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    columns = {"sentence": datasets.Value("string"), "label": datasets.ClassLabel(names=["negative", "positive"])}
+    commits = []
+    for commit in ("first", "second"):
+        folder = tmp_path_factory.mktemp(commit)
+        for name in ("cola", "sst2"):
+            (folder / name).mkdir()
+        (folder / "README.md").write_text(CARD.format(commit))
+        for file, count in (("train-00000-of-00002", 60), ("train-00001-of-00002", 50), ("validation-00000", 30)):
+            rows = {
+                "sentence": [f"A {('bad', 'good')[i % 2]} film, {i} of {file}, {commit}." for i in range(count)],
+                "label": [i % 2 for i in range(count)],
+            }
+            table = datasets.Dataset.from_dict(rows, features=datasets.Features(columns))
+            table.to_parquet(str(folder / "sst2" / f"{file}.parquet"))
+        table.to_parquet(str(folder / "cola" / "train-00000.parquet"))
+        commits.append(folder)
+    return Repository("datasets", "nyu-mll/glue", commits)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A small BERT as transformers saves it, and a file that nobody asked for."""
+    transformers = pytest.importorskip("transformers", reason='needs transformers: pip install "bakeoff[hub]"')
+    folder = tmp_path_factory.mktemp("model")
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    config = transformers.BertConfig(vocab_size=60, max_position_embeddings=64, **sizes)
+    transformers.BertForMaskedLM(config).save_pretrained(folder)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(chr(code) for code in range(97, 123))]
+    words += [f"##{chr(code)}" for code in range(97, 123)] + [".", ",", "!"]
+    (folder / "vocab.txt").write_text("\n".join(words) + "\n")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "do_lower_case": true}')
+    (folder / "pytorch_model.bin").write_bytes(b"never fetched")
+    return Repository("models", "tester/tiny", [folder])
+
+
+@pytest.fixture(scope="module")
+def hub(reviews, model):
+    with serving([reviews, model]) as server:
+        yield server
+    assert not [each for each in server.unanswered if "/nyu-mll/" in each or "/tester/" in each]
+
+
+@pytest.fixture
+def bakeoff(hub, tmp_path):
+    """Runs a command whose Hub is the stand-in, with a cache of its own; returns status, output and errors."""
+
+    def ran(*arguments):
+        environment = {
+            **os.environ,
+            "HF_ENDPOINT": hub.url,
+            "HF_HOME": str(tmp_path / "cache"),
+            "NO_PROXY": "127.0.0.1",
+        }
+        command = [sys.executable, "-m", "bakeoff", *map(str, arguments)]
+        done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    return ran
+
+
+def test_text_of_the_hub_is_that_of_its_files_at_one_commit(bakeoff, hub, reviews, tmp_path):
+    form = ("--field", "sentence", "--tokenizer", "character")
+    asked = len(hub.asked)
+    status, _, err = bakeoff("prepare", "hub:nyu-mll/glue:sst2", "--out", "stream", *form)
+    assert status == 0, err
+    read = [each for each in hub.asked[asked:] if each.endswith(".parquet")]
+    assert read
+    assert all(f"/{reviews.newest}/sst2/train-" in each for each in read)
+    files = sorted((reviews.commits[reviews.newest] / "sst2").glob("train-*"))
+    assert bakeoff("prepare", *files, "--out", "files", *form)[0] == 0
+    for name in ("train.tokens", "tokenizer.json"):
+        assert (tmp_path / "stream" / name).read_bytes() == (tmp_path / "files" / name).read_bytes()
+    sources = json.loads((tmp_path / "stream" / "corpus.json").read_text())["sources"]
+    assert {each["revision"] for each in sources} == {reviews.newest}
+    assert [each["bytes"] for each in sources] == [file.stat().st_size for file in files]
+
+
+def test_a_named_data_set_is_read_from_where_the_hub_has_it(bakeoff):
+    status, out, err = bakeoff("check", "--dataset", "sst2", "--data", "hub:", "--json")
+    assert status == 0, err
+    found = json.loads(out)
+    parts = {each["part"]: each for each in found["parts"]}
+    assert {name: part["examples"] for name, part in parts.items()} == {"train": 99, "dev": 11, "test": 30}
+    assert {each["label"]: each["count"] for each in parts["test"]["labels"]} == {"0": 15, "1": 15}
+    assert "second." in parts["train"]["labels"][0]["example"]
+
+
+def test_a_model_of_the_hub_is_that_of_its_folder(bakeoff, hub, model, tmp_path):
+    asked = len(hub.asked)
+    status, _, err = bakeoff("import", "tester/tiny", "--out", "fetched")
+    assert status == 0, err
+    assert not [each for each in hub.asked[asked:] if each.endswith(".bin")]
+    assert bakeoff("import", model.commits[model.newest], "--out", "given")[0] == 0
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert (tmp_path / "fetched" / name).read_bytes() == (tmp_path / "given" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["prepare", "hub:tester/none", "--out", "out"], "hub:tester/none: cannot be read (401 Client Error)"),
+        (["prepare", "hub:nyu-mll/glue:mnli", "--out", "out"], "BuilderConfig 'mnli' not found"),
+        (["prepare", "hub:nyu-mll/glue:sst2@test", "--out", "out"], "no split 'test' (splits here: train, validation)"),
+        (["import", "tester/none", "--out", "out"], "tester/none: no such folder, and not to be had from the Hub"),
+        (
+            ["import", "tester/tiny@v2", "--out", "out"],
+            "tester/tiny@v2: no such folder, and not to be had from the Hub",
+        ),
+    ],
+)
+def test_what_the_hub_does_not_have_is_one_line(bakeoff, tmp_path, arguments, message):
+    status, out, err = bakeoff(*arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()
