@@ -319,6 +319,34 @@ def test_a_finetuned_run_is_evaluated_on_another_file(capsys, finetuned, labelle
     assert json.loads(out)["rows"] == 80
 
 
+def test_a_finetuned_run_is_evaluated_on_a_file_of_another_form(capsys, finetuned, labelled, tmp_path):
+    header, *rows = labelled.read_text().splitlines()
+    (tmp_path / "bare.txt").write_text("\n".join(rows) + "\n")
+    columns = [f"--{name}-column={1 + header.split(chr(9)).index(name)}" for name in ("text", "label")]
+    form = ["--option", "header=false", "--option", "separator=tab"]
+    given = ["evaluate", finetuned, "--json", "--data"]
+    assert call(capsys, *given, tmp_path / "bare.txt", *columns, *form)[1].replace("bare.txt", "") == call(
+        capsys, *given, labelled
+    )[1].replace(str(labelled), f"{tmp_path}/")
+    found = call(capsys, "predict", finetuned, "--json", "--texts", tmp_path / "bare.txt", columns[0], *form)[1]
+    assert found == call(capsys, "predict", finetuned, "--json", "--texts", labelled)[1]
+    assert len(json.loads(found)) == 80
+    assert "leave texts out" in refused(capsys, "predict", finetuned, "x", "--texts", tmp_path / "bare.txt", *form)
+    assert "--option says how" in refused(capsys, "predict", finetuned, "x", *form)
+    assert "'text'" in refused(capsys, *given, labelled, "--option", "header=false")
+    assert "epochs: is nothing" in refused(capsys, *given, labelled, "--option", "epochs=3")
+    assert "belong to --data" in refused(capsys, "evaluate", finetuned, "--texts", labelled, "--choices", "a")
+
+
+def test_options_that_verbs_have_in_common_are_the_same(capsys):
+    shown = {verb: call(capsys, verb, "--help")[1] for verb in ("finetune", "check", "evaluate")}
+    for option in ("text", "pair", "label", "spans", "start"):
+        assert all(f"--{option}-column" in text for text in shown.values())
+    assert all("--choices" in text and "--option" in text for text in shown.values())
+    for option in ("--dataset", "--task", "--train", "--dev", "--test", "--metric", "--train-rows"):
+        assert all(option in shown[verb] for verb in ("finetune", "check"))
+
+
 def test_prepare_refuses(capsys, tmp_path, text_folder, corpus):
     assert "missing" in refused(capsys, "prepare", tmp_path / "missing", "--out", tmp_path / "c")
     (tmp_path / "empty").mkdir()

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from keyword_task import write_jsonl, write_tsv
 
@@ -5,6 +7,7 @@ from bakeoff.errors import UserError
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 from bakeoff.tasks.predict import predict
@@ -33,6 +36,43 @@ def test_a_fine_tuned_run_on_its_test_file_gives_its_scores(fitted, files, tmp_p
     other = evaluate(fitted.path, data=tmp_path / "other.jsonl", **options, device="cpu")
     assert other["scores"]["accuracy"] == 1
     assert (other["simplest"]["accuracy"], other["simplest_from"]) == (0.5, "train")
+
+
+def test_another_file_may_have_another_form(fitted, tmp_path):
+    (tmp_path / "other.csv").write_text("7;apple baran;f\n8;saw;t\n9;hammer;\n9;kiwi;x\n", encoding="utf-16")
+    settings = {"header": False, "separator": "semicolon", "broken_rows": "skip"}
+    settings["label_names"] = {"f": "fruit", "t": "tool", "x": None}
+    options = {"text_column": "2", "label_column": "3", "device": "cpu"}
+    found = evaluate(fitted.path, data=tmp_path / "other.csv", settings=settings, **options)
+    assert (found["rows"], found["scores"]["accuracy"]) == (2, 1)
+    assert sorted(found["notes"]) == [
+        "1 rows of other.csv were left out: the row has no label",
+        "1 rows of other.csv were left out: the row has the label 'x'",
+    ]
+    for name, text in (("fruit", "apple"), ("tool", "saw")):
+        (tmp_path / "classes" / name).mkdir(parents=True)
+        (tmp_path / "classes" / name / "1.txt").write_text(text)
+    found = evaluate(fitted.path, data=tmp_path / "classes", settings={"layout": "class_folders"}, device="cpu")
+    assert (found["rows"], found["scores"]["accuracy"]) == (2, 1)
+    (tmp_path / "words.jsonl").write_text('{"w": ["apple"], "t": ["A"]}\n')
+    for settings, message in (
+        ({"metric": "macro_f1"}, "metric: was decided in fine-tuning; how a file is read is said by errors, encoding"),
+        ({"spans_column": "t"}, "spans_column: is nothing that a task of classification has"),
+        ({"header": "perhaps"}, "settings of the file: header"),
+        ({"pair_column": "t"}, "pair_column: the run has learned from single texts"),
+    ):
+        with pytest.raises(UserError, match=message):
+            evaluate(fitted.path, data=tmp_path / "words.jsonl", settings=settings, device="cpu")
+
+
+def test_texts_are_read_as_tables_of_the_task_where_their_names_do_not_say_how(fitted):
+    assert not any(
+        FinetunedRun.open(fitted.path).task.reads_its_form(Path(name)) for name in ("a.tsv", "a.txt", "a.jsonl")
+    )
+    bare = FinetunedRun.open(fitted.path).task.model_copy(update={"header": False})
+    assert [bare.reads_its_form(Path(name)) for name in ("a.tsv", "a.csv.gz", "a.txt", "-", "a.jsonl")] == [
+        *(True, True, False, False, False)
+    ]
 
 
 def test_answers_without_a_model_are_those_of_train_as_long_as_it_is_there(recipe, corpus, tmp_path):

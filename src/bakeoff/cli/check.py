@@ -6,19 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bakeoff.cli.check_task import check_task
-from bakeoff.cli.output import Errors, Json, print_json
-from bakeoff.cli.task_values import (
-    Choices,
-    Data,
-    Dataset,
-    Files,
-    LabelColumn,
-    PairColumn,
-    SpansColumn,
-    StartColumn,
-    TrainRows,
-    one_or_several,
-)
+from bakeoff.cli.output import Json, print_json
+from bakeoff.cli.shared_options import taking
+from bakeoff.cli.task_values import Files, Options, files_of
 from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
@@ -26,6 +16,7 @@ if TYPE_CHECKING:
     from bakeoff.checking import FileGroup
 
 
+@taking(files=files_of)
 def check(
     directory: Annotated[
         str | None,
@@ -34,28 +25,14 @@ def check(
             help="A corpus, a run, a fine-tuned run or a comparison; of labelled data the run or recipe to be trained.",
         ),
     ] = None,
-    task: Annotated[str | None, typer.Option(help="Of labelled data: its kind, as of finetune.")] = None,
-    train: Annotated[Path | None, typer.Option(help="Labelled file to learn from, as of finetune.")] = None,
-    dev: Annotated[Path | None, typer.Option(help="File that decides when to stop.")] = None,
-    test: Annotated[Path | None, typer.Option(help="File that the results come from.")] = None,
-    dataset: Dataset = None,
-    data: Data = None,
-    text_column: Annotated[str | None, typer.Option(help="Column with the text, the words or the context.")] = None,
-    label_column: LabelColumn = [],  # noqa: B006
-    pair_column: PairColumn = None,
-    spans_column: SpansColumn = None,
-    start_column: StartColumn = None,
-    choices: Choices = [],  # noqa: B006
-    train_rows: TrainRows = None,
-    options: Annotated[
-        list[str], typer.Option("--option", metavar="KEY=VALUE", help="A setting of the task (docs/tasks.md).")
-    ] = [],  # noqa: B006
+    *,
+    files: Files,
+    options: Options = [],  # noqa: B006
     corpus: Annotated[Path | None, typer.Option(help="The corpus whose tokenizer counts.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json that counts, instead of --corpus.")] = None,
     length: Annotated[
         int | None, typer.Option(min=1, help="Tokens to which rows are to be cut. Default: the run's.")
     ] = None,
-    errors: Errors = "strict",
     json: Json = False,
 ) -> None:
     """Read every byte of a directory and compare it with its checksums; or look at labelled data before a training.
@@ -68,21 +45,7 @@ def check(
 
     Example: bakeoff check --dataset sst2 --data glue/SST-2 --corpus corpora/mine --length 64
     """
-    given = {
-        "kind": task,
-        "train": train,
-        "dev": dev,
-        "test": test,
-        "text_column": text_column,
-        "pair_column": pair_column,
-        "label_column": one_or_several(label_column),
-        "spans_column": spans_column,
-        "start_column": start_column,
-        "choices": one_or_several(choices),
-        "train_rows": train_rows,
-    }
-    if any(each is not None for each in (*given.values(), dataset, data)):
-        files = Files(dataset, data, {**given, "errors": errors})
+    if files.named:
         check_task(files, options, directory, tokenizer or corpus, length, json)
         return
     if options or corpus is not None or tokenizer is not None or length is not None:

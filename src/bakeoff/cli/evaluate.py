@@ -17,10 +17,14 @@ from bakeoff.cli.output import (
 )
 from bakeoff.cli.score import SourceColumn, TargetColumn, score_texts
 from bakeoff.cli.scores import labels_text, pairs_text, set_text, simplest_text
+from bakeoff.cli.shared_options import taking
+from bakeoff.cli.task_values import NamedColumns, Options, columns_of
+from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.tasks.language.score_options import ScoreOptions
 
 
+@taking(columns=columns_of)
 def evaluate(
     run: Annotated[Path, typer.Argument(help="A run.")],
     corpus: Annotated[
@@ -31,11 +35,9 @@ def evaluate(
         int | None, typer.Option(min=1, help="Of --corpus: rows to measure on, spread evenly. Default: all.")
     ] = None,
     data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: a labelled file.")] = None,
-    text_column: Annotated[
-        str | None, typer.Option(help="Of --data, by default as in fine-tuning; of --texts, by default text.")
-    ] = None,
-    pair_column: Annotated[str | None, typer.Option(help="Of --data: column with the second text of a pair.")] = None,
-    label_column: Annotated[str | None, typer.Option(help="Of --data: column with the class.")] = None,
+    *,
+    columns: NamedColumns,
+    options: Options = [],  # noqa: B006
     texts: Annotated[
         Path | None,
         typer.Option(help="For a pre-trained run: the same as `bakeoff score RUN --texts`."),
@@ -64,7 +66,11 @@ def evaluate(
 ) -> None:
     """Measure a pre-trained run on held-out text or on texts of a file, or a fine-tuned run on another labelled file.
 
+    Columns and --option are of --data: what is not given is as it was in fine-tuning. --text-column is of --texts, too.
+
     Example: bakeoff evaluate runs/bert --corpus corpora/mine --split test
+
+    Example: bakeoff evaluate runs/reviews --data new.tsv --text-column 1 --label-column 2 --option header=false
 
     Example: bakeoff evaluate runs/gpt --texts candidates.txt --json
 
@@ -72,20 +78,26 @@ def evaluate(
 
     Example: bakeoff evaluate runs/xl --corpus corpora/mine --set model.decoder.block.mixer.memory=640
     """
+    from bakeoff.overrides import parse_override
     from bakeoff.tasks.evaluate import evaluate as evaluate_run
     from bakeoff.tasks.evaluate import opened
 
     if corpus is None and (split != "validation" or examples is not None):
         raise UserError("--split and --examples belong to --corpus DIR")
-    if data is None and (pair_column is not None or label_column is not None):
-        raise UserError("--pair-column and --label-column belong to --data FILE")
+    text_column = columns["text_column"]
+    others = {key: value for key, value in columns.items() if key != "text_column"}
+    if data is None and (options or any(value is not None for value in others.values())):
+        names = [f"--{key.replace('_', '-')}" for key in others]
+        raise UserError(f"{listed([*names, '--option'], 'and')} belong to --data FILE")
     if (corpus is not None or minimal_pairs is not None) and text_column is not None:
         raise UserError("--text-column belongs to --data FILE or --texts FILE")
-    others = (corpus, data, minimal_pairs, reading)
-    if texts is not None and all(each is None for each in others):  # else it is refused below
-        options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
-        score_texts(run, texts, options, out=None, overrides=set, device=device, json=json)
+    alone = all(each is None for each in (corpus, data, minimal_pairs, reading))
+    if texts is not None and alone:  # else it is refused below
+        scored = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
+        score_texts(run, texts, scored, out=None, overrides=set, device=device, json=json)
         return
+    settings = {key: value for key, value in others.items() if value is not None}
+    settings |= dict(parse_override(text, "--option") for text in options)
     figures = evaluate_run(
         run,
         corpus=corpus,
@@ -93,8 +105,7 @@ def evaluate(
         examples=examples,
         data=data,
         text_column=text_column,
-        pair_column=pair_column,
-        label_column=label_column,
+        settings=settings,
         errors=errors,
         texts=texts,
         source_column=source_column,

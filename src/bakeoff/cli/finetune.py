@@ -9,7 +9,6 @@ import typer
 from bakeoff.cli.completing import complete_source
 from bakeoff.cli.output import (
     Device,
-    Errors,
     Json,
     Seed,
     Set,
@@ -20,19 +19,8 @@ from bakeoff.cli.output import (
     threads_of,
 )
 from bakeoff.cli.scores import simplest_text
-from bakeoff.cli.task_values import (
-    Choices,
-    Data,
-    Dataset,
-    Files,
-    LabelColumn,
-    PairColumn,
-    SpansColumn,
-    StartColumn,
-    TrainRows,
-    one_or_several,
-    task_of,
-)
+from bakeoff.cli.shared_options import taking
+from bakeoff.cli.task_values import Files, Options, files_of, task_of
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -40,6 +28,7 @@ if TYPE_CHECKING:
     from bakeoff.tasks.finetune_results import FinetuneResult
 
 
+@taking(files=files_of)
 def finetune(
     source: Annotated[
         str,
@@ -48,29 +37,8 @@ def finetune(
         ),
     ],
     out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
-    train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
-    dataset: Dataset = None,
-    data: Data = None,
-    task: Annotated[
-        str | None,
-        typer.Option(
-            help="What is learnt: classification (default), multilabel, regression, tagging, choice, "
-            "question-answering or sequence-to-sequence (docs/tasks.md).",
-        ),
-    ] = None,
-    text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
-    label_column: LabelColumn = [],  # noqa: B006
-    dev: Annotated[
-        Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
-    ] = None,
-    test: Annotated[
-        Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
-    ] = None,
-    pair_column: PairColumn = None,
-    spans_column: SpansColumn = None,
-    start_column: StartColumn = None,
-    choices: Choices = [],  # noqa: B006
-    metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
+    *,
+    files: Files,
     unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
     freeze: Annotated[
         str | None,
@@ -86,20 +54,11 @@ def finetune(
         bool, typer.Option("--search", help="Try four learning rates with two numbers of epochs; dev decides.")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Go on, exactly, with what was stopped.")] = False,
-    train_rows: TrainRows = None,
-    options: Annotated[
-        list[str],
-        typer.Option(
-            "--option",
-            metavar="KEY=VALUE",
-            help="A setting of fine-tuning or of the task, e.g. epochs=5 (docs/tasks.md).",
-        ),
-    ] = [],  # noqa: B006
+    options: Options = [],  # noqa: B006
     corpus: Annotated[Path | None, typer.Option(help="From scratch: the corpus whose tokenizer to use.")] = None,
     tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
     set: Set = [],  # noqa: B006
     seed: Seed = 0,
-    errors: Errors = "strict",
     device: Device = "auto",
     threads: Threads = "auto",
     track: Track = [],  # noqa: B006
@@ -118,21 +77,6 @@ def finetune(
     from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
     from bakeoff.tracking.track import track as mirrored
 
-    given: dict[str, Any] = {
-        "kind": task,
-        "train": train,
-        "dev": dev,
-        "test": test,
-        "train_rows": train_rows,
-        "errors": errors,
-        "text_column": text_column,
-        "pair_column": pair_column,
-        "label_column": one_or_several(label_column),
-        "spans_column": spans_column,
-        "start_column": start_column,
-        "choices": one_or_several(choices),
-        "metric": metric,
-    }
     begun: Any = Path(source)
     if not begun.exists() or begun.suffix in (".yaml", ".yml"):
         if corpus is None and tokenizer is None and source not in recipe_names() and begun.suffix == "":
@@ -153,7 +97,7 @@ def finetune(
         "search": search or None,
     }
     settings |= {name: value for name, value in flags.items() if value is not None}
-    asked = task_of(Files(dataset, data, given), settings, "finetune")
+    asked = task_of(files, settings, "finetune")
     with mirrored(out, track):
         result = finetune_model(
             begun,

@@ -30,6 +30,10 @@ def predict(
         str | None, typer.Option(help="Of --texts with columns. Default: as in fine-tuning, as for the next.")
     ] = None,
     pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    options: Annotated[
+        list[str],
+        typer.Option("--option", metavar="KEY=VALUE", help="How --texts is read, as in evaluate, e.g. header=false."),
+    ] = [],  # noqa: B006
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",
@@ -44,32 +48,36 @@ def predict(
 
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
     """
+    from bakeoff.overrides import parse_override
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
 
     require_out(out)
     opened = FinetunedRun.open(run)
     config, blank = opened.task, Blank()
-    if pair_column is not None and config.input_sides != 2:
+    if pair_column is not None and config.input_sides == 1:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     arguments = [list(text or [])]
-    if texts is not None and config.reads_files(texts):
-        if arguments[0] or pair or text_column or pair_column:
-            raise UserError(f"{texts}: is read as in fine-tuning; leave texts and columns out")
-        found = answer_file(opened, texts, device=device)
+    columns = {"text_column": text_column, "pair_column": pair_column}
+    named = {key: column for key, column in columns.items() if column is not None}
+    form = dict(parse_override(option, "--option") for option in options)
+    if form and texts is None:
+        raise UserError("--option says how --texts FILE is read")
+    if texts is not None and (form or config.reads_files(texts) or (not named and config.reads_its_form(texts))):
+        if arguments[0] or pair:
+            raise UserError(f"{texts}: is read as in fine-tuning; leave texts out")
+        found = answer_file(opened, texts, settings={**named, "errors": errors, **form}, device=device)
     elif config.input_sides is None:
-        if texts is not None or pair or not arguments[0]:
+        if texts is not None or pair or named or not arguments[0]:
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
         found = answer(opened, [tuple(arguments[0])], device=device)
     else:
-        given = dict(zip(("--text-column", "--pair-column"), (text_column, pair_column), strict=True))
-        options = list(given)[: config.input_sides]
-        columns = [given[option] or column for option, column in zip(options, config.text_columns, strict=True)]
+        naming = ["--text-column", "--pair-column"][: config.input_sides]
+        wanted = [given or own for given, own in zip((text_column, pair_column), config.text_columns, strict=False)]
         if arguments[0] or pair:
             require_sides(opened, arguments[0], pair or None)
             arguments += [pair] if pair else []
-        is_named = text_column is not None or pair_column is not None
-        found = answer(opened, texts_of(arguments, texts, columns, is_named, errors, options), device=device)
+        found = answer(opened, texts_of(arguments, texts, wanted, bool(named), errors, naming), device=device)
     task = opened.learned
     parts = (blank.counted(part) for part in found)
     if out is not None:

@@ -1,42 +1,22 @@
-"""Which files and columns a task has: the options that `finetune` and `check` have in common, as a task's values."""
+"""Which files and columns a task has: options that `finetune`, `check` and `evaluate` have in common, as values."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
 from bakeoff.cli.completing import complete_dataset
+from bakeoff.cli.output import Errors
+from bakeoff.cli.shared_options import taking
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
     from bakeoff.tasks.task_config import TaskConfig
 
-Dataset = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="A published data set whose files and columns are known (docs/datasets.md).",
-        autocompletion=complete_dataset,
-    ),
-]
-Data = Annotated[
-    str | None, typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published.")
-]
-LabelColumn = Annotated[
-    list[str],
-    typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
-]
-PairColumn = Annotated[str | None, typer.Option(help="Column with the second text of a pair.")]
-SpansColumn = Annotated[str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")]
-StartColumn = Annotated[
-    str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
-]
-Choices = Annotated[
-    list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
-]
-TrainRows = Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")]
+NamedColumns = Mapping[str, Any]
+"""The columns that were named, by the keys of a task's config; None where nothing was said."""
 
 
 class Files(NamedTuple):
@@ -49,8 +29,93 @@ class Files(NamedTuple):
     given: dict[str, Any]
     """What else was said, by the keys of a task's config; None where nothing was."""
 
+    @property
+    def named(self) -> bool:
+        """Whether anything was said of labelled data."""
+        said = [value for key, value in self.given.items() if key != "errors"]
+        return any(each is not None for each in (self.dataset, self.data, *said))
 
-def one_or_several(columns: Sequence[str]) -> Any:
+
+def columns_of(
+    text_column: Annotated[str | None, typer.Option(help="Column with the text, words, context or question.")] = None,
+    pair_column: Annotated[
+        str | None, typer.Option(help="Column with the second text of a pair, or with the context of a question.")
+    ] = None,
+    label_column: Annotated[
+        list[str],
+        typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
+    ] = [],  # noqa: B006
+    spans_column: Annotated[
+        str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+    ] = None,
+    start_column: Annotated[
+        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
+    ] = None,
+    choices: Annotated[
+        list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
+    ] = [],  # noqa: B006
+) -> NamedColumns:
+    """What the options say of a file's columns."""
+    return {
+        "text_column": text_column,
+        "pair_column": pair_column,
+        "label_column": _one_or_several(label_column),
+        "spans_column": spans_column,
+        "start_column": start_column,
+        "choices": _one_or_several(choices),
+    }
+
+
+@taking(columns=columns_of)
+def files_of(
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="A published data set whose files and columns are known (docs/datasets.md).",
+            autocompletion=complete_dataset,
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published."),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            help="What is learnt: classification (default), multilabel, regression, tagging, choice, "
+            "question-answering or sequence-to-sequence (docs/tasks.md).",
+        ),
+    ] = None,
+    train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
+    dev: Annotated[
+        Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
+    ] = None,
+    test: Annotated[
+        Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
+    ] = None,
+    *,
+    columns: NamedColumns,
+    metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
+    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    errors: Errors = "strict",
+) -> Files:
+    """What the options say of a task and its files."""
+    given = {"kind": task, "train": train, "dev": dev, "test": test, **columns}
+    return Files(dataset, data, {**given, "metric": metric, "train_rows": train_rows, "errors": errors})
+
+
+Options = Annotated[
+    list[str],
+    typer.Option(
+        "--option",
+        metavar="KEY=VALUE",
+        help="A setting of the task or of its training, e.g. header=false or epochs=5 (docs/tasks.md).",
+    ),
+]
+
+
+def _one_or_several(columns: Sequence[str]) -> Any:
     """The column that was named, or all of them; None where none was."""
     return columns[0] if len(columns) == 1 else list(columns) or None
 

@@ -22,6 +22,7 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_options import ScoreOptions
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
+from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 from bakeoff.training.stages import make_batches
@@ -36,7 +37,8 @@ def evaluate(
     data: str | Path | None = None,
     text_column: str | None = None,
     pair_column: str | None = None,
-    label_column: str | None = None,
+    label_column: str | list[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     errors: Literal["strict", "replace"] = "strict",
     examples: int | None = None,
     texts: str | Path | None = None,
@@ -58,7 +60,9 @@ def evaluate(
         data: for a fine-tuned run, a .csv, .tsv or .jsonl file.
         text_column: the file's column with the text; absent: the same as in fine-tuning, as for the next two.
         pair_column: the column with the second text.
-        label_column: the column with the class.
+        label_column: the column with the class, or that of each label.
+        settings: by the keys of the task's config whatever else is otherwise in this file than in those of fine-tuning:
+            other columns, header, separator, encoding, layout, ...
         errors: invalid UTF-8 in `data` is an error, or is replaced.
         examples: rows of the part to measure on, spread evenly; absent: all (of a mixture as many as in pre-training).
         texts: for a pre-trained run, a file of texts to score; `text_column` is its column, absent `text`.
@@ -116,12 +120,8 @@ def evaluate(
     if overrides:
         raise UserError(f"--set changes the recipe of a pre-trained run; {run} is fine-tuned")
     columns = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column}
-    changes = {name: column for name, column in columns.items() if column is not None}
-    known = type(finetuned.task).model_fields
-    for name in changes:
-        if name not in known:
-            raise UserError(f"--{name.replace('_', '-')}: a task of the kind {finetuned.task.kind} has no such column")
-    config = finetuned.task.model_copy(update={**changes, "errors": errors})
+    named = {name: column for name, column in columns.items() if column is not None}
+    config = reading_otherwise(finetuned.task, {"errors": errors, **named, **(settings or {})})
     path = Path(str(data))
     (rows, left_out), task = read_examples(config, path), finetuned.learned
     task.check(rows, path, "what the run has learnt")

@@ -1,6 +1,6 @@
 """Using a fine-tuned run: answers to new texts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.reading.other_files import reading_otherwise
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -82,14 +83,23 @@ def answer(
     yield from _answered(run, examples, device, head)
 
 
-def answer_file(run: FinetunedRun, path: Path, *, device: str = "auto") -> Iterator[list[Predicted]]:
+def answer_file(
+    run: FinetunedRun, path: Path, *, settings: Mapping[str, Any] | None = None, device: str = "auto"
+) -> Iterator[list[Predicted]]:
     """What a run says of each example of a file in the format of its task's files, which need not have labels.
 
+    Args:
+        run: a fine-tuned run.
+        path: the file.
+        settings: of the task's config what says how a file is read, where it is otherwise than in fine-tuning.
+        device: auto, cpu, cuda or mps.
+
     Raises:
-        UserError: there is a mistake in the file.
+        UserError: there is a mistake in the file, or in the settings.
     """
+    task = reading_otherwise(run.task, settings or {})
     # A row that is left out has no answer, as one that is blank has no line.
-    examples = (each for each in run.task.read(path, labelled=False) if not isinstance(each, LeftOut))
+    examples = (each for each in task.read(path, labelled=False) if not isinstance(each, LeftOut))
     yield from _answered(run, iter(lambda: list(islice(examples, TEXTS_AT_ONCE)), []), device)
 
 

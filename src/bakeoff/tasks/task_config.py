@@ -62,6 +62,8 @@ class TaskConfig(Config):
     """A text that is too long can be read in windows, whose answers are averaged."""
     metrics: ClassVar[Mapping[str, Metric]] = {}
     """How its metrics are shown; what is missing here has its key for a name."""
+    reading: ClassVar[frozenset[str]] = frozenset({"errors", "encoding"})
+    """Keys, beside those of columns, that say how a file is read, and not what is learned from it."""
     simplest: ClassVar[str]
     """What answers without a model, to which results are compared."""
     record: ClassVar[type[Record]]
@@ -85,6 +87,10 @@ class TaskConfig(Config):
     def reads_files(self, path: Path) -> bool:
         """Whether a file of examples to be answered has the format of the task's own, and not texts or columns."""
         return self.sides is None
+
+    def reads_its_form(self, path: Path) -> bool:
+        """Whether a file of texts has columns that the task's files have too, in a form that no name of a file says."""
+        return False
 
     def blank_texts(self, example: Any) -> int:
         """How many texts of an example are blank that should not be."""

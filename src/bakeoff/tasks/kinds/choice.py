@@ -84,6 +84,7 @@ class ChoiceConfig(TableConfig):
     """What epochs and learning rates are chosen by."""
 
     sides: ClassVar[int | None] = None
+    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice"}
     simplest: ClassVar[str] = "most frequent place"
     record: ClassVar[type[Record]] = ChoicePrediction
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
+from typing_extensions import override
 
 from bakeoff.errors import UserError
+from bakeoff.reading.files import kind_of
 from bakeoff.reading.records import Separator
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.reading.layouts import Layout
@@ -31,6 +33,14 @@ class TableConfig(TaskConfig):
     """Another form than that of a table: class_folders, a folder with one of .txt files for each class; trees,
     coarse_and_fine and race, as SST, TREC and RACE are published (docs/datasets.md)."""
 
+    reading: ClassVar[frozenset[str]] = TaskConfig.reading | {
+        "header",
+        "separator",
+        "extra_columns",
+        "broken_rows",
+        "layout",
+    }
+
     @property
     def form(self) -> TableForm:
         """How a file is read."""
@@ -43,6 +53,12 @@ class TableConfig(TaskConfig):
             self.broken_rows,
             self.layout,
         )
+
+    @override
+    def reads_its_form(self, path: Path) -> bool:
+        """A table without a header, or with other separators or another encoding than its name says."""
+        usual = self.header and self.separator == "auto" and self.encoding == "utf-8"
+        return self.layout == "table" and not usual and kind_of(path) in (".csv", ".tsv")
 
     def records(self, path: Path, columns: Sequence[str]) -> Iterator[LeftOut | tuple[int, list[Any]]]:
         """The line of each row and its values of some columns; then the rows that are left out.

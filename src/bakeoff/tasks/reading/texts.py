@@ -40,6 +40,7 @@ class TextsConfig(TableConfig):
         return {label_text(key): None if name is None else label_text(name) for key, name in value.items()}
 
     reads_windows: ClassVar[bool] = True
+    reading: ClassVar[frozenset[str]] = TableConfig.reading | {"label_names"}
 
     @property
     @override
