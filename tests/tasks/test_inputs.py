@@ -30,6 +30,14 @@ def test_rows_look_as_in_pretraining(tokenizer, names, recipe, causal_recipe):
     assert names(causal.encode(["apple saw"], ["town"]).ids[0]) == ["[SEP]", "apple", "saw", "[SEP]", "town"]
 
 
+def test_pairs_have_as_many_separators_as_are_asked_for(tokenizer, names, recipe):
+    encoded = InputFormat(tokenizer, recipe, 12, separators=2).encode(["apple saw", "saw " * 30], ["town", "town"])
+    assert names(encoded.ids[0]) == ["[CLS]", "apple", "saw", "[SEP]", "[SEP]", "town", "[SEP]"]
+    assert encoded.second.tolist() == [5, 10]
+    assert encoded.lengths.tolist() == [7, 12]
+    assert names(InputFormat(tokenizer, recipe, 12, separators=2).encode(["saw"]).ids[0]) == ["[CLS]", "saw", "[SEP]"]
+
+
 def test_the_longer_text_is_cut_first(tokenizer, recipe):
     format = InputFormat(tokenizer, recipe, 12)
     encoded = format.encode(["saw " * 30, "saw " * 30, "saw"], ["town " * 3, "town " * 30, "town"])

@@ -81,7 +81,7 @@ def finetune(
     require_free(out)
     begun = open_source(source, tokenizer)
     task.require_model(begun.recipe)
-    config = resolve_finetuning(config, begun.recipe, task)
+    config = resolve_finetuning(begun.continued(config), begun.recipe, task)
     data = load_task(task)
     on = resolve_device(device)
     precision = resolve_precision(begun.precision, on)
@@ -91,7 +91,7 @@ def finetune(
     if config.unshare:
         recipe = recipe.changed(unshared(recipe.model))
     assert config.length is not None
-    format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate)
+    format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate, config.separators)
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
     found_parts = {"train": data.train, "dev": data.dev, "test": data.test}
     parts = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
@@ -163,7 +163,7 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     if FinetunedRun.at(path):
         tuned = FinetunedRun.open(path)
         tuned.require_current()
-        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned)
+        return StartingPoint(tuned.recipe, tuned.tokenizer, Run(path), tuned.learned, tuned.config)
     run = Run.open_finished(path)
     return StartingPoint(run.recipe, run.tokenizer, run)
 

@@ -128,8 +128,9 @@ class FinetunedRun:
 
     def format(self) -> InputFormat:
         """The format of its rows, by which texts become tokens as in fine-tuning."""
-        assert self.config.length is not None
-        return InputFormat(self.tokenizer, self.recipe, self.config.length, self.config.truncate)
+        config = self.config
+        assert config.length is not None
+        return InputFormat(self.tokenizer, self.recipe, config.length, config.truncate, config.separators)
 
     def load(self, device: torch.device | None = None) -> HeadedModel:
         """The fine-tuned model with its head, in evaluation mode.

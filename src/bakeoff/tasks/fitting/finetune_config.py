@@ -60,8 +60,13 @@ class FinetuneConfig(Config):
     unshare: bool = False
     """Layers that share parts get copies of their own before the training: the same function, free to differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"
-    """How a row becomes one vector: its first position through a tanh layer, the mean or maximum of all, or its last
+    """How a row becomes one vector: its first position through a layer, the mean or maximum of all, or its last
     position; auto: cls where the recipe has an objective of sentence pairs, last for causal models, mean otherwise."""
+    pooler: Literal["tanh", "relu", "gelu"] = "tanh"
+    """What the layer over the first position ends with, for the pooling cls: tanh as in BERT, relu as in DistilBERT,
+    gelu as in ELECTRA."""
+    separators: Literal[1, 2] = 1
+    """Separators between the texts of a pair; RoBERTa's pairs have 2."""
     length: int | None = Field(default=None, gt=0)
     """Longer rows are cut to so many tokens; absent: the recipe's input length."""
     truncate: Literal["head", "head+tail", "windows"] = "head"

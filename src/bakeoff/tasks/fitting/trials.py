@@ -26,6 +26,10 @@ SAVED_EVERY = 30.0
 """Seconds between checkpoints at least; one behind each look would write more than it saves."""
 
 
+OF_THE_HEAD = ("pooling", "pooler", "separators")
+"""Settings without which the weights of a fine-tuned run's head are of no use."""
+
+
 class StartingPoint(NamedTuple):
     """What a fine-tuning starts from."""
 
@@ -37,6 +41,8 @@ class StartingPoint(NamedTuple):
     """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
     learned: Task | None = None
     """The task of a run that is fine-tuned already; None: it is not."""
+    config: FinetuneConfig | None = None
+    """How such a run was fine-tuned."""
 
     @property
     def precision(self) -> Literal["auto", "float32", "bfloat16"]:
@@ -44,6 +50,14 @@ class StartingPoint(NamedTuple):
         if self.run is None or self.learned is not None:
             return self.recipe.training.precision
         return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
+
+    def continued(self, config: FinetuneConfig) -> FinetuneConfig:
+        """The config; where it does not say what the head is, and how pairs are read, as a fine-tuned run has it."""
+        before = self.config
+        if before is None:
+            return config
+        kept = {name: getattr(before, name) for name in OF_THE_HEAD if name not in config.model_fields_set}
+        return config.model_copy(update=kept)
 
     def taught(self, task: Task) -> bool:
         """Whether the run was fine-tuned to the same classes, so that its last map is of use."""

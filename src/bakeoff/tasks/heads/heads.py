@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.errors import UserError
+from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.initialisation import initialise
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.models.layer_map import model_sources
@@ -155,12 +156,13 @@ class LinearHead(HeadedModel):
 
 
 class RowHead(LinearHead):
-    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS], which stands first or last."""
+    """W dropout(pool(h)); the pooling cls is a(W_p h) of [CLS], which stands first or last: BERT's pooler, a = tanh."""
 
     def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig) -> None:
         super().__init__(recipe, vocabulary, outputs, config, pooler=config.pooling == "cls")
         assert config.pooling != "auto"
         self.pooling: Pooling = config.pooling
+        self.bend = config.pooler
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
@@ -172,7 +174,12 @@ class RowHead(LinearHead):
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, D) hidden states to (B, D), whatever stands at padding."""
         vectors = pooled(hidden, real, self.pooling, self.start_last)
-        return vectors if self.pooler is None else cast(Tensor, self.pooler(vectors).tanh())
+        return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
+
+
+def bent(x: Tensor, activation: str) -> Tensor:
+    """The tanh of x, or one of the activations that models have."""
+    return x.tanh() if activation == "tanh" else activate(x, activation)
 
 
 class TokenTaskHead(LinearHead):

@@ -103,8 +103,15 @@ class InputFormat:
         before_source: ids that such a source begins with, before its text.
     """
 
-    def __init__(self, tokenizer: Tokenizer, recipe: Recipe, length: int, truncate: Truncation = "head") -> None:
-        """A format for the models of a recipe.
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        recipe: Recipe,
+        length: int,
+        truncate: Truncation = "head",
+        separators: int = 1,
+    ) -> None:
+        """A format for the models of a recipe, with so many separators between the texts of a pair.
 
         Raises:
             UserError: the length is more than the model has positions for, or too short for anything.
@@ -121,11 +128,11 @@ class InputFormat:
         self.before_source = objectives[0].before_source(tokenizer)
         start, separator = [tokenizer.start], [tokenizer.separator]
         if model.encoder is None:
-            self._around = separator, separator, list[int]()
+            self._around = separator, separator * separators, list[int]()
         elif self.start_last:
-            self._around = list[int](), separator, separator + start
+            self._around = list[int](), separator * separators, separator + start
         else:
-            self._around = start, separator, separator
+            self._around = start, separator * separators, separator
 
     @property
     def around(self) -> tuple[list[int], list[int], list[int]]:
