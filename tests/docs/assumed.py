@@ -187,6 +187,10 @@ COMMANDS: dict[str, str] = {
     },
     "comparisons/order": "bakeoff compare order.yaml --out comparisons/order",
     "downloads/bert-base-uncased": "bakeoff export runs/bert --out downloads/bert-base-uncased",
+    "downloads/sentiment": "bakeoff export runs/bert-reviews --out downloads/sentiment",
+    "downloads/entailment": "bakeoff finetune runs/bert --task regression --train sts-test.tsv --text-column sentence1 "
+    "--pair-column sentence2 --label-column score --out runs/entailed && "
+    "bakeoff export runs/entailed --out downloads/entailment",
     "exported/conv": "bakeoff export runs/conv --out exported/conv",
     "articles.parquet": """python -c "
 import json

@@ -16,9 +16,9 @@ def sentences(count, seed=0):
     return [" ".join(draw.choices(WORDS, k=draw.randint(2, 7))) for _ in range(count)]
 
 
-def files(folder, make):
+def files(folder, make, count=48):
     """The same rows as train, dev and test."""
-    rows = [make(number, text) for number, text in enumerate(sentences(48))]
+    rows = [make(number, text) for number, text in enumerate(sentences(count))]
     path = folder / "rows.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return dict.fromkeys(("train", "dev", "test"), path)

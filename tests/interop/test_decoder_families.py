@@ -196,6 +196,7 @@ def test_the_same_texts_are_written(both, tmp_path):
     row = [token for token in row if token < config.vocab_size]
     if len(row) < len(ids) + 1:
         pytest.skip("its vocabulary has no token that a text begins behind")
+    assert made(prompt)["input_ids"] == row
     given = torch.tensor([row])
     written = model.generate(
         input_ids=given,

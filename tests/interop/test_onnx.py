@@ -94,7 +94,7 @@ def test_wrong_options_are_refused(encoder, tmp_path, options, message):
 
 def test_a_folder_that_is_there_is_left_alone(encoder, tmp_path):
     (tmp_path / "mine").write_text("mine")
-    with pytest.raises(UserError, match="is there already"):
+    with pytest.raises(UserError, match="holds something already"):
         export(encoder.path, tmp_path, to="onnx")
     assert (tmp_path / "mine").read_text() == "mine"
 

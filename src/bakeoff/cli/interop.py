@@ -47,22 +47,35 @@ def import_model(
         str, typer.Argument(help="A folder as transformers saves it, or OWNER/NAME[@REVISION] of the Hub.")
     ],
     out: Annotated[Path, typer.Option(help="The run to make.")],
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="A fine-tuned model of classes, labels or numbers reads pairs of texts.")
+    ] = False,
+    without_head: Annotated[
+        bool,
+        typer.Option("--without-head", help="Make a pre-trained run of a fine-tuned model: the head is not used."),
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Make a run of a model that was trained elsewhere.
+    """Make a run of a model that was trained elsewhere, a fine-tuned one of a fine-tuned model.
 
     Example: bakeoff import downloads/bert-base-uncased --out runs/bert
     """
     from bakeoff.interop.hugging_face.importing import import_model as read
+    from bakeoff.runs.run import Run
 
-    run = read(source, out)
-    imported, parameters = run.environment["imported"], run.summary["parameters"]
+    run = read(source, out, head=not without_head, pairs=pairs)
+    imported, task = run.environment["imported"], None
+    if isinstance(run, Run):
+        parameters = run.summary["parameters"]
+    else:
+        parameters, task = run.results.parameters, run.task.kind
     if json:
-        facts = {"run": str(run.path), "family": imported["model_type"], "parameters": parameters}
+        facts = {"run": str(run.path), "family": imported["model_type"], "parameters": parameters, "task": task}
         print_json(
             {**facts, "objectives": [part.kind for part in run.recipe.objective], "remarks": imported["remarks"]}
         )
         return
-    show(f"{run.path}: {imported['model_type']}, {parameters:,} parameters, {run.recipe.tokenizer}")
+    kind = "" if task is None else f", fine-tuned for {task.replace('_', ' ')}"
+    show(f"{run.path}: {imported['model_type']}{kind}, {parameters:,} parameters, {run.recipe.tokenizer}")
     for remark in imported["remarks"]:
         show(remark)

@@ -1,4 +1,4 @@
-"""A folder that an export makes: it has its name when it is complete, and nothing is left of one that is not."""
+"""A folder that is made: it has its name when it is complete, and nothing is left of one that is not."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ def appearing(out: Path) -> Iterator[Path]:
         UserError: something is there, or it cannot be made.
     """
     require_free(out)
-    folder = out.absolute().with_name(f".{out.absolute().name}.unfinished")
+    folder = out.absolute().with_name(f".{out.absolute().name}.partial")
     try:
         with fresh(folder, out):
             try:
@@ -43,7 +43,7 @@ def require_free(out: Path) -> None:
         UserError: it is no folder, or not an empty one.
     """
     if out.is_symlink() or holds_something(out):
-        raise UserError(f"{out}: is there already; choose another --out")
+        raise UserError(f"{out}: holds something already; choose another --out")
 
 
 def library(name: str, extra: str) -> Any:

@@ -28,8 +28,9 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
     run = Run(path)
     recipe = run.recipe
     name = recipe.name if finetuned is None else f"{recipe.name}, fine-tuned for {finetuned.results.task}"
-    parts = [*(_finetuned(finetuned) if finetuned else _pretrained(run))]
-    limits = "\n".join(f"- {markdown.text(each)}" for each in [*_limits(finetuned), *remarks])
+    imported = finetuned is not None and finetuned.environment.get("imported") is not None
+    parts = [_origin(finetuned or run)] if imported else [*(_finetuned(finetuned) if finetuned else _pretrained(run))]
+    limits = "\n".join(f"- {markdown.text(each)}" for each in [*_limits(finetuned, imported), *remarks])
     body = "\n\n".join(parts)
     lines = [
         f"from transformers import AutoTokenizer, {auto}, pipeline",
@@ -42,7 +43,7 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
         lines[0] = lines[0].removesuffix(", pipeline")
     code = "\n".join(lines)
     return f"""---
-{_front(recipe.name, purpose, finetuned)}---
+{_front(recipe.name, purpose, None if imported else finetuned)}---
 
 # {markdown.text(name)}
 
@@ -102,7 +103,7 @@ def _pretrained(run: Run) -> Iterator[str]:
     yield "| | |\n|---|---|\n" + "\n".join(f"| {name} | {value} |" for name, value in rows)
 
 
-def _origin(run: Run) -> str:
+def _origin(run: Run | FinetunedRun) -> str:
     """Where the weights are from."""
     if origin := run.environment.get("imported") and run.environment.get("origin"):
         return f"{markdown.text(origin[0].upper() + origin[1:])} by Bakeoff, and not trained there."
@@ -135,9 +136,11 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def _limits(run: FinetunedRun | None) -> list[str]:
+def _limits(run: FinetunedRun | None, imported: bool) -> list[str]:
     found = ["what its text did not hold it has not seen: it was not tried on other languages, fields or times"]
-    if run is not None:
+    if imported and run is not None:
+        found.append(f"texts are read up to {run.config.length} tokens; how good its answers are was not measured")
+    elif run is not None:
         found.append(f"texts are read up to {run.config.length} tokens; the metrics are of one file of test rows")
     else:
         found.append("its numbers are of held-out text of the same corpus; it was not tried on any task")

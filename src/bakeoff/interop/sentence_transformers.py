@@ -1,6 +1,5 @@
 """`--to sentence-transformers`: the form of `--to hf` with what tells the library how tokens become one vector."""
 
-import json
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +12,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.hugging_face.reloading import quiet
+from bakeoff.interop.written_json import write_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.vectors.embed import embed
@@ -55,12 +55,12 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
     write = import_module("bakeoff.interop.hugging_face.export").export
     with appearing(out) as folder:
         inner = write(run, folder / "0_Transformer")
-        _write_json(folder / "modules.json", _modules())
-        _write_json(
+        write_json(folder / "modules.json", _modules())
+        write_json(
             folder / "0_Transformer" / "sentence_bert_config.json", {"max_seq_length": length, "do_lower_case": False}
         )
         (folder / "1_Pooling").mkdir()
-        _write_json(
+        write_json(
             folder / "1_Pooling" / "config.json",
             {
                 "word_embedding_dimension": embedder.width,
@@ -102,10 +102,6 @@ def _compared(run: Path, folder: Path, pooling: Any) -> float:
     if found.shape != wanted.shape:
         return float("inf")
     return float(np.abs(found - wanted).max() / np.abs(wanted).max())
-
-
-def _write_json(path: Path, values: Any) -> None:
-    path.write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
 
 
 def _readme(name: str, pooling: str, length: int) -> str:

@@ -135,7 +135,7 @@ def _finetuning(folder: Path, names: set[str]) -> dict[str, Any]:
             "step": own[-1]["step"] if own else None,
             "loss": best[0]["loss"] if best else None,
             "metric": metric,
-            "score": results["scores"]["test"][metric],
+            "score": results["scores"]["test"].get(metric),  # none of an imported run
             "parameters": results["parameters"],
         }
     found: dict[str, Any] = {"state": _going_on(folder), "recipe": _recipe_name(folder / "recipe.yaml")}

@@ -52,7 +52,7 @@ class Engine:
             return Run.open_finished(source).path
         if not (imported / "summary.json").is_file():
             say(f"importing {source}")
-            import_model(source, imported)
+            import_model(source, imported, head=False)
         return imported
 
     def starting(self, source: str, start: Path, recipe: Any, corpus: Path) -> StartFacts:

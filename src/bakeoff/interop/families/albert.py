@@ -101,7 +101,7 @@ class Albert(Family):
             for link in linear("heads.sop.output", "sop_classifier.classifier"):
                 yield link.may_miss("head of sop")
 
-    def task(self, part: TaskPart) -> TaskHead:
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
         """Heads as BERT's."""
         if part.of_rows:
             return row_head("Albert", part, "albert.pooler", "classifier")

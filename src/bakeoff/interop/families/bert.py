@@ -211,7 +211,7 @@ class Bert(Family):
             for link in linear("heads.nsp.output", "cls.seq_relationship"):
                 yield link.may_miss("head of nsp")
 
-    def task(self, part: TaskPart) -> TaskHead:
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
         """The pooler and a map for rows, a map for tokens."""
         if part.of_rows:
             return row_head("Bert", part, "bert.pooler.dense", "classifier")

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import HEAD, bert_config, bert_model, encoder_layers, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, token_head
+from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -32,6 +32,7 @@ class DistilBert(Family):
 
     model_types: ClassVar[tuple[str, ...]] = ("distilbert",)
     prefix: ClassVar[str] = "distilbert."
+    pooler: ClassVar[str] = "relu"
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
@@ -71,8 +72,8 @@ class DistilBert(Family):
             yield link.may_miss(HEAD)
         yield tied("vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight")
 
-    def task(self, part: TaskPart) -> TaskHead:
-        """Heads of tokens; a row's head of theirs has a relu where ours has a tanh."""
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+        """A map with a relu and a map for rows, a map for tokens."""
         if part.of_rows:
-            raise NotSaid("DistilBERT's heads of rows have a relu, and the run's a tanh or no map")
+            return row_head("DistilBert", part, "pre_classifier", "classifier", self.pooler)
         return token_head("DistilBert", part)

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import (
     ACTIVATIONS,
@@ -15,7 +17,7 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, token_head
+from bakeoff.interop.families.task_heads import TaskHead, TaskPart, require_summary, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -23,11 +25,16 @@ SHARE = 0.25
 """Of a discriminator's widths its fresh generator has this much, as in the paper."""
 
 
+CHOICES = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
+"""How its class for choices makes one vector of a row."""
+
+
 class Electra(Family):
     """ELECTRA; head rtd of discriminators, mlm of generators."""
 
     model_types: ClassVar[tuple[str, ...]] = ("electra",)
     prefix: ClassVar[str] = "electra."
+    pooler: ClassVar[str] = "gelu"
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",), "rtd": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
@@ -104,8 +111,17 @@ class Electra(Family):
         rtd = any(part.kind == "rtd" for part in recipe.objective)
         return ["the generator, which ELECTRA trains beside the discriminator, does not go along"] if rtd else []
 
-    def task(self, part: TaskPart) -> TaskHead:
-        """Heads of tokens; a row's head of theirs has a gelu where ours has a tanh."""
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+        """A map with a gelu and a map for rows, named otherwise for choices; a map for tokens."""
+        if part.kind == "choice":
+            head = row_head("Electra", part, "sequence_summary.summary", "classifier", self.pooler)
+            return head._replace(config=CHOICES)
         if part.of_rows:
-            raise NotSaid("ELECTRA's heads of rows have a gelu, and the run's a tanh or no map")
+            return row_head("Electra", part, "classifier.dense", "classifier.out_proj", self.pooler)
         return token_head("Electra", part)
+
+    @override
+    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+        if kind == "choice":
+            require_summary(config, CHOICES)
+        return super().part(kind, recipe, config)

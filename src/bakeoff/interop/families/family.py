@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import OF_ROWS, NotSaid, TaskHead, TaskPart
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.heads.heads import natural_pooling
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -33,6 +34,13 @@ class Family(ABC):
     kinds: ClassVar[tuple[str, ...]] = ()
     """Kinds of tokenizers (`TokenizerConfig.kind`) that its published models have; where several families can say a
     recipe, one whose kinds have the tokenizer's is taken."""
+    pooler: ClassVar[str] = "tanh"
+    """What the layer over a row's first position ends with in its heads, see `FinetuneConfig.pooler`."""
+    separators: ClassVar[int] = 1
+    """Separators that its tokenizers put between the texts of a pair, where their files do not say it."""
+    frames: ClassVar[bool] = True
+    """Its tokenizers put special tokens around a text as rows of fine-tuning have them, where their files do not say
+    what they put."""
 
     @abstractmethod
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
@@ -64,13 +72,22 @@ class Family(ABC):
     def heads(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the heads of the recipe's objectives (`heads.NAME.` in a run)."""
 
-    def task(self, part: TaskPart) -> TaskHead:
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
         """The class with a fine-tuned run's head, and the head's links.
 
         Raises:
             NotSaid: it has no such head.
         """
         raise NotSaid(f"it has no head for {part.kind}")
+
+    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+        """The head that its class for a kind of task has: the way back of `task`.
+
+        Raises:
+            NotSaid: nothing here is like it.
+        """
+        of_rows = kind in OF_ROWS
+        return TaskPart(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
 
     def remarks(self, recipe: Recipe) -> list[str]:
         """What does not go along when such a recipe is exported, in words."""

@@ -173,7 +173,7 @@ class ModernBert(Family):
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
         return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
 
-    def task(self, part: TaskPart) -> TaskHead:
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
         """None: its classes put the dense map, the activation and the norm of mlm's head before the last map."""
         raise NotSaid("its heads of tasks have a map, an activation and a norm before the last map")
 

@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.t5 import MARKS
-from bakeoff.interop.families.task_heads import NotSaid
+from bakeoff.interop.families.task_heads import CLASSES, OF_ROWS, NotSaid, TaskHead, TaskPart
 from bakeoff.interop.links import Link, same
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
@@ -30,10 +30,7 @@ class Own(Family):
 
     @override
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        values = config.values.get(RECIPE)
-        if not isinstance(values, dict):
-            raise UserError(f"{config.where}: {RECIPE}: is missing; export the run again")
-        recipe = Recipe.parse(values, f"{config.where}: {RECIPE}")
+        recipe = Recipe.parse(_mapping(config, RECIPE), f"{config.where}: {RECIPE}")
         trained = config.values.get(TRAINED_HEAD)
         if trained is not None and trained not in {part.kind for part in recipe.objective}:
             raise UserError(f"{config.where}: {TRAINED_HEAD}: {trained!r:.50} is no objective of its recipe")
@@ -51,21 +48,68 @@ class Own(Family):
 
     @override
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        for name, grows in _names(recipe, "model."):
-            yield same(name, BODY + name.removeprefix("model."), vocabulary=grows)
+        yield from _body(_tensors(recipe))
 
     @override
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        for part in recipe.objective:
-            own = f"heads.{part.kind}."
-            for name, grows in _names(recipe, own):
+        yield from _heads(recipe, _tensors(recipe))
+
+    @override
+    def links(self, recipe: Recipe) -> list[Link]:
+        tensors = _tensors(recipe)
+        return [*_body(tensors), *_heads(recipe, tensors)]
+
+    @override
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+        """The tensors of a fine-tuned run's head, by their own names."""
+        names = ["output.weight", "output.bias"]
+        if part.of_rows and part.pooling == "cls":
+            names += ["pooler.weight", "pooler.bias"]
+        if part.layers == "weighted":
+            names += ["reading.weights", "reading.gamma"]
+        return TaskHead(f"BakeoffFor{CLASSES[part.kind]}", [same(name, name) for name in names])
+
+    @override
+    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+        reader = ConfigReader(_mapping(config, "task_head"), f"{config.where}: task_head")
+        pooling = reader.choice("pooling", {each: each for each in ("cls", "mean", "max", "last")}, "")
+        layers = reader.values.get("layers", 1)
+        layers = layers if layers == "weighted" else reader.whole("layers", 1)
+        pooler = reader.choice("pooler", {each: each for each in ("tanh", "relu", "gelu")}, "tanh")
+        return TaskPart(kind, kind in OF_ROWS, pooling, layers, pooler)
+
+
+def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:
+    """An object of the config.
+
+    Raises:
+        UserError: it is missing, or something else.
+    """
+    values = config.values.get(key)
+    if not isinstance(values, dict):
+        raise UserError(f"{config.where}: {key}: is missing; export the run again")
+    return values
+
+
+Tensors = list[tuple[str, bool]]
+"""Names of a run's tensors, and whether they have a row for each token."""
+
+
+def _tensors(recipe: Recipe) -> Tensors:
+    fewer, more = (build_on_meta(recipe, size).state_dict() for size in (256, 257))
+    return [(name, tensor.shape != more[name].shape) for name, tensor in fewer.items()]
+
+
+def _body(tensors: Tensors) -> Iterator[Link]:
+    for name, grows in tensors:
+        if name.startswith("model."):
+            yield same(name, BODY + name.removeprefix("model."), vocabulary=grows)
+
+
+def _heads(recipe: Recipe, tensors: Tensors) -> Iterator[Link]:
+    for part in recipe.objective:
+        own = f"heads.{part.kind}."
+        for name, grows in tensors:
+            if name.startswith(own):
                 there = HEAD + name.removeprefix(own) if part is recipe.objective[0] else f"{part.kind}: {name}"
                 yield same(name, there, vocabulary=grows).may_miss(f"head of {part.kind}")
-
-
-def _names(recipe: Recipe, begin: str) -> Iterator[tuple[str, bool]]:
-    """The tensors of a run whose names begin so, and whether they have a row for each token."""
-    fewer, more = (build_on_meta(recipe, size).state_dict() for size in (256, 257))
-    for name, tensor in fewer.items():
-        if name.startswith(begin):
-            yield name, tensor.shape != more[name].shape

@@ -29,6 +29,7 @@ class Roberta(Family):
     prefix: ClassVar[str] = "roberta."
     kinds: ClassVar[tuple[str, ...]] = ("byte_bpe",)
     pad: ClassVar[int | None] = PAD
+    separators: ClassVar[int] = 2
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class Roberta(Family):
         yield tied("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
         yield tied("lm_head.decoder.bias", "lm_head.bias")
 
-    def task(self, part: TaskPart) -> TaskHead:
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
         """A row's head has a map of its own where several choices' has the pooler."""
         if part.kind == "choice":
             return row_head("Roberta", part, "roberta.pooler.dense", "classifier")

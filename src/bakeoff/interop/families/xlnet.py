@@ -4,11 +4,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import torch
+from typing_extensions import override
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid
+from bakeoff.interop.families.task_heads import CLASSES, NotSaid, TaskHead, TaskPart, require_summary, token_head
 from bakeoff.interop.links import Link, Many, linear, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
@@ -16,6 +17,8 @@ from bakeoff.objectives.permutation import PermutationConfig
 from bakeoff.recipe import Recipe
 
 HEAD = "biases of tokens"
+SUMMARY = {"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"}
+"""How its heads make one vector of a row: W tanh(W_p h) of the last position, where `<cls>` stands."""
 MEMORY = 384
 """Tokens that are remembered where the config says nothing: those of the published pre-training."""
 
@@ -123,6 +126,26 @@ class XLNet(Family):
             "attn_type": "bi",
             "architectures": ["XLNetLMHeadModel"],
         }
+
+    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+        """The map with a tanh of the last position, where [CLS] stands, and a map; or a map of each token."""
+        if not part.of_rows:
+            head = token_head("XLNet", part)
+            simple = "Simple" if part.kind == "question_answering" else ""
+            return head._replace(architecture=head.architecture + simple)
+        if part.pooling != "cls" or not recipe.input.start_last:
+            raise NotSaid(f"its rows are pooled by {part.pooling}, and XLNet's by [CLS], their last position")
+        if part.pooler != "tanh":
+            raise NotSaid(f"its layer over [CLS] ends with {part.pooler}, and XLNet's with tanh")
+        links = [*linear("pooler", "sequence_summary.summary"), *linear("output", "logits_proj")]
+        return TaskHead(f"XLNetFor{CLASSES[part.kind]}", links, SUMMARY, pads_before=True)
+
+    @override
+    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+        found = super().part(kind, recipe, config)
+        if found.of_rows:
+            require_summary(config, SUMMARY)
+        return found
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
         """Table of tokens, what the second stream starts from, and layers."""

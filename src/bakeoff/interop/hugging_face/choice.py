@@ -7,7 +7,7 @@ from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import FAMILIES, Family, NotSaid
-from bakeoff.interop.families.task_heads import TaskPart
+from bakeoff.interop.families.task_heads import TaskHead, TaskPart
 from bakeoff.interop.links import Link
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
@@ -26,6 +26,8 @@ class Choice(NamedTuple):
     """The config.json, without what the tokenizer says."""
     links: list[Link]
     """Links of all tensors."""
+    head: TaskHead | None = None
+    """Of a fine-tuned run the class with its head."""
 
 
 def choose(
@@ -52,9 +54,9 @@ def choose(
             config = _said(family, recipe)
             if task is None:
                 return Choice(family, config, family.links(recipe))
-            head = family.task(task)
-            config["architectures"] = [head.architecture]
-            return Choice(family, config, [*family.body(recipe), *head.links])
+            head = family.task(task, recipe)
+            config |= {**head.config, "architectures": [head.architecture]}
+            return Choice(family, config, [*family.body(recipe), *head.links], head)
         except NotSaid as reason:
             reasons[family.model_types[0]] = str(reason)
     return reasons

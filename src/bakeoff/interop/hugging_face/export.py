@@ -2,26 +2,26 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from bakeoff.durable import fresh, holds_something, remove, sync
 from bakeoff.errors import UserError
+from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
-from bakeoff.interop.families.task_heads import TaskPart
 from bakeoff.interop.hugging_face.choice import Choice, choose
-from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS, to_text
+from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
-from bakeoff.interop.hugging_face.task_export import require_plain, task_config, task_part, task_tensors
-from bakeoff.interop.hugging_face.tokenizer_files import token_ids, with_marks, write_tokenizer
+from bakeoff.interop.hugging_face.task_export import require_bias, require_plain, task_config, task_part, task_tensors
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
+from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
+from bakeoff.interop.written_json import write_json
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors, save_tensors
+from bakeoff.tokenizer.tokenizer import Tokenizer
 
 PURPOSES = {
     "ForMaskedLM": "fill-mask",
@@ -35,7 +35,9 @@ PURPOSES = {
 }
 """How the names of architectures end, and transformers' name of what such a model is for; none has no pipeline."""
 
-SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", "id2label", "label2id", "problem_type")
+OF_HEADS = ("id2label", "label2id", "problem_type")
+"""Keys of a config.json that say what the numbers of a head are."""
+SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", *OF_HEADS)
 """Keys of an imported config.json that do not go out again: they name code or places, or are said anew."""
 
 
@@ -45,47 +47,39 @@ def export(run: Path, out: Path) -> Exported:
     Raises:
         UserError: no such run, or not finished; `out` holds something; what was read back computes something else.
     """
-    if holds_something(out):
-        raise UserError(f"{out}: holds something already; choose another --out")
+    require_free(out)
     source: Run | FinetunedRun = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
-    imported: dict[str, Any] = source.environment.get("imported") or {}
-    task: TaskPart | None = None
-    if isinstance(source, FinetunedRun):
-        source.require_current()
-        task = task_part(source)
-    chosen = choose(source.recipe, source.tokenizer, imported.get("model_type"), task)
-    if not isinstance(chosen, dict) and isinstance(source, FinetunedRun) and (reason := require_plain(source)):
-        chosen = {"any family": reason}
+    chosen = _chosen(source)
     if isinstance(chosen, dict) and find_spec("transformers") is None:
         raise UserError("transformers is needed to read back what this model goes out as: pip install 'bakeoff[hub]'")
     largest: float | None
-    partial = out.absolute().with_name(f".{out.name}.partial")
-    try:
-        with fresh(partial, out):
-            if isinstance(chosen, dict):
-                # Here, because it takes a second to import: it reads the source of all parts.
-                from bakeoff.interop.remote_code.export import export as write_with_code
+    with appearing(out) as folder:
+        if isinstance(chosen, dict):
+            # Here, because it takes a second to import: it reads the source of all parts.
+            from bakeoff.interop.remote_code.export import export as write_with_code
 
-                largest, main, remarks = write_with_code(run, partial)
-                arguments = f"{str(out)!r}, trust_remote_code=True"
-            else:
-                largest = _write(source, chosen, partial)
-                main, arguments = chosen.config["architectures"][0], repr(str(out))
-                remarks = [*imported.get("remarks", []), *([] if task else chosen.family.remarks(source.recipe))]
-                if largest is None:
-                    remarks.append("transformers is not installed, so that nothing was compared")
-                card = model_card(run, *_auto_class(main), remarks, own_code=False)
-                (partial / "README.md").write_text(card, encoding="utf-8")
-            for file in partial.iterdir():
-                sync(file)
-            if out.exists():
-                out.rmdir()
-            partial.replace(out)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written: {error.strerror or error}") from None
-    finally:
-        remove(partial)
+            largest, main, remarks = write_with_code(run, folder)
+            arguments = f"{str(out)!r}, trust_remote_code=True"
+        else:
+            largest, remarks = _write(source, chosen, folder)
+            main, arguments = chosen.config["architectures"][0], repr(str(out))
+            card = model_card(run, *_auto_class(main), remarks, own_code=False)
+            (folder / "README.md").write_text(card, encoding="utf-8")
     return Exported(out, "hf", f"transformers.{main}.from_pretrained({arguments})", largest, remarks)
+
+
+def _chosen(source: Run | FinetunedRun) -> Choice | dict[str, str]:
+    """The family that has the run, or the reasons why there is none."""
+    preferred = (source.environment.get("imported") or {}).get("model_type")
+    if isinstance(source, Run):
+        return choose(source.recipe, source.tokenizer, preferred)
+    source.require_current()
+    if reason := require_plain(source):
+        return {"any family": reason}
+    chosen = choose(source.recipe, source.tokenizer, preferred, task_part(source))
+    if isinstance(chosen, Choice) and chosen.head is not None and (reason := require_bias(source, chosen.head)):
+        return {chosen.family.model_types[0]: reason}
+    return chosen
 
 
 def _auto_class(architecture: str) -> tuple[str, str | None]:
@@ -96,12 +90,18 @@ def _auto_class(architecture: str) -> tuple[str, str | None]:
     return "AutoModel", "feature-extraction"
 
 
-def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | None:
-    """Write and compare; the largest difference, None where there is no transformers here."""
+def token_ids(tokenizer: Tokenizer, rows: int) -> dict[str, int]:
+    """Keys of config.json that name special tokens."""
+    names = {"pad_token_id": tokenizer.pad, "cls_token_id": tokenizer.start, "sep_token_id": tokenizer.separator}
+    return {key: number for key, number in names.items() if number < rows}
+
+
+def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> tuple[float | None, list[str]]:
+    """Write and compare: the largest difference, None where there is no transformers here, and what is to be said."""
     imported = run.environment.get("imported")
-    tokenizer = with_marks(run.tokenizer, run.recipe)
+    tokenizer = with_marks(run.tokenizer, run.recipe.extra_tokens)
     config, rows, dtype = chosen.config, tokenizer.size, torch.float32
-    if isinstance(run, Run) and imported and imported["model_type"] in chosen.family.model_types:
+    if imported and imported["model_type"] in chosen.family.model_types:
         rows, dtype = imported["rows"], getattr(torch, imported["dtype"])
         # What it says of other things stays, such as how its tokens are named.
         kept = {key: value for key, value in imported["config"].items() if key not in SKIPPED}
@@ -110,26 +110,59 @@ def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> float | Non
     named |= token_ids(tokenizer, rows)
     config = named | config | {"vocab_size": rows, "dtype": str(dtype).split(".")[1]}
     if isinstance(run, FinetunedRun):
-        config |= task_config(run)
+        said = (imported or {}).get("config", {})
+        config |= task_config(run) | {key: said[key] for key in OF_HEADS if key in said}
     theirs = _tensors(run, chosen, rows, dtype)
-    (folder / CONFIG).write_text(to_text(config), encoding="utf-8")
+    write_json(folder / CONFIG, config)
     save_tensors(theirs, folder / WEIGHTS, {"format": "pt"})
-    write_tokenizer(tokenizer, run.recipe, folder, rows)
-    if isinstance(run, Run) and any(part.writes for part in run.recipe.objective):
-        (folder / GENERATION).write_text(to_text(named), encoding="utf-8")
+    remarks = list(imported["remarks"]) if imported else []
+    remarks += write_tokenizer(tokenizer, folder, _tokenizer_settings(run, chosen, rows))
     architecture = config["architectures"][0]
     if isinstance(run, FinetunedRun):
-        return task_difference(run, folder, architecture)
-    return pretrained_difference(run, chosen.family, folder, architecture)
+        largest = task_difference(run, folder, architecture, chosen.head is not None and chosen.head.pads_before)
+    else:
+        if any(part.writes for part in run.recipe.objective):
+            write_json(folder / GENERATION, named)
+        largest = pretrained_difference(run, chosen.family, folder, architecture)
+        remarks += chosen.family.remarks(run.recipe)
+    if largest is None:
+        remarks.append("transformers is not installed, so that nothing was compared")
+    return largest, remarks
+
+
+def _tokenizer_settings(run: Run | FinetunedRun, chosen: Choice, rows: int) -> TokenizerSettings:
+    """What the model wants of its tokenizer."""
+    recipe, writes = run.recipe, False
+    segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
+    if isinstance(run, FinetunedRun):
+        frame = frame_of(recipe, run.task.kind == "question_answering")
+    elif recipe.model.sequence_to_sequence:
+        frame = "start" if recipe.objective[0].before_source(run.tokenizer) else "source"
+    else:
+        writes = recipe.model.encoder is None
+        frame = "opening" if writes else frame_of(recipe)
+    return TokenizerSettings(
+        frame,
+        recipe.model.longest_input,
+        segments,
+        writes=writes,
+        pads_before=writes or (chosen.head is not None and chosen.head.pads_before),
+        cleans=False,
+        marks=recipe.extra_tokens,
+        separators=run.config.separators if isinstance(run, FinetunedRun) else 1,
+        rows=rows,
+    )
 
 
 def _tensors(run: Run | FinetunedRun, chosen: Choice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
     """Theirs, with so many rows of the table of tokens."""
-    ours = task_tensors(run) if isinstance(run, FinetunedRun) else load_tensors(run.weights_file())
+    if isinstance(run, FinetunedRun):
+        assert chosen.head is not None
+        ours = task_tensors(run, chosen.head)
+    else:
+        ours = load_tensors(run.weights_file())
     for name in {name for link in chosen.links if link.vocabulary for name in link.ours}:
         ours[name] = ours[name][:rows]
     theirs = {name: tensor.to(dtype) for name, tensor in give(chosen.links, ours).items()}
     left = run.path / LEFT
-    if isinstance(run, Run) and left.is_file():
-        theirs |= load_tensors(left)
-    return theirs
+    return theirs | (load_tensors(left) if left.is_file() else {})

@@ -1,6 +1,5 @@
 """A folder of others: its files are read if they are in it, and none of them is run."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,8 +112,3 @@ def _read(file: Path) -> Iterator[tuple[str, Tensor]]:
         raise UserError(f"{file}: damaged, or no safetensors ({error}); get it again") from None
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror or error}") from None
-
-
-def to_text(values: dict[str, Any]) -> str:
-    """A JSON file as transformers writes it."""
-    return json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from bakeoff.durable import fresh, holds_something, remove
 from bakeoff.errors import UserError
+from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families import FAMILIES, Family
+from bakeoff.interop.families import FAMILIES, Family, NotSaid
+from bakeoff.interop.hugging_face.finetuned_writing import write_finetuned
 from bakeoff.interop.hugging_face.folder import DTYPES, Folder
+from bakeoff.interop.hugging_face.imported_head import imported_head
 from bakeoff.interop.hugging_face.sources import folder_of
 from bakeoff.interop.hugging_face.tokenizer_reading import filled_up, tokenizer_text
 from bakeoff.interop.tensors_across import Taken, take
@@ -19,6 +21,7 @@ from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.recipe import Recipe
 from bakeoff.runs.environment import environment
 from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -36,21 +39,27 @@ OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
 """How norms of the first conversions from TensorFlow end, and what transformers reads for it."""
 
 
-def import_model(source: str | Path, out: str | Path) -> Run:
+def import_model(source: str | Path, out: str | Path, *, head: bool = True, pairs: bool = False) -> Run | FinetunedRun:
     """Make a run of a model as transformers saves it.
+
+    A model with the head of a task becomes a fine-tuned run where the head has a counterpart here; else it becomes a
+    pre-trained one, whose environment's `imported.remarks` say why.
 
     Args:
         source: a folder with config.json, weights in safetensors and a tokenizer, or a name on the Hub (OWNER/NAME,
             with @REVISION or not). No code of it is run, and no pickle is read.
         out: the run to make; it appears when it is complete.
+        head: use the head of a task; False: make a pre-trained run of the model below it, whatever it has.
+        pairs: the task is one of pairs of texts, which no config says; for classes, labels and numbers.
 
     Raises:
         UserError: no such model; its family is not known, or something in it has no counterpart here; files are
             damaged or contradict each other; `out` is there.
     """
     out = Path(out)
-    if holds_something(out):
-        raise UserError(f"{out}: holds something already; choose another --out")
+    require_free(out)
+    if pairs and not head:
+        raise UserError(f"{source}: pairs of texts are read by the head of a task; use it, or leave --pairs out")
     folder = Folder(folder_of(source))
     config = ConfigReader(folder.json("config.json"), folder.where)
     family = family_of(config)
@@ -59,40 +68,53 @@ def import_model(source: str | Path, out: str | Path) -> Run:
     text = tokenizer_text(folder, family.model_types[0])
     tokenizer = Tokenizer.from_string(filled_up(text, rows, f"{folder.path}: its tokenizer"), str(folder.path))
     recipe = _recipe(family, config, set(theirs), tokenizer, folder.path.resolve().name)
-    module = build_on_meta(recipe, tokenizer.size)
-    shapes = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
+    shapes = _shapes(build_on_meta(recipe, tokenizer.size))
     _require_tokenizer(tokenizer, rows, folder)
-    taken = take(family.links(recipe), theirs, shapes, rows, str(folder.path))
-    remarks = _remarks(taken, tokenizer, rows)
+    found, unused = None, list[str]()
+    if head:
+        try:
+            found = imported_head(folder, family, recipe, tokenizer, theirs, out, pairs)
+        except NotSaid as reason:
+            unused = [f"its head of a task is not used: {reason}"]
+            if pairs:
+                raise UserError(f"{folder.path}: --pairs: {unused[0]}") from None
+    links = family.links(recipe)
+    if found is not None:
+        links = [*family.body(recipe), *found.head.links]
+        with torch.device("meta"):
+            shapes = _shapes(found.build(recipe, tokenizer.size))
+    taken = take(links, theirs, shapes, rows, str(folder.path))
+    imported = {
+        "model_type": str(config.values["model_type"]),
+        "rows": rows,
+        "dtype": _dtype(theirs, folder),
+        "config": dict(config.values),
+        "remarks": [*unused, *_remarks(taken, tokenizer, rows)],
+    }
     facts = {
-        "recipe": recipe.model_dump(mode="json"),
-        "corpus": None,
-        "budget": None,
         "seed": 0,
         "origin": f"imported from {source}",
-        "imported": {
-            "model_type": str(config.values["model_type"]),
-            "rows": rows,
-            "dtype": _dtype(theirs, folder),
-            "config": dict(config.values),
-            "remarks": remarks,
-        },
+        "imported": imported,
         **environment(torch.device("cpu"), "float32"),
     }
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with fresh(partial, out):
-            run = Run.create(partial, recipe, tokenizer, facts)
-            if taken.left or taken.partly:
-                save_tensors(taken.left | taken.partly, partial / LEFT)
-            run.finish(_filled(recipe, tokenizer, taken), _summary(recipe, module), path=out)
-            if out.exists():
-                out.rmdir()
-            partial.replace(out)
-    except BaseException:
-        remove(partial)
-        raise
-    return Run(out)
+    kept = taken.left | taken.partly
+    with appearing(out) as partial:
+        if found is not None:
+            if kept:
+                save_tensors(kept, partial / LEFT)
+            write_finetuned(partial, recipe, tokenizer, found, taken.tensors, {"source": None, **facts})
+        else:
+            asked = {"recipe": recipe.model_dump(mode="json"), "corpus": None, "budget": None}
+            run = Run.create(partial, recipe, tokenizer, {**asked, **facts})
+            if kept:
+                save_tensors(kept, partial / LEFT)
+            module = _filled(recipe, tokenizer, taken)
+            run.finish(module, _summary(recipe, module), path=out)
+    return Run(out) if found is None else FinetunedRun.open(out)
+
+
+def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
 
 
 def family_of(config: ConfigReader) -> Family:

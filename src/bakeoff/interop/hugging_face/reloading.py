@@ -48,8 +48,14 @@ def pretrained_difference(run: Run, family: Family, folder: Path, architecture: 
     return worst
 
 
-def task_difference(run: FinetunedRun, folder: Path, architecture: str) -> float | None:
+def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_before: bool = False) -> float | None:
     """The same of a fine-tuned run and the numbers of its head.
+
+    Args:
+        run: the run.
+        folder: what was written of it.
+        architecture: the class that loads it.
+        pads_before: the class is given rows whose padding stands before the tokens.
 
     Raises:
         UserError: as of `pretrained_difference`.
@@ -57,11 +63,14 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str) -> float
     made = load_theirs(folder, architecture)
     if made is None:
         return None
-    ids, real, segments = rows_of(run.recipe, run.tokenizer, None)
+    imported = run.environment.get("imported") or {}
+    ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
     kind = run.task.kind
     with torch.no_grad():
         ours = run.load()(InputBatch(ids, segments, real))
         given = _given(ids, real, segments)
+        if pads_before:
+            given = {name: _turned(tensor, real) for name, tensor in given.items()}
         if kind == "choice":
             given = {name: tensor[None] for name, tensor in given.items()}
         answers = made(**given)
@@ -74,6 +83,12 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str) -> float
     if ours.dim() == 3:
         ours, theirs = ours[real], theirs[real]
     return _difference(ours, theirs, f"{folder}: its head")
+
+
+def _turned(rows: Tensor, real: Tensor) -> Tensor:
+    """(B, T) rows with the padding before the tokens in place of behind them."""
+    width = rows.shape[1]
+    return torch.stack([row.roll(width - int(own.sum())) for row, own in zip(rows, real, strict=True)])
 
 
 def load_theirs(folder: Path, architecture: str) -> Any:
@@ -130,7 +145,7 @@ def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Ten
     ids[2, : len(own)] = own
     real = torch.arange(length) < torch.tensor([[length], [length // 2 + 1], [max(1, len(own))]])
     ids = ids.masked_fill(~real, tokenizer.pad if tokenizer.pad < rows else 0)
-    if recipe.model.embedding.segments < 2:
+    if recipe.model.embedding.segments < 2 and not any(mixer.reads_segments for mixer in recipe.model.mixers):
         return ids, real, None
     return ids, real, (torch.arange(length) > length // 3).long().expand(3, -1).contiguous()
 

@@ -1,6 +1,5 @@
 """`export --to hf` of models that transformers has no class for."""
 
-import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -8,9 +7,14 @@ from typing import Any
 from bakeoff.display.text import visible
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.remote_code.comparison import compare
-from bakeoff.interop.remote_code.described import Described, described
+from bakeoff.interop.remote_code.described import Described
+from bakeoff.interop.remote_code.finetuned import describe_finetuned
+from bakeoff.interop.remote_code.pretrained import describe_pretrained
 from bakeoff.interop.remote_code.source import model_source
-from bakeoff.interop.remote_code.tokenizer_files import write_tokenizer
+from bakeoff.interop.tokenizer_files import with_marks, write_tokenizer
+from bakeoff.interop.written_json import write_json
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import save_tensors
 
 FILE = "modeling_bakeoff"
@@ -36,9 +40,10 @@ def written(run: Path, folder: Path) -> Described:
     Raises:
         UserError: as of `export`.
     """
-    own = described(run)
+    finetuned = FinetunedRun.at(run)
+    own = describe_finetuned(FinetunedRun.open(run)) if finetuned else describe_pretrained(Run.open_trained(run))
     _write_model(own, folder)
-    own.remarks += write_tokenizer(own.tokenizer, folder, own.frame)
+    own.remarks += write_tokenizer(with_marks(own.tokenizer, own.frame.marks), folder, own.frame)
     (folder / "README.md").write_text(model_card(run, own.main, own.purpose, own.remarks), encoding="utf-8")
     return own
 
@@ -53,9 +58,9 @@ def _write_model(run: Described, folder: Path) -> None:
         "dtype": "float32",
         **run.config,
     }
-    _write_json(folder / "config.json", config)
+    write_json(folder / "config.json", config)
     if run.generation is not None:
-        _write_json(folder / "generation_config.json", {"_from_model_config": False, **run.generation})
+        write_json(folder / "generation_config.json", {"_from_model_config": False, **run.generation})
     title = (
         f"{visible(run.recipe.name)}: a model of Bakeoff {version('bakeoff')} in one file, for transformers.\n\n"
         "Made of the parts of Bakeoff that this model has, as they are there; it needs torch and transformers.\n"
@@ -64,7 +69,3 @@ def _write_model(run: Described, folder: Path) -> None:
     source = model_source(run.recipe.model, list(run.classes.values()), run.heads, title)
     (folder / f"{FILE}.py").write_text(source, encoding="utf-8")
     save_tensors(run.tensors, folder / "model.safetensors")
-
-
-def _write_json(path: Path, values: dict[str, Any]) -> None:
-    path.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -33,7 +33,7 @@ def model_source(config: ModelConfig, classes: Collection[str], heads: Collectio
 
     Args:
         config: the model.
-        classes: names of classes of `base.py`, `language.py` and `tasks.py` that it is to have.
+        classes: names of classes of `base.py`, `language.py`, `writing.py` and `tasks.py` that it is to have.
         heads: kinds of heads that score tokens.
         title: the first line of its docstring.
     """
@@ -74,7 +74,7 @@ class _Collector:
 
     def text(self, classes: Collection[str], title: str) -> str:
         """The whole file."""
-        homes = {name: module for module in ("base", "language", "tasks") for name in self._of(module)}
+        homes = {name: module for module in ("base", "language", "writing", "tasks") for name in self._of(module)}
         seeds: list[Place] = [(f"{ROOM}.{homes[name]}", name) for name in ("BakeoffConfig", "BakeoffModel", *classes)]
         seeds += [(PLAIN, "CONFIGS"), ("bakeoff.models.model", "ModelConfig")]
         seeds += [(config.__module__, config.__name__) for config in self._parts.values()]

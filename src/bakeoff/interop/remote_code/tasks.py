@@ -13,7 +13,7 @@ from transformers.modeling_outputs import (
 
 from bakeoff.interop.remote_code.base import BakeoffConfig, BakeoffModel, BakeoffPreTrainedModel, arranged
 from bakeoff.ops.dropout import dropout
-from bakeoff.tasks.heads.heads import pooled
+from bakeoff.tasks.heads.heads import bent, pooled
 from bakeoff.tasks.heads.layer_reading import LayerReading
 
 
@@ -25,6 +25,7 @@ class TaskModel(BakeoffPreTrainedModel):
         self.model = BakeoffModel(config)
         head = config.task_head
         self.rate: float = head.get("dropout", 0.1)
+        self.bend: str = head.get("pooler", "tanh")
         layers = head.get("layers", 1)
         network = self.model.network.config
         self.reading = None if layers == 1 else LayerReading(network, layers)
@@ -42,7 +43,7 @@ class TaskModel(BakeoffPreTrainedModel):
         if pooling is None:
             return rows.restored(hidden)
         vectors = pooled(hidden, rows.real, cast(Any, pooling), self.config.start_token == "last")
-        return vectors if self.pooler is None else cast(Tensor, self.pooler(vectors).tanh())
+        return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
     def given(self, states: Tensor) -> Tensor:
         """What the linear map makes of states."""
@@ -50,7 +51,7 @@ class TaskModel(BakeoffPreTrainedModel):
 
 
 class RowModel(TaskModel):
-    """W dropout(pool(h)); the pooling cls is tanh(W_p h), BERT's pooler, of [CLS]."""
+    """W dropout(pool(h)); the pooling cls is a(W_p h), BERT's pooler with a = tanh, of [CLS]."""
 
     def __init__(self, config: BakeoffConfig, outputs: int) -> None:
         self.pooling: str = config.task_head.get("pooling", "mean")

@@ -1,0 +1,239 @@
+"""The head of a fine-tuned model of transformers, and how it is used here."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import tokenizers
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.config_reader import ConfigReader
+from bakeoff.interop.families import Family, NotSaid
+from bakeoff.interop.families.task_heads import CLASSES, TaskHead
+from bakeoff.interop.hugging_face.folder import Folder
+from bakeoff.interop.hugging_face.task_export import PROBLEMS
+from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.registry import parse_task
+from bakeoff.tasks.rows.inputs import SHORTEST, InputFormat
+from bakeoff.tasks.task import Task
+from bakeoff.tokenizer import file as tokenizer_file
+from bakeoff.tokenizer.file import guarded
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+COLUMNS: dict[str, dict[str, str]] = {
+    "classification": {"text_column": "text", "label_column": "label"},
+    "multilabel": {"text_column": "text", "label_column": "labels"},
+    "regression": {"text_column": "text", "label_column": "value"},
+    "choice": {"text_column": "text", "choices": "choices", "label_column": "label"},
+    "tagging": {},
+    "question_answering": {},
+}
+"""The columns of a file of labelled rows, where its reader does not say other ones."""
+TAKES_PAIRS = ("classification", "multilabel", "regression")
+"""Kinds that are of single texts or of pairs, which no config says."""
+NOT_KNOWN = "not-known"
+"""In the place of the file that it was trained on."""
+LONGEST = 1_000_000
+"""Tokens of a row; what is above is what a tokenizer says that knows no limit."""
+
+
+class ImportedHead(NamedTuple):
+    """The head of a fine-tuned model."""
+
+    head: TaskHead
+    """Its class and its tensors."""
+    task: Task
+    """What it answers."""
+    config: FinetuneConfig
+    """How texts become rows, and rows vectors."""
+
+    def build(self, recipe: Recipe, vocabulary: int) -> HeadedModel:
+        """The head, and the model below it, with fresh weights."""
+        return self.task.build_head(recipe, vocabulary, self.config)
+
+
+def imported_head(
+    folder: Folder,
+    family: Family,
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    tensors: Mapping[str, Tensor],
+    out: Path,
+    pairs: bool,
+) -> ImportedHead | None:
+    """The head that a model has by its config; None: it has none of a task.
+
+    Args:
+        folder: of the model.
+        family: its family.
+        recipe: that of the run.
+        tokenizer: the run's.
+        tensors: theirs, by the family's names.
+        out: where the run will be.
+        pairs: texts are read in pairs, where the task may be of single ones.
+
+    Raises:
+        NotSaid: nothing here is like it, and why.
+        UserError: the config contradicts itself or the tensors; or `pairs` is for nothing.
+    """
+    config = ConfigReader(folder.json("config.json"), folder.where)
+    ending = _class_of(config)
+    kinds = [kind for kind, name in CLASSES.items() if ending.removesuffix("Simple") == f"For{name}"]
+    if not kinds:
+        if pairs:
+            raise UserError(f"{folder.path}: --pairs is for fine-tuned models of labels, and this is none")
+        return None
+    kind = kinds[0]
+    head = family.task(family.part(kind, recipe, config), recipe)
+    if not head.architecture.endswith(ending):
+        raise NotSaid(f"of the family's classes {head.architecture} has a counterpart here")
+    outputs = _outputs(head, tensors, folder)
+    if kind == "classification":
+        kind = _kind_of_rows(config, outputs)
+    if pairs and kind not in TAKES_PAIRS:
+        raise UserError(f"{folder.path}: --pairs: a model for {kind} reads no single texts; leave it out")
+    part = family.part(kind, recipe, config)
+    length = _length(folder, recipe)
+    separators = _separators(
+        folder,
+        family,
+        [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)],
+        pairs or kind in ("question_answering", "choice"),
+    )
+    told = FinetuneConfig.parse(
+        {
+            "pooling": part.pooling,
+            "pooler": part.pooler,
+            "layers": part.layers,
+            "length": length,
+            "separators": separators,
+        },
+        folder.where,
+    )
+    columns = COLUMNS[kind] | ({"pair_column": "pair"} if pairs else {})
+    task = parse_task({"kind": kind, "train": str(out.absolute() / NOT_KNOWN), **columns}, folder.where)
+    names = _names(config, outputs) if task.head == "tokens" or kind in TAKES_PAIRS else []
+    labels = {
+        "classification": names,
+        "multilabel": names,
+        "regression": {"mean": 0.0, "deviation": 1.0},
+        "choice": {},
+        "tagging": {"tags": names, "moves": []},
+        "question_answering": {"unanswerable": False, "threshold": 0.0},
+    }
+    return ImportedHead(head, task.restore(labels[kind], f"{folder.where}: id2label"), told)
+
+
+def _class_of(config: ConfigReader) -> str:
+    """How the name of its class ends, from `For` on; empty: it has none, or several."""
+    names = config.values.get("architectures")
+    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
+        return ""
+    _, found, rest = names[0].partition("For")
+    return found + rest
+
+
+def _outputs(head: TaskHead, tensors: Mapping[str, Tensor], folder: Folder) -> int:
+    """How many numbers the last map gives."""
+    (name,) = next(link.theirs for link in head.links if link.ours == ("output.weight",))
+    if name not in tensors:
+        raise UserError(f"{folder.path}: the tensor {name} is missing")
+    return len(tensors[name]) if tensors[name].dim() else 0
+
+
+def _kind_of_rows(config: ConfigReader, outputs: int) -> str:
+    """What a class for sequences does, by its `problem_type`, or as transformers takes it where there is none."""
+    said = config.values.get("problem_type")
+    if said is None:
+        return "regression" if outputs == 1 else "classification"
+    kind = config.choice("problem_type", {theirs: ours for ours, theirs in PROBLEMS.items()}, "")
+    if kind == "regression" and outputs != 1:
+        raise NotSaid(f"it gives {outputs} numbers, and a regression here one")
+    if kind == "classification" and outputs == 1:
+        raise NotSaid("it has a single class, and nothing to tell apart")
+    return kind
+
+
+def _names(config: ConfigReader, outputs: int) -> list[str]:
+    """Names of labels, those that transformers gives where the config has none.
+
+    Raises:
+        UserError: they are not one for each output, each another.
+    """
+    said = config.values.get("id2label")
+    if said is None:
+        return [f"LABEL_{number}" for number in range(outputs)]
+    wanted = [str(number) for number in range(outputs)]
+    if not isinstance(said, dict) or sorted(said) != sorted(wanted):
+        raise UserError(
+            f"{config.where}: id2label: a name for each of the head's {outputs} outputs is wanted, not {said!r:.50}"
+        )
+    names = [str(said[number]) for number in wanted]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise UserError(f"{config.where}: id2label: {twice[0]!r:.50} is the name of two labels")
+    return names
+
+
+def _length(folder: Folder, recipe: Recipe) -> int:
+    """The most tokens of a row: what the tokenizer's files say where that can be, else the recipe's."""
+    said, longest = folder.json(SETTINGS).get("model_max_length"), recipe.model.longest_input
+    fits = isinstance(said, int) and not isinstance(said, bool) and SHORTEST <= said <= (longest or LONGEST)
+    return int(str(said)) if fits else recipe.input.length
+
+
+def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], pair: bool) -> int:
+    """How many separators stand between the texts of a pair.
+
+    Args:
+        folder: of the model.
+        family: its family.
+        formats: rows with one separator, and with two.
+        pair: texts are read in pairs.
+
+    Raises:
+        NotSaid: its tokenizer puts other special tokens around texts than rows here have.
+    """
+    theirs = _frame(folder, pair)
+    if theirs is None:
+        if not family.frames:
+            raise NotSaid("its tokenizer puts no special token before a text, and rows here begin with one")
+        return family.separators
+    framed = [_around(rows, pair) for rows in formats]
+    if theirs in framed:
+        return family.separators if not pair else 1 + framed.index(theirs)
+    inner = tokenizers.Tokenizer.from_str(formats[0].tokenizer.to_string())
+
+    def shown(row: Sequence[int | None]) -> str:
+        return " ".join("TEXT" if each is None else str(inner.id_to_token(each)) for each in row)
+
+    raise NotSaid(f"it reads {shown(theirs)}, and rows here are {shown(framed[0])}")
+
+
+def _around(rows: InputFormat, pair: bool) -> list[int | None]:
+    """What rows have around a text, None in its place."""
+    before, between, behind = rows.around
+    return [*before, None, *([*between, None] if pair else []), *behind]
+
+
+def _frame(folder: Folder, pair: bool) -> list[int | None] | None:
+    """What the folder's tokenizer puts around a text, None in its place; None altogether: its files do not say it."""
+    path = folder.file(TOKENIZER)
+    if path is None:
+        return None
+    with guarded(str(path), "not a tokenizer.json of the tokenizers library"):
+        inner = tokenizers.Tokenizer.from_str(tokenizer_file.read(path))
+        if inner.post_processor is None:
+            return None
+        inner.no_padding()
+        made = inner.encode("a", "a") if pair else inner.encode("a")
+    found: list[int | None] = []
+    for number, special in zip(made.ids, made.special_tokens_mask, strict=True):
+        if special:
+            found.append(number)
+        elif not found or found[-1] is not None:
+            found.append(None)
+    return found

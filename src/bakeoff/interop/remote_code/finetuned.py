@@ -1,0 +1,129 @@
+"""A fine-tuned run as transformers is to have it."""
+
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
+from bakeoff.interop.remote_code.pretrained import outputs_of
+from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
+from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of
+from bakeoff.recipe import Recipe
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.heads import LinearHead
+from bakeoff.tasks.heads.writing_head import WritingHead
+from bakeoff.tasks.kinds.regression import Regression
+from bakeoff.tasks.rows.batches import InputBatch
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+_OF_KINDS = {
+    "classification": ("AutoModelForSequenceClassification", "text-classification"),
+    "multilabel": ("AutoModelForSequenceClassification", "text-classification"),
+    "regression": ("AutoModelForSequenceClassification", "text-classification"),
+    "tagging": ("AutoModelForTokenClassification", "token-classification"),
+    "question_answering": ("AutoModelForQuestionAnswering", "question-answering"),
+    "choice": ("AutoModelForMultipleChoice", "multiple-choice"),
+}
+"""For each kind of task the class of transformers, and the name of what it is for."""
+_PROBLEMS = {
+    "classification": "single_label_classification",
+    "multilabel": "multi_label_classification",
+    "regression": "regression",
+}
+
+
+def describe_finetuned(run: FinetunedRun) -> Described:
+    """What is to be written of a fine-tuned run.
+
+    Raises:
+        UserError: transformers has nothing like it.
+    """
+    recipe, tokenizer, task, head = run.recipe, run.tokenizer, run.learned, run.load()
+    assert run.config.length is not None
+    if isinstance(head, WritingHead):
+        return _writing(recipe, tokenizer, head, run.config.length)
+    kind = run.task.kind
+    if kind not in _OF_KINDS or not isinstance(head, LinearHead):
+        raise UserError(f"{run.path}: transformers has nothing like a run for {kind}")
+    config = settings_of(recipe, tokenizer, head.model, run.config.length)
+    names: list[str] = list(run.results.classes)
+    if not names:
+        names = ["LABEL_0"] if kind == "regression" else ["start", "end"]
+    if kind == "multilabel" and isinstance(task.labels, list):
+        names = task.labels
+    auto, purpose = _OF_KINDS[kind]
+    config |= {"id2label": dict(enumerate(names)), "label2id": {name: place for place, name in enumerate(names)}}
+    if kind == "choice":
+        config |= {"id2label": {0: "choice"}, "label2id": {"choice": 0}}
+    config["problem_type"] = _PROBLEMS.get(kind)
+    config["task_head"] = {
+        "pooling": run.config.pooling,
+        "pooler": run.config.pooler,
+        "dropout": run.config.dropout,
+        "layers": run.config.layers,
+        "kind": kind,
+    }
+    tensors = {}
+    for name, tensor in head.state_dict().items():
+        if not name.startswith("heads."):
+            tensors[f"model.network.{name.removeprefix('model.')}" if name.startswith("model.") else name] = tensor
+    remarks = []
+    scale, shift = 1.0, 0.0
+    if isinstance(task, Regression):  # what it was learned from had a mean of 0 and a deviation of 1
+        scale, shift = task.deviation, task.mean
+        tensors["output.weight"] = tensors["output.weight"] * scale
+        tensors["output.bias"] = tensors["output.bias"] * scale + shift
+    if run.config.truncate != "head":
+        remarks.append(f"of texts that are too long pipelines read the beginning, and not {run.config.truncate}")
+    if kind == "tagging":
+        remarks.append("pipelines tag token by token, and do not refuse tags that cannot follow each other")
+    told = TokenizerSettings(
+        frame_of(recipe, kind == "question_answering"),
+        run.config.length,
+        config["uses_segments"],
+        separators=run.config.separators,
+    )
+
+    def computed(batch: InputBatch) -> dict[str, Tensor]:
+        own = batch if config["uses_segments"] else batch._replace(segments=None)
+        values = head(own) * scale + shift
+        return {auto: values.view(1, -1) if kind == "choice" else values}
+
+    classes = {"AutoModel": "BakeoffModel", auto: TASK_CLASSES[auto]}
+    return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)
+
+
+def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: int) -> Described:
+    """A run that writes a target for a source."""
+    config = settings_of(recipe, tokenizer, head.model, length)
+    settings = head_settings(head.writer, head.model)
+    if settings is None:
+        raise UserError("the head that writes is one of a plugin, which cannot go along")
+    config["language_head"] = settings
+    source = recipe.model.sequence_to_sequence
+    auto = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
+    tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}
+    tensors |= {f"language.{name}": tensor for name, tensor in head.writer.state_dict().items()}
+    told = TokenizerSettings(
+        "source" if source else "prompt", length, writes=not source, pads_before=not source, marks=recipe.extra_tokens
+    )
+
+    def computed(batch: InputBatch) -> dict[str, Tensor]:
+        own = outputs_of(recipe, head.model, head.writer, batch, config)
+        return {name: values for name, values in own.items() if name in ("AutoModel", auto)}
+
+    classes = {"AutoModel": "BakeoffModel", auto: auto.replace("AutoModel", "Bakeoff")}
+    generation = generation_of(tokenizer, list(head.marks))
+    kinds = [settings["kind"]]
+    return Described(
+        recipe,
+        tokenizer,
+        config,
+        tensors,
+        classes,
+        auto,
+        None if source else "text-generation",
+        told,
+        computed,
+        generation,
+        kinds,
+    )

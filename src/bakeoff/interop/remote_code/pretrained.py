@@ -1,0 +1,129 @@
+"""A pre-trained run as transformers is to have it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from bakeoff.interop.families.own import TRAINED_HEAD
+from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
+from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
+from bakeoff.interop.tokenizer_files import Frame, TokenizerSettings, frame_of
+from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import Model
+from bakeoff.objectives.heads import Head
+from bakeoff.recipe import Recipe
+from bakeoff.runs.run import Run
+from bakeoff.tasks.heads.heads import natural_pooling
+from bakeoff.tasks.rows.batches import InputBatch
+
+
+def describe_pretrained(run: Run) -> Described:
+    """What is to be written of a pre-trained run."""
+    recipe, tokenizer, module = run.recipe, run.tokenizer, run.load()
+    model, length = module.model, recipe.input.length
+    config = settings_of(recipe, tokenizer, model, length)
+    config["task_head"] = {"pooling": natural_pooling(recipe), "dropout": 0.1, "layers": 1}
+    tensors = {f"model.network.{name}": tensor for name, tensor in model.state_dict().items()}
+    classes: dict[str, str] = {"AutoModel": "BakeoffModel"}
+    found = _language(recipe, module)
+    head: Head | None = None
+    generation, remarks, kinds = None, list[str](), list[str]()
+    if found:
+        head = next(iter(found.values()))
+        settings = head_settings(head, model)
+        if settings is None:
+            found, head = {}, None
+            remarks.append("the head that scores tokens is one of a plugin, and does not go along")
+        else:
+            config["language_head"] = settings
+            config[TRAINED_HEAD] = next(each.name for each in module.objectives if each.head is head)
+            kinds = [settings["kind"]]
+            tensors |= {f"language.{name}": tensor for name, tensor in head.state_dict().items()}
+            classes |= {name: name.replace("AutoModel", "Bakeoff") for name in found}
+    if "AutoModelForMaskedLM" in found:
+        config["from_before"] = any(part.from_before for part in recipe.objective)
+    writes = "AutoModelForCausalLM" in found or "AutoModelForSeq2SeqLM" in found
+    if writes:
+        generation = generation_of(tokenizer)
+    if not recipe.model.sequence_to_sequence:
+        classes |= TASK_CLASSES
+    else:
+        remarks.append("the classes for labels do not go along; export the fine-tuned run")
+    main = next(iter(found), "AutoModel")
+    masked = "AutoModelForMaskedLM" in found
+    frame: Frame = "source" if recipe.model.sequence_to_sequence else frame_of(recipe)
+    if frame == "separator" and writes and not masked:
+        frame = "opening"
+    alone = writes and not masked and not recipe.model.sequence_to_sequence
+    purpose = {"AutoModelForMaskedLM": "fill-mask", "AutoModelForCausalLM": "text-generation"}.get(main)
+    told = TokenizerSettings(
+        frame,
+        recipe.model.longest_input or length,
+        config["uses_segments"],
+        writes=alone,
+        pads_before=alone,
+        cleans=not writes,
+        marks=recipe.extra_tokens,
+    )
+
+    def computed(batch: InputBatch) -> dict[str, Tensor]:
+        own = outputs_of(recipe, model, None if head is None else head, batch, config)
+        return {name: values for name, values in own.items() if name in classes}
+
+    return Described(
+        recipe, tokenizer, config, tensors, classes, main, purpose, told, computed, generation, kinds, remarks
+    )
+
+
+def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
+    """The heads that score tokens, by class of transformers; one head, since there is one file of weights."""
+    config = module.model.config
+    learnt = None if module.generating is None else module.generating.learns
+    found: dict[str, Head] = {}
+    for part, objective in zip(recipe.objective, module.objectives, strict=True):
+        if objective.name == learnt or config.directions == 2:
+            continue
+        if part.scoring == "masked" or part.from_before:
+            found.setdefault("AutoModelForMaskedLM", objective.head)
+        elif part.writes:
+            found.setdefault(
+                "AutoModelForSeq2SeqLM" if config.sequence_to_sequence else "AutoModelForCausalLM", objective.head
+            )
+    first = next(iter(found.values()), None)
+    return {name: head for name, head in found.items() if head is first}
+
+
+def outputs_of(
+    recipe: Recipe, model: Model, head: Head | None, batch: InputBatch, config: dict[str, Any]
+) -> dict[str, Tensor]:
+    """What a pre-trained model computes of a batch."""
+    ids, segments, real = batch
+    segments = segments if config["uses_segments"] else None
+    counts = torch.full_like(ids[:, 0], ids.shape[1]) if real is None else real.sum(1)
+    both = counts if recipe.reads_both_sides else None
+    table = model.embedding.table
+
+    def scores(hidden: Tensor) -> Tensor:
+        assert head is not None
+        found: Tensor = head.scores(hidden.flatten(0, 1), table)
+        return found.view(*hidden.shape[:2], -1)
+
+    if recipe.model.sequence_to_sequence:
+        source = Source(ids[:, 1:], None if real is None else real[:, 1:])
+        found = {"AutoModel": model(Inputs(ids, real=real, source=source))}
+        if head is not None:
+            found["AutoModelForSeq2SeqLM"] = scores(model(Inputs(ids, real=None, source=Source(ids, real))))
+        return found
+    hidden = model(Inputs(ids, segments, real, prefix=both))
+    found = {"AutoModel": hidden}
+    if head is not None:
+        logits = scores(hidden)
+        if config.get("from_before"):
+            logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
+        found["AutoModelForMaskedLM"] = logits
+        if recipe.model.causal:
+            forwards = hidden if both is None else model(Inputs(ids, None, real))
+            found["AutoModelForCausalLM"] = scores(forwards)
+    return found

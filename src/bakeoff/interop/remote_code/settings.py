@@ -1,0 +1,83 @@
+"""What config.json and generation_config.json of an exported model hold, its head for labels aside."""
+
+from typing import Any
+
+from bakeoff.inference.generate import never_written
+from bakeoff.interop.families.own import RECIPE
+from bakeoff.models.model import Model
+from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead
+from bakeoff.recipe import Recipe
+from bakeoff.tokenizer.tokenizer import Tokenizer
+
+
+def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int) -> dict[str, Any]:
+    """What all models of a recipe have in their config."""
+    config = recipe.model
+    start = "none" if config.encoder is None else "last" if recipe.input.start_last else "first"
+    mixers = config.mixers
+    values: dict[str, Any] = {
+        "architecture": config.model_dump(mode="json"),
+        RECIPE: recipe.model_dump(mode="json"),
+        "vocab_size": len(model.embedding.table),
+        "uses_segments": config.embedding.segments >= 2 or any(mixer.reads_segments for mixer in mixers),
+        "start_token": start,
+        "both_sides": recipe.reads_both_sides,
+        "reads_prefix": recipe.reads_prefix,
+        "hidden_size": config.output_width,
+        "num_hidden_layers": sum(stack.layers for stack in config.stacks().values()),
+        "max_position_embeddings": config.longest_input or longest,
+        "is_encoder_decoder": config.sequence_to_sequence,
+        "pad_token_id": tokenizer.pad,
+        "cls_token_id": tokenizer.start,
+        "sep_token_id": tokenizer.separator,
+        "eos_token_id": tokenizer.separator,
+        "bos_token_id": tokenizer.opening,
+        "tie_word_embeddings": False,
+    }
+    heads = getattr(mixers[0], "heads", None)
+    if heads is not None:
+        values["num_attention_heads"] = heads
+    if config.sequence_to_sequence:
+        values["decoder_start_token_id"] = tokenizer.start
+    return values
+
+
+def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
+    """The kind and the arguments of a head that scores tokens; None where it is none of ours."""
+    if type(head) is TokenHead:
+        norm, table_width = head.norm, model.embedding.table.shape[1]
+        return {
+            "kind": "tied",
+            "width": table_width if head.transform is None else head.transform.in_features,
+            "table_width": table_width,
+            "transform": norm is not None,
+            "activation": head.activation,
+            "norm_epsilon": 1e-12 if norm is None else norm.eps,
+            "bias": head.bias is not None,
+            "norm_affine": norm is None or norm.elementwise_affine,
+            "norm_bias": norm is None or not norm.elementwise_affine or norm.bias is not None,
+            "map_bias": head.transform is None or head.transform.bias is not None,
+        }
+    if type(head) is UntiedTokenHead:
+        return {"kind": "untied", "width": head.output.in_features, "bias": head.output.bias is not None}
+    if type(head) is AdaptiveTokenHead:
+        inner = head.softmax
+        cutoffs = list(inner.cutoffs[:-1])
+        return {
+            "kind": "adaptive",
+            "width": inner.in_features,
+            "cutoffs": cutoffs,
+            "bias": inner.head.bias is not None,
+        }
+    return None
+
+
+def generation_of(tokenizer: Tokenizer, banned: list[int] | None = None) -> dict[str, Any]:
+    """How it writes: as `bakeoff generate` does, the likeliest token unless asked to sample."""
+    return {
+        "pad_token_id": tokenizer.pad,
+        "eos_token_id": tokenizer.separator,
+        "bos_token_id": tokenizer.opening,
+        "decoder_start_token_id": tokenizer.start,
+        "suppress_tokens": [*never_written(tokenizer), *(banned or [])],
+    }

@@ -1,0 +1,174 @@
+"""Models that score the tokens that follow, with what has been read kept as a state."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import GenerationMixin
+from transformers.modeling_outputs import BaseModelOutput, CausalLMOutputWithPast, Seq2SeqLMOutput
+
+from bakeoff.interop.remote_code.base import BakeoffConfig, arranged
+from bakeoff.interop.remote_code.language import LanguageModel
+from bakeoff.interop.remote_code.text_state import TextState
+from bakeoff.models.inputs import Source
+from bakeoff.models.model import Model, ModelState
+
+
+class Writing(LanguageModel, GenerationMixin):  # type: ignore[misc]
+    """What models that write have in common."""
+
+    _is_stateful = True
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False  # `TextState` is what it remembers
+
+    def _prepare_cache_for_generation(self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any) -> None:
+        if generation_config.use_cache is not False and model_kwargs.get("past_key_values") is None:
+            model_kwargs["past_key_values"] = TextState()
+        longest = self.core.config.longest_input
+        if longest is not None:  # the last token is written, but not read
+            generation_config.max_length = min(generation_config.max_length, longest + 1)
+
+    def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """() the mean cross-entropy of (B, T, V) scores with labels, -100 where nothing is learned."""
+        return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
+
+
+class BakeoffForCausalLM(Writing):
+    """Scores of the token that follows each token."""
+
+    def __init__(self, config: BakeoffConfig) -> None:
+        super().__init__(config)
+        self.model.both_sides = False
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        past_key_values: TextState | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        logits_to_keep: int | Tensor = 0,
+        output_hidden_states: bool | None = None,
+        **_: Any,
+    ) -> CausalLMOutputWithPast:
+        """(B, T) ids to (B, T, V) scores.
+
+        Args:
+            input_ids: the tokens; behind `past_key_values` those that follow.
+            attention_mask: (B, S) 0 at padding, on either side; its last T columns are those of the ids.
+            past_key_values: what has been read before; it goes on with these tokens.
+            labels: (B, T) the ids again, -100 where nothing is learned.
+            use_cache: begin to remember.
+            logits_to_keep: the scores of so many last places, or of those, alone.
+            output_hidden_states: not with what has been read before.
+        """
+        mask = None if attention_mask is None else attention_mask[:, -input_ids.shape[1] :]
+        rows, states = arranged(input_ids, mask), None
+        if past_key_values is None and use_cache and not self.training and labels is None:
+            past_key_values = TextState()
+        if past_key_values is None:
+            found = self.model(input_ids, mask, output_hidden_states=output_hidden_states, return_dict=True)
+            hidden, states = found.last_hidden_state, found.hidden_states
+        else:
+            if not past_key_values.groups:
+                start = self.core.start(len(input_ids))
+                past_key_values.groups = [(torch.arange(len(input_ids), device=input_ids.device), start)]
+            hidden = past_key_values.read(self.core, rows, self.config.reads_prefix)
+        kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+        logits = self.scores(hidden[:, kept] if logits_to_keep != 0 else hidden)
+        loss = None
+        if labels is not None:
+            following = labels[:, 1:] if mask is None else labels[:, 1:].masked_fill(mask[:, 1:] == 0, -100)
+            loss = self._loss(logits[:, :-1], following)
+        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=past_key_values, hidden_states=states)
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        past_key_values: TextState | None = None,
+        attention_mask: Tensor | None = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """What has not been read yet."""
+        read = 0 if past_key_values is None else past_key_values.columns
+        told = {"past_key_values": past_key_values, "attention_mask": attention_mask, "use_cache": False}
+        return {"input_ids": input_ids[:, read:], "logits_to_keep": 1, **told}
+
+
+class SourceEncoder(nn.Module):
+    """The encoder of a sequence-to-sequence model; it owns no weights."""
+
+    main_input_name = "input_ids"
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self._network = (model,)  # in a tuple, so that it is no child
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
+        """(B, U) ids to the (B, U, D) output of the encoder."""
+        rows = arranged(input_ids, attention_mask)
+        encoded, _mask = self._network[0].encode(Source(rows.ids, rows.real))
+        return BaseModelOutput(last_hidden_state=rows.restored(encoded))
+
+
+class BakeoffForSeq2SeqLM(Writing):
+    """Scores of the tokens that are written for a source."""
+
+    def get_encoder(self, modality: str | None = None) -> nn.Module:
+        """The encoder."""
+        return SourceEncoder(self.core)
+
+    def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
+        """(B, T) labels to what the decoder reads: the start token, and all but the last of them."""
+        start = labels.new_full((len(labels), 1), self.config.decoder_start_token_id)
+        return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        past_key_values: TextState | None = None,
+        labels: Tensor | None = None,
+        **_: Any,
+    ) -> Seq2SeqLMOutput:
+        """(B, U) ids of the source, and (B, T) of the target as far as it is known, to (B, T, V) scores."""
+        if decoder_input_ids is None:
+            if labels is None:
+                raise ValueError("give decoder_input_ids, or labels")
+            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        state = past_key_values or TextState()
+        if not state.groups:
+            if encoder_outputs is None:
+                encoder_outputs = self.get_encoder()(input_ids, attention_mask)
+            encoded = encoder_outputs[0]
+            mask = None
+            if attention_mask is not None and not bool(attention_mask.all()):
+                mask = attention_mask.bool()[:, None, None]
+            count = len(decoder_input_ids)
+            layers = self.core.stack.start(count, self.core.embedding.table)
+            start = ModelState(0, layers, encoded, mask)
+            state.groups = [(torch.arange(count, device=encoded.device), start)]
+        seen = decoder_attention_mask
+        seen = None if seen is None else seen[:, -decoder_input_ids.shape[1] :]
+        logits = self.scores(state.read(self.core, arranged(decoder_input_ids, seen), False))
+        loss = None if labels is None else self._loss(logits, labels)
+        return Seq2SeqLMOutput(loss=loss, logits=logits, past_key_values=past_key_values)
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        past_key_values: TextState | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_outputs: Any = None,
+        **_: Any,
+    ) -> dict[str, Any]:
+        """What has not been read yet of the target."""
+        read = 0 if past_key_values is None else past_key_values.columns
+        told = {"past_key_values": past_key_values, "attention_mask": attention_mask}
+        return {"decoder_input_ids": input_ids[:, read:], "encoder_outputs": encoder_outputs, **told}

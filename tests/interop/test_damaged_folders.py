@@ -1,0 +1,148 @@
+"""Folders of others that are damaged, contradict themselves or have no counterpart: one line, and nothing is left."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import bakeoff
+from bakeoff.errors import UserError
+from tests.interop.test_encoders import saved as saved_encoder
+from tests.interop.test_modernbert import BASES
+from tests.interop.test_modernbert import saved as saved_modernbert
+
+pytest.importorskip("transformers")
+
+
+def edit_config(**values):
+    def edit(folder):
+        path = folder / "config.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+    return edit
+
+
+def edit_tensors(change):
+    def edit(folder):
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return edit
+
+
+def outside(folder):
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    index = {"weight_map": {"bert.embeddings.word_embeddings.weight": "../outside.safetensors"}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+
+
+def pickled(folder):
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+LAYER = "bert.encoder.layer.1.attention.self.key.weight"
+HEAD = "cls.predictions.transform.dense.bias"
+OF_BERT = {
+    "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    "pickle": (pickled, "pytorch_model.bin: not read, because only safetensors are; convert it once"),
+    "cut short": (
+        lambda folder: (folder / "model.safetensors").write_bytes((folder / "model.safetensors").read_bytes()[:5000]),
+        "model.safetensors: damaged",
+    ),
+    "missing tensor": (edit_tensors(lambda each: each.pop(LAYER)), f"the tensor {LAYER} is missing"),
+    "half a head": (edit_tensors(lambda each: each.pop(HEAD)), f"the tensor {HEAD} is missing"),
+    "wrong shape": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(34, 35)})), "of shape"),
+    "whole numbers": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(35, 35).char()})), "no floating-point"),
+    "unknown type": (edit_config(model_type="bort"), "model_type: 'bort' cannot be imported; these can: "),
+    "other width": (edit_config(hidden_size=40), "of shape"),
+    "more layers": (edit_config(num_hidden_layers=4), "the tensor bert.encoder.layer.3.attention.self.query.weight"),
+    "no width": (edit_config(hidden_size=None), "hidden_size is missing"),
+    "odd width": (edit_config(hidden_size="wide"), "hidden_size: a whole number from 1 on is wanted, not 'wide'"),
+    "odd heads": (edit_config(num_attention_heads=4), "4 heads do not divide the width 35"),
+    "activation": (edit_config(hidden_act="swish"), "hidden_act: 'swish' has no counterpart here"),
+    "positions": (edit_config(position_embedding_type="relative_key"), "position_embedding_type"),
+    "decoder": (edit_config(is_decoder=True), "is_decoder: True has no counterpart here; only False has"),
+    "huge": (edit_config(hidden_size=10**12), "too large"),
+    "no tokenizer": (lambda folder: (folder / "vocab.txt").unlink(), "has no tokenizer"),
+    "other tokenizer": (
+        lambda folder: (folder / "vocab.txt").write_text("[UNK]\n" + "\n".join(map(str, range(500)))),
+        "by the config the model has",
+    ),
+    "broken tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer"),
+    "outside": (outside, "names the file '../outside.safetensors', which is outside of this folder"),
+    "tokenizer outside": (
+        lambda folder: (folder / "tokenizer_config.json").write_text('{"vocab_file": "/etc/passwd"}'),
+        "outside of this folder",
+    ),
+    "config is a list": (lambda folder: (folder / "config.json").write_text("[]"), "expected a JSON object"),
+    "untied": (
+        edit_tensors(lambda each: each.update({"cls.predictions.decoder.weight": torch.zeros(3, 35)})),
+        "is not bert.embeddings.word_embeddings.weight again",
+    ),
+}
+REFUSED_OF_MODERNBERT = {
+    "decoder_bias": (False, "decoder_bias: False has no counterpart here; only True has"),
+    "tie_word_embeddings": (False, "tie_word_embeddings: False has no counterpart"),
+    "hidden_activation": ("silu", "hidden_activation: 'silu' has no counterpart"),
+    "norm_bias": ("no", "norm_bias: true or false is wanted, not 'no'"),
+    "local_attention": (1, "local_attention: a window of 1 token has no counterpart here; at least 2 has"),
+    "layer_types": (["full_attention"] * 4, "layer_types: for each of the 5 layers"),
+    "rope_parameters": (
+        {**BASES, "full_attention": {"rope_type": "yarn", "rope_theta": 9.0}},
+        "rope_parameters.full_attention: rope_type: 'yarn' has no counterpart",
+    ),
+    "rope_scaling": ({"type": "linear", "factor": 2.0}, "rope_scaling"),
+    "num_attention_heads": (8, "rotary needs heads of an even width, not 5"),
+    "mlp_bias": (True, "the tensor model.layers.0.mlp.Wi.bias is missing"),
+    "intermediate_size": (52, "of shape"),
+}
+DAMAGE = {f"bert, {name}": ("bert", *each) for name, each in OF_BERT.items()}
+DAMAGE |= {
+    f"modernbert, {key}": ("modernbert", edit_config(**{key: value}), message)
+    for key, (value, message) in REFUSED_OF_MODERNBERT.items()
+}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A folder of each family."""
+    folder = tmp_path_factory.mktemp("whole")
+    saved_encoder(folder / "bert", "bert")
+    saved_modernbert(folder / "modernbert", "as published")
+    return folder
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_one_line_and_leaves_nothing(damage, whole, tmp_path):
+    family, change, message = DAMAGE[damage]
+    shutil.copytree(whole / family, tmp_path / "theirs")
+    change(tmp_path / "theirs")
+    with pytest.raises(UserError) as error:
+        bakeoff.import_model(tmp_path / "theirs", tmp_path / "run")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert {path.name for path in tmp_path.iterdir()} <= {"theirs", "outside.safetensors"}
+
+
+def test_code_of_the_folder_is_never_run(whole, tmp_path):
+    folder = shutil.copytree(whole / "bert", tmp_path / "theirs")
+    edit_config(auto_map={"AutoModel": "modeling_evil.Evil"})(folder)
+    ran = tmp_path / "ran"
+    (folder / "modeling_evil.py").write_text(f"open({str(ran)!r}, 'w')\nraise SystemExit")
+    run = bakeoff.import_model(folder, tmp_path / "run")
+    done = bakeoff.export(run.path, tmp_path / "again")
+    assert "auto_map" not in json.loads((done.path / "config.json").read_text())
+    assert not list(done.path.glob("*.py"))
+    assert not ran.exists()
+
+
+def test_something_there_already(whole, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/file").write_text("")
+    for make in (bakeoff.import_model, bakeoff.export):
+        with pytest.raises(UserError, match="holds something already; choose another --out"):
+            make(whole / "bert", tmp_path / "run")

@@ -1,0 +1,148 @@
+"""Fine-tuned models of transformers as runs: the answers of its pipelines, and what else there is to do with a run."""
+
+import json
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+import bakeoff
+from bakeoff.cli.app import app
+from bakeoff.interop.export import export
+from bakeoff.interop.hugging_face.importing import import_model
+from bakeoff.runs.run import Run
+from tests.interop.finetuned_models import NAMES, saved
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.fixture(autouse=True)
+def _no_bars():
+    transformers.utils.logging.disable_progress_bar()
+
+
+TEXTS = ["the model reads", "a b, c.", "reading 中文 the", "x", "the the model of models, reads models. abc"]
+
+
+def pipeline(task, folder, **more):
+    made = transformers.pipeline(task, model=str(folder), device="cpu")
+    return [made(text, **more) for text in TEXTS]
+
+
+def test_classes_are_those_of_the_pipeline(tmp_path):
+    for name in ("bert classes", "roberta classes", "albert classes"):
+        folder = tmp_path / name.split()[0]
+        saved(folder / "theirs", name)
+        run = import_model(folder / "theirs", folder / "run")
+        if name.startswith("albert"):  # whose tokenizer.json says nothing of what stands around a text
+            export(run.path, folder / "theirs again")
+            folder = folder / "theirs again"
+        else:
+            folder = folder / "theirs"
+        for own, (other,) in zip(
+            bakeoff.predict(run.path, TEXTS), pipeline("text-classification", folder), strict=True
+        ):
+            assert own["label"] == other["label"]
+            assert own["probability"] == pytest.approx(other["score"], abs=1e-5)
+
+
+def test_labels_numbers_and_tags_are_those_of_the_pipeline(tmp_path):
+    names = ("bert labels", "bert numbers", "bert tags")
+    for name in names:
+        saved(tmp_path / name / "theirs", name)
+    labels, numbers, tags = (import_model(tmp_path / name / "theirs", tmp_path / name / "run").path for name in names)
+    found = pipeline("text-classification", tmp_path / "bert labels/theirs", top_k=None)
+    for own, other in zip(bakeoff.predict(labels, TEXTS), found, strict=True):
+        assert own["probabilities"] == pytest.approx({each["label"]: each["score"] for each in other}, abs=1e-5)
+    found = pipeline("text-classification", tmp_path / "bert numbers/theirs", function_to_apply="none")
+    for own, (other,) in zip(bakeoff.predict(numbers, TEXTS), found, strict=True):
+        assert own["value"] == pytest.approx(other["score"], abs=1e-4)
+    found = pipeline("token-classification", tmp_path / "bert tags/theirs", ignore_labels=[])
+    for text, own, other in zip(TEXTS, bakeoff.predict(tags, TEXTS), found, strict=True):
+        at = {each["start"]: each["entity"] for each in other}
+        starts = [0 if not number else len(" ".join(text.split()[:number])) + 1 for number in range(len(text.split()))]
+        assert own["tags"] == [at[start] for start in starts]
+
+
+@pytest.mark.parametrize("name", ["bert classes", "roberta classes"])
+def test_pairs_are_read_as_their_tokenizer_gives_them(name, tmp_path):
+    """RoBERTa's with two separators between the texts."""
+    theirs = saved(tmp_path / "pairs", name)
+    run = import_model(tmp_path / "pairs", tmp_path / "run", pairs=True)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "pairs")
+    batch = tokenizer(TEXTS, TEXTS[::-1], padding=True, return_tensors="pt")
+    with torch.no_grad():
+        found = theirs(**batch).logits.softmax(-1).max(-1)
+    for own, score, place in zip(bakeoff.predict(run.path, TEXTS, TEXTS[::-1]), *found, strict=True):
+        assert own["label"] == NAMES["id2label"][int(place)]
+        assert own["probability"] == pytest.approx(float(score), abs=1e-5)
+    done = export(run.path, tmp_path / "out")
+    again = transformers.AutoTokenizer.from_pretrained(done.path)
+    assert again(TEXTS, TEXTS[::-1])["input_ids"] == tokenizer(TEXTS, TEXTS[::-1])["input_ids"]
+
+
+@pytest.mark.parametrize("name", ["bert answers", "roberta answers"])
+def test_answers_are_those_of_the_model(name, tmp_path):
+    theirs = saved(tmp_path / "answers", name)
+    run = import_model(tmp_path / "answers", tmp_path / "reader")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "answers")
+    question, context = "the model", TEXTS[-1]
+    batch = tokenizer(question, context, return_tensors="pt", return_offsets_mapping=True)
+    places = batch.pop("offset_mapping")[0].tolist()
+    inside = [place for place, side in enumerate(batch.sequence_ids(0)) if side == 1]
+    with torch.no_grad():
+        said = theirs(**batch)
+    spans = [
+        (float(said.start_logits[0, a] + said.end_logits[0, b]), a, b)
+        for a in inside
+        for b in inside
+        if a <= b < a + 30
+    ]
+    _, first, last = max(spans)
+    (own,) = bakeoff.predict(run.path, [question], [context])
+    assert own["answer"] == context[places[first][0] : places[last][1]]
+
+
+@pytest.mark.parametrize("name", ["bert classes", "distilbert classes", "electra classes"])
+def test_it_is_used_as_any_fine_tuned_run(name, tmp_path):
+    """Evaluated, loaded, listed, checked, and fine-tuned again from its own head."""
+    saved(tmp_path / "theirs", name)
+    run = import_model(tmp_path / "theirs", tmp_path / "runs/imported")
+    answers = bakeoff.predict(run.path, TEXTS)
+    labels = ["bad", "good", "odd"] * 7
+    rows = "".join(f"{text}\t{label}\n" for text, label in zip(TEXTS * 4, labels, strict=False))
+    (tmp_path / "rows.tsv").write_text("text\tlabel\n" + rows)
+    scores = bakeoff.evaluate(run.path, data=tmp_path / "rows.tsv")
+    right = [own["label"] == label for own, label in zip(answers * 4, labels, strict=False)]
+    assert scores["scores"]["accuracy"] == pytest.approx(sum(right) / len(right))
+    assert scores["simplest_from"] == "data"
+    assert bakeoff.load(run.path).predict(TEXTS) == answers
+    (listed,) = bakeoff.list_runs([tmp_path / "runs"])
+    assert (listed.kind, listed.state, listed.score) == ("fine-tuning", "finished", None)
+    assert not any(group.problems for group in bakeoff.check(run.path).groups)
+    files = dict.fromkeys(("train", "dev", "test"), tmp_path / "rows.tsv")
+    task = bakeoff.ClassificationConfig(**files, text_column="text", label_column="label")
+    config = bakeoff.FinetuneConfig(epochs=[1], least_steps=0, learning_rate=[1e-9])
+    made = bakeoff.finetune(run.path, task, tmp_path / "tuned", config=config, progress=False)
+    # The head went along, and is pooled and bent as it was.
+    for own, before in zip(bakeoff.predict(made.path, TEXTS), answers, strict=True):
+        assert own["label"] == before["label"]
+        assert own["probability"] == pytest.approx(before["probability"], abs=1e-4)
+
+
+def test_the_command_says_what_it_is_and_what_is_not_used(tmp_path):
+    saved(tmp_path / "theirs", "bert classes")
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "theirs"), "--pairs", "--out", str(tmp_path / "run")])
+    assert done.exit_code == 0
+    assert "bert, fine-tuned for classification, 33,091 parameters" in done.output.replace("\n", " ")
+    saved(tmp_path / "bart", "bart classes")
+    done = CliRunner().invoke(app, ["import", str(tmp_path / "bart"), "--json", "--out", str(tmp_path / "body")])
+    assert json.loads(done.stdout)["task"] is None
+    assert "its head of a task is not used: its decoder" in json.loads(done.stdout)["remarks"][0]
+
+
+def test_without_its_head_it_is_a_pre_trained_run(tmp_path):
+    saved(tmp_path / "theirs", "bert classes")
+    run = import_model(tmp_path / "theirs", tmp_path / "run", head=False)
+    assert isinstance(run, Run)
+    assert run.finished
