@@ -82,20 +82,22 @@ class BothSides:
         unseen = spans if owners is None else torch.zeros_like(ids).index_add_(0, own, spans.long()) > 0  # (B, T)
         if not self.queries:
             ids[unseen] = self.mask
-        if self.from_before:
-            # Padding stands behind the prefix, where nothing of it sees it.
-            prefix = self._tensor([len(row) for row in rows])
-            return self.module.hidden(self.objective, Inputs(ids, prefix=prefix))[own, places - 1], labels
-        segments = self._segments(rows, length)
-        if not self.queries:
-            return self.module.hidden(self.objective, Inputs(ids, segments, real))[own, places], labels
         counts = torch.bincount(own, minlength=len(rows))
-        asked = torch.arange(len(own), device=self.device) - (counts.cumsum(0) - counts)[own]  # (N,) the row's queries
-        positions = torch.zeros(len(rows), int(counts.max()), dtype=torch.int64, device=self.device)
-        positions[own, asked] = places
-        queries = Queries(positions, (~unseen)[:, None].expand(-1, length + positions.shape[1], -1))
-        hidden = self.module.hidden(self.objective, Inputs(ids, segments, real, queries=queries))
-        return hidden[own, length + asked], labels
+        asked = torch.arange(len(own), device=self.device) - (counts.cumsum(0) - counts)[own]  # (N,) which of its row
+        most = int(counts.max())
+        wanted = torch.zeros(len(rows), most, dtype=torch.int64, device=self.device)
+        if self.from_before:
+            wanted[own, asked] = places - 1
+            # Padding stands behind the prefix, where nothing of it sees it.
+            inputs = Inputs(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
+        else:
+            wanted[own, asked] = places
+            inputs = Inputs(ids, self._segments(rows, length), real, wanted=wanted)
+        if self.queries:
+            queries = Queries(wanted, (~unseen)[:, None].expand(-1, length + most, -1))
+            behind = torch.arange(length, length + most, device=self.device).expand(len(rows), -1)
+            inputs = inputs._replace(queries=queries, wanted=behind)
+        return self.module.hidden(self.objective, inputs)[own, asked], labels
 
     def _segments(self, rows: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:
         """(B, T) segments: [CLS] has one of its own where it is last."""

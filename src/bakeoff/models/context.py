@@ -5,6 +5,8 @@ from typing import Literal, NamedTuple
 
 from torch import Tensor, nn
 
+from bakeoff.models.packing import Packing
+
 NormKind = Literal["layer", "rms"]
 
 
@@ -76,6 +78,10 @@ class Context(NamedTuple):
     """Position of the first token: the number of tokens that the state remembers."""
     in_place: bool = False
     """What attention remembers has room behind it, into which the next keys and values are written."""
+    packing: Packing | None = None
+    """The states are those of tokens alone, (1, N, D), where everything else here is of (B, T) rows with padding."""
+    wanted: Tensor | None = None
+    """(B, M) places of each row whose states are asked for; None: those of all."""
     source: Tensor | None = None
     """(B, U, D) output of the encoder, for cross-attention."""
     source_mask: Tensor | None = None

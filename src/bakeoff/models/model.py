@@ -105,14 +105,14 @@ class Model(nn.Module):
         Returns:
             (B, T, D), or (B, T + N, D) with a second stream, or (B, T, 2 D) with two directions: the hidden states
             behind the token and all before it, then those behind the token and all after it. What stands at padding is
-            meaningless.
+            meaningless. Of M wanted places (B, M, D), or (B, M, 2 D).
         """
         x, context = self.stack_inputs(inputs)
         hidden: Tensor = self.stack(x, context)[0]
         if self.backward_decoder is None:
             return hidden
         backward = self.backward_decoder(*self.reversed_inputs(x, inputs))[0]
-        return torch.cat([hidden, backward.flip(1)], dim=-1)
+        return torch.cat([hidden, backward.flip(1) if inputs.wanted is None else backward], dim=-1)
 
     def stack_inputs(self, inputs: Inputs) -> tuple[Tensor, Context]:
         """What comes into the last stack."""
@@ -121,7 +121,8 @@ class Model(nn.Module):
         x = self._embed(ids, inputs.segments, 0) if vectors is None else self.embedding.projection(vectors)
         shown = None if inputs.prefix is None else inside_prefix(ids, inputs.prefix)
         context = self._context(inputs.segments, inputs.real, inputs.documents, shown)
-        context = context._replace(source=encoded, source_mask=source_mask, backwards=inputs.backwards)
+        context = context._replace(source=encoded, source_mask=source_mask)
+        context = context._replace(backwards=inputs.backwards, wanted=inputs.wanted)
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
     def reversed_inputs(self, x: Tensor, inputs: Inputs) -> tuple[Tensor, Context]:
@@ -131,7 +132,8 @@ class Model(nn.Module):
         """
         told = inputs.segments, inputs.real, inputs.documents
         turned = [None if each is None else each.flip(1) for each in told]
-        return x.flip(1), self._context(*turned)
+        wanted = None if inputs.wanted is None else x.shape[1] - 1 - inputs.wanted
+        return x.flip(1), self._context(*turned)._replace(wanted=wanted)
 
     def _context(
         self, segments: Tensor | None, real: Tensor | None, documents: Tensor | None, shown: Tensor | None = None

@@ -31,9 +31,17 @@ class Part(nn.Module):
     independent_rows: ClassVar[bool] = True
     """In training, too, no row of a batch depends on another; false where there is a batch norm."""
 
+    chooses: ClassVar[bool] = False
+    """Gives the states of `context.wanted` places alone where it is told them; others are given no such places."""
+
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token."""
         raise NotImplementedError
+
+    @property
+    def reads_packed(self) -> bool:
+        """Whether it can be given rows that are packed; what cannot is given them spread out, padding included."""
+        return False
 
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token of so many rows, of the type and on the device of `like`.
@@ -75,12 +83,27 @@ class Part(nn.Module):
         return -min(offsets), max(offsets)
 
 
+def apply_part(part: Part, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+    """What a part gives, whether or not it can read rows as they are packed."""
+    packing = context.packing
+    if packing is None or part.reads_packed:
+        applied: tuple[Tensor, State] = part(x, context, state)
+        return applied
+    y, state = part(packing.spread(x), context._replace(packing=None), state)
+    return packing.packed(y), state
+
+
 class Wrapper(Part):
     """A part around another one, `function`, which alone remembers, mixes tokens and costs anything to speak of."""
 
     def __init__(self, function: Part) -> None:
         super().__init__()
         self.function = function
+
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return True
 
     @override
     def start(self, rows: int, like: Tensor) -> State:

@@ -14,7 +14,8 @@ from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distance_table import DistanceTable, distance_table
 from bakeoff.models.layer_weighting import LayerWeighting
-from bakeoff.models.part import Part, State
+from bakeoff.models.packing import at_places, packing_of, worth_packing
+from bakeoff.models.part import Part, State, apply_part
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
 from bakeoff.models.uncompiled import leave_uncompiled
 from bakeoff.ops.dropout import dropout
@@ -151,15 +152,26 @@ class Stack(nn.Module):
         self.weighting = LayerWeighting(sum(map(len, self.layers))) if config.layer_weights else None
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-        """(B, T, D) to (B, T, D'), and the state behind the last token where one is given."""
+        """(B, T, D) to (B, T, D'), and the state behind the last token where one is given.
+
+        Where the context names (B, M) wanted places, (B, M, D') at these alone: behind what last mixes tokens nothing
+        else is computed. What stands at padding is meaningless.
+        """
         context = self._with_bias(x, context)
+        wanted, context = context.wanted, context._replace(wanted=None)
         apply = _compiled_apply() if self.compiled else _apply
+        eager = apply is _apply
+        if context.real is not None and eager and not context.queries and worth_packing(x):
+            packing = packing_of(context.real)
+            x, context = packing.packed(x), context._replace(packing=packing)
         before = (None,) * len(self.layers) if state is None else cast(tuple[State, ...], state)
         states: list[State] = []
         outputs = [x]  # of all parts so far, where they are mixed
-        for layer, remembered in zip(self.layers, before, strict=True):
+        for number, (layer, remembered) in enumerate(zip(self.layers, before, strict=True), 1):
             own = cast(tuple[State, ...] | None, remembered)
             if self.weighting is None:
+                if wanted is not None and own is None and number == len(self.layers) and eager:
+                    return self.output(_apply_at(layer, x, context, wanted)), None
                 x, after = apply(layer, x, context, own)
             else:
                 after = ()
@@ -169,6 +181,10 @@ class Stack(nn.Module):
                     outputs.append(x)
                     x = self.weighting(outputs)
             states.append(after)
+        if wanted is not None:
+            x = at_places(x, wanted, context.packing)
+        elif context.packing is not None:
+            x = context.packing.spread(x)
         return self.output(x), None if state is None else tuple(states)
 
     def output(self, x: Tensor) -> Tensor:
@@ -262,9 +278,25 @@ def _apply(
 ) -> tuple[Tensor, tuple[State, ...]]:
     after: list[State] = []
     for part, state in zip(parts, states or (None,) * len(parts), strict=True):
-        x, new = part(x, context, state)
+        x, new = apply_part(part, x, context, state)
         after.append(new)
     return x, tuple(after)
+
+
+def _apply_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
+    """(B, M, D) what the last layer gives at (B, M) places: from its last part that mixes tokens on, these alone."""
+    mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
+    alone = Context(source=context.source, source_mask=context.source_mask)  # for tokens each by itself
+    for place, part in enumerate(parts):
+        if place > mixing:
+            x = at_places(x, wanted, context.packing) if place == 0 else x
+            x, _ = part(x, alone)
+        elif place == mixing and part.chooses:
+            x, _ = part(x, context._replace(wanted=wanted))
+        else:
+            x, _ = apply_part(part, x, context)
+            x = at_places(x, wanted, context.packing) if place == mixing else x
+    return x
 
 
 @cache

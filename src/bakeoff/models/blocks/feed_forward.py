@@ -5,6 +5,7 @@ from typing import Literal, cast
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.config import Config
 from bakeoff.models.context import BuildContext, Context
@@ -64,6 +65,11 @@ class FeedForward(Part):
         if self.gate is not None:
             inner = inner * self.gate(x)
         return self.output(dropout(self.norm(inner), self.dropout, self.training)), state
+
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return self.convolution is None
 
     def start(self, rows: int, like: Tensor) -> State:
         """Zeros, as there are left of the first token, where there is a convolution."""

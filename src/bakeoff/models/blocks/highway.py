@@ -3,6 +3,7 @@
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.part import Part, State
@@ -30,6 +31,11 @@ class Highway(Part):
         gate = torch.sigmoid(self.gate(x) + CARRY_BIAS)
         y = gate * F.relu(self.transform(x)) + (1 - gate) * x
         return dropout(y, self.dropout, self.training), None
+
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return True
 
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""

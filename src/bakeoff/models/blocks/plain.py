@@ -8,7 +8,7 @@ from typing_extensions import override
 from bakeoff.models.blocks.block import BlockBaseConfig, refuse_source
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
-from bakeoff.models.part import Part, State, Wrapper
+from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
 
 
@@ -25,7 +25,7 @@ class Plain(Wrapper):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
-        y, state = self.function(x, context, state)
+        y, state = apply_part(self.function, x, context, state)
         y = dropout(y, self.dropout, self.training)
         return x + y if self.residual else y, state
 

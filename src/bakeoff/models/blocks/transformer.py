@@ -13,7 +13,8 @@ from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
-from bakeoff.models.part import Part, State, Wrapper
+from bakeoff.models.packing import at_places
+from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
 
 Norm = Literal["post", "pre", "branch"]
@@ -37,11 +38,18 @@ class Sublayer(Wrapper):
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is the function's."""
-        y, state = self.function(self.given(x), context, state)
+        y, state = apply_part(self.function, self.given(x), context, state)
+        if context.wanted is not None:
+            x = at_places(x, context.wanted, context.packing)
         y = dropout(y, self.dropout, self.training)
         if self.placement == "branch":
             return x + self.norm(y), state
         return self.norm(x + y) if self.placement == "post" else x + y, state
+
+    @property
+    def chooses(self) -> bool:  # type: ignore[override]
+        """As its function does."""
+        return self.function.chooses
 
     def given(self, x: Tensor) -> Tensor:
         """x, or its norm where that stands before the function."""

@@ -15,6 +15,7 @@ from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
+from bakeoff.models.packing import at_places
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 from bakeoff.ops.rotary import BASE, rotate
@@ -172,6 +173,8 @@ class Attention(Part):
         projected = self.query_key_value(x)
         if self.convolution is not None:
             projected, left = self.convolution(projected, context, left)
+        if context.packing is not None:
+            projected = context.packing.padded(projected)
         query, key, value = split_heads(projected, self.heads, (self.widths.key, self.widths.key, self.widths.value))
         if self.query_norm is not None and self.key_norm is not None:
             query, key = self.query_norm(query), self.key_norm(key)
@@ -187,8 +190,11 @@ class Attention(Part):
                 keys, values = key[:, :, -self.window :], value[:, :, -self.window :]
             state = (keys, values) if left is None else (keys, values, left)
         bias = context.attention_bias if self.positions == "t5" else None
+        mask = context.attention_mask
+        if context.wanted is not None:
+            query, mask, bias = chosen_queries(query, key, mask, bias, self.causal, context.wanted)
         told: dict[str, Any] = {
-            "mask": context.attention_mask,
+            "mask": mask,
             "causal": self.causal,
             "scale": self.scale,
             "dropout": self.dropout if self.training else 0.0,
@@ -199,9 +205,23 @@ class Attention(Part):
             bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
             mixed = windowed_attention(query, key, value, self.window, bias=bias, **told)
         mixed = mixed.transpose(1, 2).flatten(-2)
+        if context.wanted is not None:
+            x = x if self.gate is None else at_places(x, context.wanted, context.packing)
+        elif context.packing is not None:
+            mixed = context.packing.packed(mixed)
         if self.gate is not None:
             mixed = mixed * F.gelu(self.gate(x))
         return self.output(mixed), state
+
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return self.convolution is None
+
+    @property
+    def chooses(self) -> bool:  # type: ignore[override]
+        """Each query by itself, but within a window, where they are taken in blocks, or behind a convolution."""
+        return self.window is None and self.convolution is None
 
     def start(self, rows: int, like: Tensor) -> State:
         """No keys and no values."""
@@ -266,6 +286,36 @@ def continued(earlier: Tensor, new: Tensor, context: Context) -> tuple[Tensor, T
         earlier = memory
     earlier[:, :, context.start : end] = new
     return earlier[:, :, :end], earlier
+
+
+def chosen_queries(
+    query: Tensor, key: Tensor, mask: Tensor | None, bias: Tensor | None, causal: bool, wanted: Tensor
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    """The queries at some places, and what they may see.
+
+    Shapes: B batch, H heads, T length, M wanted places of each row.
+
+    Args:
+        query: (B, H, T, d).
+        key: (B, H, T, d).
+        mask: (B or 1, 1, T or 1, T), or None.
+        bias: (1, H, T, T), or None.
+        causal: without a mask, each sees what is not behind it.
+        wanted: (B, M).
+
+    Returns:
+        (B, H, M, d), the mask (B, 1, M or 1, T) or None, the bias (B, H, M, T) or None.
+    """
+    index = wanted[:, None, :, None]
+    rows, length = len(query), key.shape[2]
+    chosen = query.gather(2, index.expand(-1, query.shape[1], -1, query.shape[-1]))
+    if mask is None and causal:
+        mask = index >= torch.arange(length, device=query.device)
+    elif mask is not None and mask.shape[2] > 1:
+        mask = mask.expand(rows, -1, -1, -1).gather(2, index.expand(-1, -1, -1, length))
+    if bias is not None:
+        bias = bias.expand(rows, -1, -1, -1).gather(2, index.expand(-1, bias.shape[1], -1, length))
+    return chosen, mask, bias
 
 
 def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:

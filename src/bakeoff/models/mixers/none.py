@@ -33,6 +33,11 @@ class NoMixing(Part):
         """(B, T, D) to (B, T, D); there is nothing to remember."""
         return self.output(self.value(x)), None
 
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return True
+
     def flops_per_token(self, length: int) -> int:
         """Floating-point operations of one token's forward pass."""
         return 2 * 2 * self.output.in_features**2

@@ -5,6 +5,7 @@ from typing import cast
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
@@ -96,13 +97,22 @@ class GatedShortConvolution(Part):
         x = self.convolved(x, context)
         left = cast(Tensor | None, state)
         mixed = self.convolve(x, context.documents, left)
+        if context.packing is not None:
+            mixed = context.packing.packed(mixed)
         return self.output(mixed), last_inputs(left, x)
+
+    @property
+    @override
+    def reads_packed(self) -> bool:
+        return True
 
     def convolved(self, x: Tensor, context: Context) -> Tensor:
         """(B, T, D) what the convolution reads."""
         x = self.input(dropout(x, self.input_dropout, self.training))
         if self.gate:
             x = F.glu(x)
+        if context.packing is not None:
+            return context.packing.spread(x)
         if context.real is not None:
             x = x * context.real[..., None]  # here and not earlier: the projection's bias makes padding non-zero again
         return x

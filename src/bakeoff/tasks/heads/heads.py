@@ -113,8 +113,8 @@ class LinearHead(HeadedModel):
         """The same for hidden states that are known."""
         raise NotImplementedError
 
-    def hidden(self, batch: InputBatch) -> Tensor:
-        """(B, T, D) hidden states."""
+    def hidden(self, batch: InputBatch, wanted: Tensor | None = None) -> Tensor:
+        """(B, T, D) hidden states, or (B, M, D) those at (B, M) wanted places of the last layer."""
         source = None
         if self.model.config.sequence_to_sequence:
             # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
@@ -123,7 +123,7 @@ class LinearHead(HeadedModel):
         prefix = None
         if self.reads_both_sides:
             prefix = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
-        inputs = Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix)
+        inputs = Inputs(batch.ids, batch.segments, batch.real, source=source, prefix=prefix, wanted=wanted)
         states: Tensor = self.model(inputs) if self.reading is None else self.reading(self.model, inputs)
         return states
 
@@ -165,15 +165,31 @@ class RowHead(LinearHead):
         self.bend = config.pooler
 
     @override
+    def forward(self, batch: InputBatch) -> Tensor:
+        """(B, K) numbers for each row, float32; the last layer computes no more than they are made of."""
+        if self.training or self.reading is not None or self.pooling in ("mean", "max"):
+            return super().forward(batch)
+        last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
+        first = self.pooling == "cls" and not self.start_last
+        places = torch.zeros_like(last) if first else last - 1
+        return self._of_vectors(self.hidden(batch, places[:, None])[:, 0])
+
+    @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, K) numbers for each row, float32."""
-        pooled = drop(self.pool(hidden, batch.real), self.dropout, self.training)
-        scores: Tensor = self.output(pooled)
+        return self._of_vectors(pooled(hidden, batch.real, self.pooling, self.start_last))
+
+    def _of_vectors(self, vectors: Tensor) -> Tensor:
+        """(B, K) numbers of (B, D) vectors that were pooled."""
+        scores: Tensor = self.output(drop(self.through_pooler(vectors), self.dropout, self.training))
         return scores.float()
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, D) hidden states to (B, D), whatever stands at padding."""
-        vectors = pooled(hidden, real, self.pooling, self.start_last)
+        return self.through_pooler(pooled(hidden, real, self.pooling, self.start_last))
+
+    def through_pooler(self, vectors: Tensor) -> Tensor:
+        """(B, D) vectors as they leave the pooler, where there is one."""
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
 

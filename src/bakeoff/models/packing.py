@@ -1,0 +1,52 @@
+"""Rows of different lengths without their padding, where nothing is learned.
+
+Shapes: B rows, T length, N tokens, M places of a row that are wanted, D width.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Packing(NamedTuple):
+    """Where the tokens of rows stand that are laid out one behind the other, without padding, as one row of N."""
+
+    places: Tensor
+    """(N,) the place of each token in the B * T places of the rows."""
+    ranks: Tensor
+    """(B, T) the place of each token among the N; at padding that of a neighbour."""
+
+    def packed(self, x: Tensor) -> Tensor:
+        """(B, T, D) to (1, N, D)."""
+        return x.flatten(0, 1).index_select(0, self.places)[None]
+
+    def padded(self, x: Tensor) -> Tensor:
+        """(1, N, D) to (B, T, D), with some token's state at padding: for what does not look there."""
+        return x[0].index_select(0, self.ranks.flatten()).unflatten(0, self.ranks.shape)
+
+    def spread(self, x: Tensor) -> Tensor:
+        """(1, N, D) to (B, T, D), zeros at padding."""
+        rows = x.new_zeros(self.ranks.numel(), x.shape[-1]).index_copy_(0, self.places, x[0])
+        return rows.unflatten(0, self.ranks.shape)
+
+
+def packing_of(real: Tensor) -> Packing:
+    """The packing of rows with (B, T) True for tokens."""
+    flat = real.flatten()
+    ranks = (flat.cumsum(0) - 1).clamp(min=0)
+    return Packing(flat.nonzero()[:, 0], ranks.view(real.shape))
+
+
+def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
+    """(B, M, D) the states at (B, M) places of rows, which are (B, T, D), or (1, N, D) where they are packed."""
+    if packing is not None:
+        return x[0].index_select(0, packing.ranks.gather(1, wanted).flatten()).unflatten(0, wanted.shape)
+    return x.gather(1, wanted[..., None].expand(-1, -1, x.shape[-1]))
+
+
+def worth_packing(x: Tensor) -> bool:
+    """Whether rows are to be packed: on a CPU, where nothing is learned, compiled or exported."""
+    if torch.is_grad_enabled() or x.device.type != "cpu":
+        return False
+    return not (torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.jit.is_tracing())
