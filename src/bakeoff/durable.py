@@ -3,11 +3,12 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from bakeoff.errors import UserError
+from bakeoff.full_disk import full_disk
 
 try:
     import fcntl
@@ -100,23 +101,75 @@ def write_atomically(path: Path, content: str) -> None:
 
 @contextmanager
 def appearing(out: Path) -> Iterator[BinaryIO]:
-    """A file beside `out` that takes its place at the end; whatever goes wrong inside, it is removed.
+    """A file beside `out`, to be written and read, that takes its place at the end.
+
+    Whatever goes wrong inside, it is removed, and nothing that is there by then is replaced.
 
     Raises:
-        UserError: it cannot be made.
+        UserError: it cannot be made, another process is writing it, or something has its place meanwhile.
+        DiskFull: there is no space for it.
     """
     try:
-        partial = beside(out)
-        partial.touch()
+        partial, file = _taken_beside(out)
     except OSError as error:
         raise UserError(f"{out}: cannot be made: {error.strerror}") from None
     try:
-        with open(partial, "wb") as file:
+        with full_disk(out, lambda: "nothing was kept"):
             yield file
-        sync(partial)
-        partial.replace(out)
-    finally:
+            file.flush()
+            os.fsync(file.fileno())
+        if out.exists() or out.is_symlink():
+            raise UserError(f"{out}: has been made meanwhile, by another program; nothing was kept")
+        if fcntl is None:
+            file.close()  # or it cannot be renamed
+        partial.replace(out)  # while it is held: nobody else writes to it
+        file.close()
+    except BaseException:
         partial.unlink(missing_ok=True)
+        with suppress(OSError):  # of what was still to be written
+            file.close()
+        raise
+
+
+def _taken_beside(out: Path) -> tuple[Path, BinaryIO]:
+    """The empty file that `out` is written to, for this process alone; what a killed one has left in it is removed.
+
+    Raises:
+        UserError: another process is writing to it.
+        OSError: it cannot be made.
+    """
+    partial = out.with_name(f".{out.name}.partial")
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+    while True:
+        if partial.is_symlink():
+            partial.unlink()
+        file = os.fdopen(os.open(partial, flags, 0o666), "w+b")
+        try:
+            _take(file, out)
+            # The process that held it may have given it its name, or removed it, just before.
+            if partial.exists() and os.path.samestat(os.fstat(file.fileno()), partial.stat()):
+                file.truncate(0)
+                return partial, file
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+
+
+def _take(file: BinaryIO, out: Path) -> None:
+    """Keep other processes from writing to a file.
+
+    Raises:
+        UserError: one of them does.
+    """
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise UserError(f"{out}: another process is writing it; choose another --out") from None
+    except OSError:
+        pass  # a file system without locks
 
 
 @contextmanager

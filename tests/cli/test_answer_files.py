@@ -10,6 +10,8 @@ from tests.inference.untrained_runs import untrained
 
 import bakeoff
 from bakeoff.cli import run as command
+from bakeoff.cli.answer_files import save_answers
+from bakeoff.cli.parquet_answers import ROWS
 
 TEXTS = ["The river finds the [MASK].", "river\t[MASK] stone", "The old [MASK]"]
 
@@ -117,3 +119,22 @@ def test_a_mistake_on_the_way_leaves_nothing(ending, bert, tmp_path, capsys, mon
     said = typed(capsys, "fill", bert, "--out", tmp_path / f"out{ending}", status=2).err
     assert "text 91 ('nothing is missing here')" in said
     assert not list(tmp_path.iterdir())
+
+
+def test_types_that_the_first_answers_do_not_tell_come_later(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    blank = {"text": "", "masks": [], "likeliest": None, "value": 1}
+    full = {"text": "a", "masks": [[{"token": "x", "id": 1}]], "likeliest": True, "value": 0.5, "id": "b"}
+    with_all = {**full, "text": "c"}
+    written = [[blank] * ROWS, [], [full], [blank], [with_all] * ROWS, [blank]]
+    assert save_answers(tmp_path / "out.parquet", written) == sum(map(len, written))
+    expected = [{**blank, "id": None, **each} for part in written for each in part]
+    assert parquet.read_table(tmp_path / "out.parquet").to_pylist() == expected
+
+
+def test_answers_that_come_one_by_one_make_no_row_group_each(tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    assert save_answers(tmp_path / "out.parquet", ([{"text": str(number)}] for number in range(ROWS + 1))) == ROWS + 1
+    with parquet.ParquetFile(tmp_path / "out.parquet") as file:
+        assert file.num_row_groups == 2
+    assert [row["text"] for row in rows_of(tmp_path / "out.parquet")] == [str(number) for number in range(ROWS + 1)]

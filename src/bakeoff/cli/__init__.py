@@ -26,14 +26,18 @@ _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: status 0, or 2 for a user's mistake, or 128 plus the number of a signal."""
     received: list[int] = []
+    caught: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         received.append(number)
+        for each in caught:  # a second one ends the process at once
+            signal.signal(each, signal.SIG_DFL)
         raise KeyboardInterrupt
 
-    # What cleans up behind Ctrl-C does so behind these two as well; a training catches all three by itself.
+    # What cleans up behind Ctrl-C does so behind the others as well; a training catches all three by itself.
     for each in STOPPING:
-        if signal.getsignal(each) == signal.SIG_DFL:  # SIGINT has a handler of Python's own
+        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
+            caught.append(each)
             signal.signal(each, interrupt)
     status = _flushed(run(arguments))
     sys.exit(128 + received[0] if received and status == 128 + signal.SIGINT else status)
@@ -41,10 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
-    from bakeoff.cli.app import app
-
-    command = typer.main.get_command(app)
     try:
+        from bakeoff.cli.app import app
+
+        command = typer.main.get_command(app)
         given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
         status = command.main(given, "bakeoff", standalone_mode=False)
     except UserError as error:

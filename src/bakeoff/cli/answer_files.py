@@ -7,6 +7,7 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from bakeoff.cli.parquet_answers import write_parquet
 from bakeoff.durable import appearing
 from bakeoff.errors import UserError
 
@@ -84,31 +85,8 @@ def _cell(value: Any) -> str:
     return on_one_line(text, tabs=True)
 
 
-def _parquet(file: BinaryIO, parts: Iterator[list[Record]]) -> int:
-    """Columns whose types are those of the first answers."""
-    import pyarrow
-    from pyarrow import parquet
-
-    count, writer = 0, None
-    try:
-        for part in parts:
-            if not part:
-                continue
-            rows = [dict(each) for each in part]
-            table = pyarrow.Table.from_pylist(rows, schema=None if writer is None else writer.schema)
-            writer = writer or parquet.ParquetWriter(file, table.schema)
-            writer.write_table(table)
-            count += len(part)
-        if writer is None:
-            parquet.write_table(pyarrow.table({}), file)
-    finally:
-        if writer is not None:
-            writer.close()
-    return count
-
-
 _FORMS: dict[str, Callable[[BinaryIO, Iterator[list[Record]]], int]] = {
     ".jsonl": _json_lines,
     ".tsv": _table,
-    ".parquet": _parquet,
+    ".parquet": write_parquet,
 }

@@ -1,5 +1,6 @@
 """`bakeoff runs` and `watch`."""
 
+import signal
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -8,7 +9,7 @@ import typer
 from bakeoff.cli.completing import complete_run
 from bakeoff.cli.output import Json, print_json
 from bakeoff.display.terminal import show, tell
-from bakeoff.errors import UserError
+from bakeoff.errors import Interrupted, UserError
 
 
 def runs(
@@ -82,7 +83,7 @@ def watch(
     try:
         ended = follow(run, every=every)
     except KeyboardInterrupt:
-        raise UserError("stopped watching; the training goes on") from None
+        raise Interrupted("stopped watching; the training goes on", signal.SIGINT) from None
     for line in table(ended):
         show(line)
     if len(ended) == 1 and ended[0].state == "stopped":

@@ -9,6 +9,7 @@ from bakeoff.inference.streams import ByteStream
 from bakeoff.reading.columns import ColumnReader
 from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
 from bakeoff.reading.records import read_records, text_value
+from bakeoff.workers.allocator import return_gaps
 
 STANDARD_INPUT = Path("-")
 
@@ -147,6 +148,7 @@ def read_ahead(texts: Texts, most: int) -> Iterator[list[tuple[str, ...]]]:
     """
     held: list[tuple[str, ...]] = []
     characters, limit = 0, min(FIRST, most)
+    tidier = Tidier(most)
     for each in texts:
         held.append(each)
         characters += sum(map(len, each))
@@ -154,9 +156,30 @@ def read_ahead(texts: Texts, most: int) -> Iterator[list[tuple[str, ...]]]:
         if full or (isinstance(texts, TextFile) and texts.pauses()):
             yield held
             limit = min(2 * limit, most) if full else limit
+            tidier.add(len(held), characters)
             held, characters = [], 0
     if held:
         yield held
+
+
+class Tidier:
+    """Gives the system back what lies unused between tensors, behind so many texts that were answered.
+
+    Args:
+        most: so many texts, or fewer that are long.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._texts = self._characters = 0
+
+    def add(self, texts: int, characters: int = 0) -> None:
+        """Note that so many more were answered."""
+        self._texts += texts
+        self._characters += characters
+        if self._texts >= self._most or self._characters >= CHARACTERS_AT_ONCE:
+            return_gaps()
+            self._texts = self._characters = 0
 
 
 def is_blank(texts: Iterable[str]) -> bool:

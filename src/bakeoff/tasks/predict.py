@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.inference.text_files import Texts, in_memory, read_ahead
+from bakeoff.inference.text_files import Texts, Tidier, in_memory, read_ahead
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.examples import LeftOut
@@ -100,7 +100,15 @@ def answer_file(
     task = reading_otherwise(run.task, settings or {})
     # A row that is left out has no answer, as one that is blank has no line.
     examples = (each for each in task.read(path, labelled=False) if not isinstance(each, LeftOut))
-    yield from _answered(run, iter(lambda: list(islice(examples, TEXTS_AT_ONCE)), []), device)
+    yield from _answered(run, _some(examples), device)
+
+
+def _some(examples: Iterator[Any]) -> Iterator[list[Any]]:
+    """The examples in their order, a bounded number at once."""
+    tidier = Tidier(TEXTS_AT_ONCE)
+    while part := list(islice(examples, TEXTS_AT_ONCE)):
+        yield part
+        tidier.add(len(part))
 
 
 def _answered(

@@ -1,0 +1,91 @@
+"""Answers in a Parquet file, whose types become known as the answers do."""
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+ROWS, BYTES = 8192, 1 << 24
+"""Answers of a row group, at most, and about as many bytes: the file's end, which is held, has an entry a group."""
+
+
+def write_parquet(file: BinaryIO, parts: Iterable[list[Mapping[str, Any]]]) -> int:
+    """Write answers, a bounded number of them held at once; how many there were.
+
+    A column's type is the narrowest that holds all its values. Where the first answers do not tell it, having nothing
+    there but null or empty lists, what is written already is written anew by the first that does.
+
+    Args:
+        file: an empty one, which can be read and written.
+        parts: some answers at once.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    count = 0
+    schema: Any = pyarrow.schema([])
+    writer: Any = None
+    try:
+        for table in _tables(parts):
+            count += len(table)
+            wider = _together(schema.empty_table(), table).schema
+            if writer is None:
+                writer = parquet.ParquetWriter(file, wider)
+            elif wider != schema:
+                writer.close()
+                writer = _anew(file, wider)
+            schema = wider
+            writer.write_table(_together(schema.empty_table(), table))
+        if writer is None:
+            parquet.write_table(pyarrow.table({}), file)
+        else:
+            writer.close()
+    except BaseException:
+        if writer is not None:
+            with suppress(Exception):  # the first error is what is told
+                writer.close()
+        raise
+    return count
+
+
+def _tables(parts: Iterable[list[Mapping[str, Any]]]) -> Iterator[Any]:
+    """The answers as tables, each of a row group."""
+    import pyarrow
+
+    held: list[Any] = []
+    rows = size = 0
+    for part in parts:
+        if not part:
+            continue
+        held.append(pyarrow.Table.from_pylist([dict(each) for each in part]))
+        rows, size = rows + len(part), size + held[-1].nbytes
+        if rows >= ROWS or size >= BYTES:
+            yield _together(*held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _together(*held)
+
+
+def _together(*tables: Any) -> Any:
+    """Tables below each other, with the types that hold the values of all."""
+    import pyarrow
+
+    return pyarrow.concat_tables(tables, promote_options="permissive")
+
+
+def _anew(file: BinaryIO, schema: Any) -> Any:
+    """Write what a file holds with another schema; the writer of what follows."""
+    import pyarrow
+    from pyarrow import parquet
+
+    with tempfile.TemporaryFile() as before:
+        file.seek(0)
+        shutil.copyfileobj(file, before)
+        file.seek(0)
+        file.truncate()
+        writer = parquet.ParquetWriter(file, schema)
+        with parquet.ParquetFile(before) as read:
+            for group in range(read.num_row_groups):
+                writer.write_table(_together(schema.empty_table(), pyarrow.table(read.read_row_group(group))))
+    return writer
