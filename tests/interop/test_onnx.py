@@ -63,6 +63,7 @@ def test_a_causal_text_is_the_same_in_parts_as_in_one(corpus, tmp_path, monkeypa
 
         head = module.objectives[0].head
         right = head.scores(module.model(Inputs(ids)), module.model.embedding.table)
+    assert [each["name"] for each in config["inputs"][:2]] == ["input_ids", "past.0"]
     state = {
         each["name"]: torch.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]]).numpy()
         for each in config["inputs"][1:]
@@ -130,19 +131,14 @@ def test_other_numbers_than_torchs_are_not_written(encoder, tmp_path, monkeypatc
     assert not os.listdir(tmp_path)
 
 
-def test_an_encoder_with_a_decoder_is_refused(corpus, tmp_path):
-    run = untrained("bart-tiny", corpus, tmp_path / "run")
-    with pytest.raises(UserError, match="an encoder with a decoder"):
-        export(run.path, tmp_path / "out", to="onnx")
-
-
 def test_the_loss_of_eight_bits_on_texts_is_that_of_the_same_hidden_tokens(encoder, tmp_path):
     from bakeoff.interop.onnx.measuring import by_loss, rows_of
 
     source = own._opened(encoder.path)
+    (graph,) = source.graphs.values()
     file = tmp_path / "texts.txt"
     file.write_text("the one and the other\n" * 20)
-    batches = rows_of(source.graph, file, source.format)
+    batches = rows_of(graph, file, source.format)
 
     class Uniform:
         """Gives every token the same score."""
@@ -153,7 +149,7 @@ def test_the_loss_of_eight_bits_on_texts_is_that_of_the_same_hidden_tokens(encod
             return [torch.zeros(*ids.shape, source.vocabulary).numpy()]
 
     seen = []
-    loss, agreeing = by_loss(source.graph, batches, encoder.tokenizer, file.name)(Uniform(), Uniform())
+    loss, agreeing = by_loss(graph, batches, encoder.tokenizer, file.name)(Uniform(), Uniform())
     assert loss.before == loss.after == pytest.approx(math.log(source.vocabulary), abs=1e-5)
     assert loss.lower_is_better
     assert agreeing.after == 1

@@ -32,6 +32,14 @@ def sentences(count):
     return [" ".join(draw.choices(WORDS, k=draw.randint(3, 7))) for _ in range(count)]
 
 
+def tagged(number, text):
+    return {"t": text.split(), "y": ["xyz"[len(word) % 3] for word in text.split()]}
+
+
+def chosen(number, text):
+    return {"t": text, "e": [f"{text} one", "green window", "two"], "y": number % 3}
+
+
 TEXT, LABEL = {"text_column": "t"}, {"label_column": "y"}
 KINDS = {
     "classification": (TEXT | LABEL, "bert-tiny", lambda n, t: {"t": t, "y": "odd" if n % 2 else "even"}),
@@ -42,21 +50,16 @@ KINDS = {
     ),
     "multilabel": (TEXT | LABEL, "tcn-encoder-tiny", lambda n, t: {"t": t, "y": ["x"] if n % 2 else ["x", "z"]}),
     "regression": (TEXT | LABEL, "xlnet-tiny", lambda n, t: {"t": t, "y": n % 7 + 0.5}),
-    "tagging": (
-        TEXT | LABEL,
-        "conv-depthwise-encoder-tiny",
-        lambda n, t: {"t": t.split(), "y": ["xyz"[len(word) % 3] for word in t.split()]},
-    ),
+    "tagging": (TEXT | LABEL, "conv-depthwise-encoder-tiny", tagged),
+    "tags by a network of two directions": (TEXT | LABEL | {"kind": "tagging"}, "lstm-encoder-tiny", tagged),
+    "tags by two networks": (TEXT | LABEL | {"kind": "tagging"}, "elmo-tiny", tagged),
     "question_answering": (
         {"start_column": "at"},
         "conv-light-encoder-tiny",
         lambda n, t: {"question": "two", "context": t, "answer": t.split()[1], "at": t.index(t.split()[1])},
     ),
-    "choice": (
-        TEXT | LABEL | {"choices": "e"},
-        "conv-light-hybrid-tiny",
-        lambda n, t: {"t": t, "e": [f"{t} one", "green window", "two"], "y": n % 3},
-    ),
+    "choice": (TEXT | LABEL | {"choices": "e"}, "conv-light-hybrid-tiny", chosen),
+    "choices of T5": (TEXT | LABEL | {"kind": "choice", "choices": "e"}, "t5-tiny", chosen),
 }
 
 

@@ -11,8 +11,10 @@ from torch import Tensor
 def document_ages(documents: Tensor) -> Tensor:
     """(B, T) how many tokens of its own document stand before each token, from the (B, T) documents."""
     positions = torch.arange(documents.shape[1], device=documents.device)
-    begins = F.pad(documents[:, 1:] != documents[:, :-1], (1, 0))
-    return positions - torch.where(begins, positions, 0).cummax(dim=1).values
+    begun = torch.where(F.pad(documents[:, 1:] != documents[:, :-1], (1, 0)), positions, 0)
+    if torch.compiler.is_exporting():  # ONNX has no running maximum
+        return positions - torch.where(positions <= positions[:, None], begun[:, None], 0).amax(2)
+    return positions - begun.cummax(dim=1).values
 
 
 def last_tokens(x: Tensor, slots: int, ages: Tensor | None = None, left: Tensor | None = None) -> Tensor:

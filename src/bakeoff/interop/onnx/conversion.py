@@ -16,6 +16,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import library
 from bakeoff.interop.onnx.graphs import Graph, Input
+from bakeoff.interop.onnx.steps import at_least_two_steps, forget_dispatch
 
 CLOSE = 1e-4
 """The largest difference from torch, as a share of the largest number of an output."""
@@ -33,16 +34,17 @@ def convert(graph: Graph, file: Path, what: str) -> None:
     """
     for name in ("onnx", "onnxscript"):
         library(name, "onnx")
-    sizes = {"batch": 2, "length": 5, "past": 7}
+    sizes = {"batch": 2, "length": at_least_two_steps(graph), "past": 7, "source": 9}
     names = {axis for each in graph.inputs for axis in each.axes if isinstance(axis, str)}
     dynamic = {axis: torch.export.Dim(axis) for axis in names}
     shapes: list[Any] = [
         {place: dynamic[axis] for place, axis in enumerate(each.axes) if isinstance(axis, str)} for each in graph.inputs
     ]
-    if "past" in names or any(each.name.startswith("past.") for each in graph.inputs):
+    if any(each.name.startswith("past.") for each in graph.inputs):
         shapes = [shapes[0], tuple(shapes[1:])]  # of an argument, and of those behind its star
     examples = drawn(graph.inputs, sizes, 100, np.random.default_rng(0))
     failed: Exception | None = None
+    forget_dispatch()
     with _quiet():
         try:
             program = torch.onnx.export(
@@ -59,6 +61,7 @@ def convert(graph: Graph, file: Path, what: str) -> None:
             program.save(str(file), external_data=None)
         except Exception as error:
             failed = error
+    forget_dispatch()
     if failed is not None:
         lines = [line.strip() for line in str(failed.__cause__ or failed).splitlines() if line.strip()]
         raise UserError(
@@ -105,9 +108,9 @@ def drawn(
     made: list[NDArray[Any]] = []
     for each in inputs:
         shape = [sizes[axis] if isinstance(axis, str) else axis for axis in each.axes]
-        if each.name == "input_ids":
+        if each.name in ("input_ids", "past_ids"):
             made.append(draw.integers(0, vocabulary, shape))
-        elif each.name == "attention_mask":
+        elif each.name.endswith("attention_mask"):
             mask = np.ones(shape, np.int64)
             if shape[0] > 1:
                 mask[-1, (shape[1] + 1) // 2 :] = 0
@@ -133,7 +136,8 @@ def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int
         for before in (0, 1, 11) if past else (0,):
             if before and before + length > longest:
                 continue
-            given = drawn(graph.inputs, {"batch": rows, "length": length, "past": before}, vocabulary, draw)
+            sizes = {"batch": rows, "length": length, "past": before, "source": 1 + (5 * length) % min(23, longest)}
+            given = drawn(graph.inputs, sizes, vocabulary, draw)
             wanted = graph(*given)
             wanted = wanted if isinstance(wanted, tuple) else (wanted,)
             feeds = {each.name: tensor.numpy() for each, tensor in zip(graph.inputs, given, strict=True)}
@@ -144,7 +148,7 @@ def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int
                     return float("inf")
                 if "length" in axes and "attention_mask" in feeds:
                     kept = feeds["attention_mask"].astype(bool)
-                    right, other = right[kept], other[kept]
+                    right, other = (np.moveaxis(each, axes.index("length"), 1)[kept] for each in (right, other))
                 if right.size:
                     scale = max(float(np.abs(right).max()), 1e-6)
                     difference = float(np.abs(right - other).max()) / scale

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import TextFile
 from bakeoff.interop.onnx.conversion import drawn
-from bakeoff.interop.onnx.graphs import Graph, OfCausal, OfEncoder
+from bakeoff.interop.onnx.graphs import Graph, OfEncoder
 from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
 from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.interop.onnx.writing_graphs import OfDecoder
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples
@@ -66,12 +67,12 @@ def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str)
     """
     draw, targets = np.random.default_rng(3), list[NDArray[np.int64]]()
     agreeing = by_agreement(graph, batches, f"the texts of {file}")
-    if not isinstance(graph, OfCausal) and not (isinstance(graph, OfEncoder) and graph.fills):
+    if not isinstance(graph, OfDecoder) and not (isinstance(graph, OfEncoder) and graph.fills):
         return agreeing
     asked: list[Feeds] = []
     for feeds in batches:
         ids = feeds["input_ids"]
-        if isinstance(graph, OfCausal):
+        if isinstance(graph, OfDecoder):
             wanted = np.full_like(ids, -1)
             wanted[:, :-1] = ids[:, 1:]
             asked.append(feeds)
@@ -83,7 +84,7 @@ def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str)
     count = sum(int((each >= 0).sum()) for each in targets)
     if not count:
         raise UserError(f"{file}: its texts are too short to measure a loss on")
-    learnt = "of the next token" if isinstance(graph, OfCausal) else "of hidden tokens"
+    learnt = "of the next token" if isinstance(graph, OfDecoder) else "of hidden tokens"
     name = f"loss {learnt} in nats on the texts of {file} ({count:,} targets)"
 
     def measure(original: Any, session: Any) -> list[Accuracy]:
@@ -123,8 +124,8 @@ def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Measure:
     return measure
 
 
-def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
-    """Batches of the rows of a file's texts.
+def texts_of(file: Path) -> list[str]:
+    """The first texts of a file.
 
     Raises:
         UserError: there is no such file, or no text in it.
@@ -137,6 +138,16 @@ def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
             break
     if not texts:
         raise UserError(f"{file}: holds no text")
+    return texts
+
+
+def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
+    """Batches of the rows of a file's texts.
+
+    Raises:
+        UserError: there is no such file, or no text in it.
+    """
+    texts = texts_of(file)
     encoded = format.framed(format.ids(texts))
     batches: list[Feeds] = []
     order = np.argsort(encoded.lengths, kind="stable")

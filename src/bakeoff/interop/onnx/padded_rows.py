@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from bakeoff.interop.onnx.steps import with_steps
 from bakeoff.models.mixers.recurrent import Recurrent
 
 
@@ -57,6 +58,7 @@ def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
     network: Any = type(cells)
     made: nn.Module = network(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
     made.load_state_dict({name: getattr(cells, name + ending) for name, _ in made.named_parameters()})
+    with_steps(made)
     return made
 
 

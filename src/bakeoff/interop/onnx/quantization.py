@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.interop.appearing import library
-from bakeoff.interop.onnx.conversion import open_session
 
 LINEAR = ["MatMul", "Gemm"]
 """The operators of linear maps."""
@@ -59,27 +58,33 @@ class Quantized(NamedTuple):
     """Size of the model in float32 and in int8."""
 
 
-def quantize(file: Path, measure: Measure, rows: Feeds) -> Quantized:
-    """Write eight-bit weights over a model.onnx: of all maps and tables, or of linear maps alone where tables lose.
+def quantize(
+    files: Sequence[Path], opened: Callable[[Sequence[Path]], Any], measure: Measure, rows: Feeds
+) -> Quantized:
+    """Write eight-bit weights over models: of all maps and tables, or of linear maps alone where tables lose.
 
     Args:
-        file: the model, which is replaced.
+        files: the model, or an encoder and its decoder, which are replaced.
+        opened: what opens such files as one model.
         measure: what both make of the user's data.
         rows: what the models are timed with.
     """
-    original, found = open_session(file), {}
+    original, found = opened(files), {}
     for name, kinds in (("linear", LINEAR), ("all", [*LINEAR, "Gather"])):
-        made = file.with_name(f"{name}.onnx")
-        _write(file, made, kinds)
-        session = open_session(made)
+        made = [file.with_name(f"{name}-{file.name}") for file in files]
+        for file, small in zip(files, made, strict=True):
+            _write(file, small, kinds)
+        session = opened(made)
         found[name] = (made, session, measure(original, session))
     tables = found["all"][2][0].lost <= found["linear"][2][0].lost + MOST_LOST
     made, session, accuracies = found["all" if tables else "linear"]
     slow, fast = _times([original, session], rows)
-    sizes = file.stat().st_size, made.stat().st_size
-    made.replace(file)
-    found["linear" if tables else "all"][0].unlink()
-    return Quantized(accuracies, tables, slow / fast, sizes)
+    sizes = tuple(sum(file.stat().st_size for file in each) for each in (files, made))
+    for file, small in zip(files, made, strict=True):
+        small.replace(file)
+    for small in found["linear" if tables else "all"][0]:
+        small.unlink()
+    return Quantized(accuracies, tables, slow / fast, (sizes[0], sizes[1]))
 
 
 def _write(file: Path, made: Path, kinds: Sequence[str]) -> None:

@@ -4,15 +4,19 @@ from typing import Any
 
 from bakeoff.display import markdown
 
-OPENING = """import json
+SESSION = """session = onnxruntime.InferenceSession("model.onnx")
+"""
+SESSIONS = """session, decoder = (onnxruntime.InferenceSession(f"{name}.onnx") for name in ("encoder", "decoder"))
+"""
+
+OPENING = f"""import json
 import pathlib
 import unicodedata
 import numpy as np, onnxruntime, tokenizers
 config = json.loads(pathlib.Path("config.json").read_text(encoding="utf-8"))
 tokenizer = tokenizers.Tokenizer.from_file("tokenizer.json")
 tokenizer.encode_special_tokens = True  # their names in a text are text
-session = onnxruntime.InferenceSession("model.onnx")
-def ids_of(text):
+{SESSION}def ids_of(text):
     return tokenizer.encode(" ".join(unicodedata.normalize("NFC", text).split()), add_special_tokens=False).ids
 """
 
@@ -47,23 +51,67 @@ ENDINGS = {
     "question_answering": "print(outputs[0].argmax(1))  # for each pair the tokens where its answer begins and ends\n",
 }
 
-CAUSAL = """ids = np.array([[config["opening"]] + ids_of("The town")])
+CAUSAL = """ids = np.array([config["before"] + ids_of("The town") + config["behind"]])
 def empty(axes):
     return np.zeros([1 if a == "batch" else 0 if a == "past" else a for a in axes], np.float32)
-state = {each["name"]: empty(each["axes"]) for each in config["inputs"][1:]}
-written = []
+given = {each["name"]: each["axes"] for each in config["inputs"]}
+state = {name: empty(axes) for name, axes in given.items() if name.startswith("past.")}
+read, written = ids[:, :0], []
 for _ in range(20):
-    logits, *after = session.run(None, {"input_ids": ids, **state})
+    feeds = {"input_ids": ids, "past_ids": read, **state}
+    logits, *after = session.run(None, {name: feeds[name] for name in given})
     state = dict(zip(state, after))
-    ids = logits[:, -1].argmax(-1)[:, None]
+    logits[..., config["never_written"]] = -np.inf
+    read, ids = np.concatenate([read, ids], 1), logits[:, -1:].argmax(-1)
+    if ids[0, 0] == config["end"]:
+        break
     written.append(int(ids[0, 0]))
 print(tokenizer.decode(written))
+"""
+
+OF_TWO = """target = tokenizers.Tokenizer.from_file("target_tokenizer.json")
+def decode(ids):  # of targets, whose ids follow those of sources
+    return target.decode([each - config["target_begins"] for each in ids])
+"""
+
+OF_SOURCES = """room = config["length"] - len(config["before"]) - len(config["behind"])
+texts = ["The first text.", "A second one, which is longer."]
+rows = [config["before"] + ids_of(text)[:room] + config["behind"] for text in texts]
+"""
+
+WRITING = """width = max(map(len, rows))
+source = np.array([row + [config["special_ids"]["pad"]] * (width - len(row)) for row in rows])
+mask = (np.arange(width) < np.array([[len(row)] for row in rows])).astype(np.int64)
+def empty(axes):
+    return np.zeros([len(rows) if a == "batch" else 0 if a == "past" else a for a in axes], np.float32)
+names = [each["name"] for each in config["encoder"]["outputs"]]
+sources = dict(zip(names, session.run(None, {"input_ids": source, "attention_mask": mask})))
+given = {each["name"]: each["axes"] for each in config["decoder"]["inputs"]}
+state = {name: empty(axes) for name, axes in given.items() if name.startswith("past.")}
+ids = np.array([config["prompt"]] * len(rows))
+read, written = ids[:, :0], []
+for _ in range(20):
+    feeds = {"input_ids": ids, "past_ids": read, "encoder_attention_mask": mask, **sources, **state}
+    logits, *after = decoder.run(None, {name: feeds[name] for name in given})
+    state = dict(zip(state, after))
+    logits[..., config["never_written"]] = -np.inf
+    read, ids = np.concatenate([read, ids], 1), logits[:, -1:].argmax(-1)
+    written.append(ids[:, 0].tolist())
+    if all(config["end"] in row for row in zip(*written)):
+        break
+for row in zip(*written):
+    row = list(row)
+    print(tokenizer.decode(row[:row.index(config["end"])] if config["end"] in row else row))
 """
 
 
 def snippet(settings: dict[str, Any]) -> str:
     """Lines of Python that use the folder they are run in, without Bakeoff."""
-    if settings["kind"] == "causal":
+    if "decoder" in settings:
+        own = OF_TWO if settings["target_begins"] else ""
+        writing = WRITING.replace("tokenizer.decode(", "decode(") if own else WRITING
+        return OPENING.replace(SESSION, SESSIONS) + own + OF_SOURCES + writing
+    if "end" in settings:
         return OPENING + CAUSAL
     run = RUN
     if settings["start_last"]:
@@ -74,10 +122,12 @@ def snippet(settings: dict[str, Any]) -> str:
 
 def readme(name: str, settings: dict[str, Any]) -> str:
     """The README.md."""
+    files = {"": settings} if "inputs" in settings else {name: settings[name] for name in ("encoder", "decoder")}
     rows = "".join(
-        f"| {side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
+        f"| {f'{file}.onnx, ' if file else ''}{side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"
+        for file, own in files.items()
         for side in ("inputs", "outputs")
-        for each in settings[side]
+        for each in own[side]
     )
     small = "".join(f"- {line}\n" for line in settings["int8"] or [])
     return f"""# {markdown.text(name)} as ONNX

@@ -51,7 +51,8 @@ def pooled(hidden: Tensor, real: Tensor | None, pooling: Pooling, start_last: bo
     if pooling == "cls" and not start_last:
         return hidden[:, 0]
     if pooling in ("cls", "last"):
-        return hidden[torch.arange(len(hidden), device=hidden.device), real.sum(1) - 1]
+        rows = torch.arange(hidden.shape[0], device=hidden.device)  # no `len`, which is a constant to an exporter
+        return hidden[rows, real.sum(1) - 1]
     outside = ~real[..., None]  # (B, T, 1)
     if pooling == "max":
         return hidden.masked_fill(outside, float("-inf")).amax(1)

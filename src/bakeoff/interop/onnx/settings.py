@@ -1,0 +1,101 @@
+"""The config.json of an export: what a program without Bakeoff needs to know beside the model and its tokenizer."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from bakeoff.inference.generate import never_written
+from bakeoff.interop.onnx.graphs import Graph
+from bakeoff.interop.onnx.quantization import Quantized
+from bakeoff.runs.run import Run
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.writing_head import require_writing
+from bakeoff.tasks.rows.inputs import InputFormat
+
+WRITING = ("causal", "encoder_decoder", "sequence_to_sequence")
+"""Kinds that write texts."""
+
+
+def settings_of(
+    run: Run | FinetunedRun, format: InputFormat, kind: str, graphs: Mapping[str, Graph], longest: int
+) -> dict[str, Any]:
+    """Its content, but for what was measured.
+
+    Args:
+        run: what is exported.
+        format: of its rows.
+        kind: encoder, causal, encoder_decoder, or the kind of its task.
+        graphs: for each file its module.
+        longest: the most tokens of a row.
+    """
+    tokenizer = run.tokenizer
+    before, between, behind = format.around
+    tuned = run if isinstance(run, FinetunedRun) else None
+    pairs = kind in ("question_answering", "choice") or (tuned is not None and (tuned.task.input_sides or 1) > 1)
+    if kind in WRITING:
+        own = [tokenizer.separator]
+        before, between, behind = format.before_source if format.has_source else [tokenizer.opening], [], own
+        behind = [] if kind == "causal" else own
+        pairs = False
+    return {
+        "form": "onnx",
+        "kind": kind,
+        **(_interface(*graphs.values()) if len(graphs) == 1 else _interfaces(graphs)),
+        "length": longest,
+        "pairs": pairs,
+        "before": before,
+        "between": between,
+        "behind": behind,
+        "start_last": format.start_last,
+        "special_ids": {
+            "pad": tokenizer.pad,
+            "start": tokenizer.start,
+            "separator": tokenizer.separator,
+            "mask": tokenizer.mask,
+            "unknown": tokenizer.unknown,
+        },
+        **(_of_writing(run, format) if kind in WRITING else {}),
+        "labels": None if tuned is None else tuned.learned.labels,
+    }
+
+
+def _interface(graph: Graph) -> dict[str, Any]:
+    """What a file reads and gives."""
+    return {
+        "inputs": [{"name": each.name, "axes": list(each.axes)} for each in graph.inputs],
+        "outputs": [{"name": name, "axes": list(axes)} for name, axes in graph.outputs],
+    }
+
+
+def _interfaces(graphs: Mapping[str, Graph]) -> dict[str, Any]:
+    """The same of several files, by their names."""
+    return {name.removesuffix(".onnx"): _interface(graph) for name, graph in graphs.items()}
+
+
+def _of_writing(run: Run | FinetunedRun, format: InputFormat) -> dict[str, Any]:
+    """What a loop that writes needs: what the decoder begins with, the tokens that end a text and that none has."""
+    tokenizer, recipe = run.tokenizer, run.recipe
+    marks = require_writing(recipe).mark_ids(tokenizer)
+    banned = set(never_written(tokenizer))
+    if isinstance(run, FinetunedRun):
+        banned |= set(range(tokenizer.size, tokenizer.size + recipe.extra_tokens))
+    else:
+        banned -= set(marks)
+    return {
+        "prompt": format.prompt if format.has_source else [],
+        "end": tokenizer.separator,
+        "never_written": sorted(banned),
+        "marks": marks,
+        "target_begins": tokenizer.target_ids.start,
+    }
+
+
+def said(small: Quantized) -> list[str]:
+    """What int8 has lost and gained, in words."""
+    before, after = (size / 1e6 for size in small.bytes)
+    figures = "; ".join(f"{each.name} {each.before:.4f} before, {each.after:.4f} after" for each in small.accuracies)
+    what = "linear maps and tables" if small.tables else "linear maps alone, since tables lose more"
+    return [
+        f"int8 of {what}: {figures}",
+        f"int8 is {small.speedup:.2f} times as fast as float32 by onnxruntime (one thread, rows of random tokens), "
+        f"and {after:.1f} MB of {before:.1f}",
+    ]

@@ -1,0 +1,186 @@
+"""What a model remembers of a text, as tensors that a graph reads and gives.
+
+Shapes: B batch, T tokens of a chunk, R tokens read before it, M places of a memory that has a limit, D width, W window.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from bakeoff.errors import UserError
+from bakeoff.models.blocks.gen_cnn import GenCnn
+from bakeoff.models.context import Context
+from bakeoff.models.mixers.attention import Attention
+from bakeoff.models.mixers.cross_attention import CrossAttention
+from bakeoff.models.mixers.relative_attention import RelativeAttention
+from bakeoff.models.model import Model, ModelState
+from bakeoff.models.part import State, Wrapper
+
+Axes = tuple[int | str, ...]
+"""The size of each axis of a tensor; a name where it may have any."""
+
+
+class TextState:
+    """The state of a model that reads forwards, as a list of tensors.
+
+    A memory that has a limit is read and given whole, M places of which the last R have been filled: one that grew up
+    to its limit would have another shape at first than later.
+
+    Args:
+        model: changed, so that its memories are whole.
+        where: the run, named in errors.
+
+    Raises:
+        UserError: a state begins with other numbers than zeros, or something in it grows up to a limit.
+    """
+
+    def __init__(self, model: Model, where: str) -> None:
+        self.model = model
+        _with_whole_memories(model)
+        self.cross = [part for layer in model.stack.layers for each in layer if (part := source_reader(each))]
+        """What attends to a source, in the order of the layers."""
+        self._begun = self._start()
+        begun = _tensors(self._begun)
+        if any(bool(each.any()) for each in begun):
+            raise UserError(f"{where}: begins with a state that is not of zeros, which is not written as ONNX")
+        self.axes = self._growing(begun, where)
+        """Of each tensor: rows, and what is as it is, or `past`."""
+        self.told_by = next(((place, own.index("past")) for place, own in enumerate(self.axes) if "past" in own), None)
+        """The tensor and its axis that tell how many tokens have been read, where one does."""
+
+    def filled(self, read: int, tensors: list[Tensor], sources: list[Tensor], source_mask: Tensor | None) -> ModelState:
+        """The state behind so many tokens.
+
+        Args:
+            read: R.
+            tensors: of the state.
+            sources: keys and values of the source, those of each layer that attends to it.
+            source_mask: (B, 1, 1, U) True for its tokens.
+        """
+        following, of_source = iter(tensors), iter(sources)
+        layers = tuple(
+            tuple(
+                (next(of_source), next(of_source)) if source_reader(part) else _filled(own, following.__next__)
+                for part, own in zip(layer, remembered, strict=True)
+            )
+            for layer, remembered in zip(self.model.stack.layers, self._begun, strict=True)
+        )
+        return ModelState(read, layers, None, source_mask)
+
+    def tensors(self, state: ModelState) -> list[Tensor]:
+        """The tensors of a state, without what comes of the source."""
+        assert isinstance(state.layers, tuple)
+        found: list[Tensor] = []
+        for layer, remembered in zip(self.model.stack.layers, state.layers, strict=True):
+            assert isinstance(remembered, tuple)
+            for part, own in zip(layer, remembered, strict=True):
+                found += [] if source_reader(part) else _tensors(own)
+        return found
+
+    def needs_count(self) -> bool:
+        """Whether the model does something by the number of tokens that it has read, and nothing in the state tells it.
+
+        Positions do, a memory whose places are not all filled, and genCNN's windows.
+        """
+        config = self.model.config
+        positions = config.embedding.positions != "none" or any(
+            getattr(mixer, "positions", "none") != "none" for mixer in config.mixers
+        )
+        counts = any(isinstance(part, GenCnn) or _limit(part) is not None for part in self.model.stack.modules())
+        return counts or (positions and self.told_by is None)
+
+    def _start(self) -> tuple[tuple[State, ...], ...]:
+        begun = self.model.start(1).layers
+        assert isinstance(begun, tuple)
+        return begun  # type: ignore[return-value]
+
+    @torch.no_grad()
+    def _growing(self, begun: list[Tensor], where: str) -> list[Axes]:
+        """The axes of each tensor, found by reading some tokens."""
+        read = min(self.model.config.longest_input or 64, 64)
+        sources = [torch.zeros(1, part.heads, 1, width) for part in self.cross for width in part.widths]
+        state = self.filled(0, begun, sources, None)
+        _, after = self.model.extend(torch.zeros(1, read, dtype=torch.int64), state)
+        found: list[Axes] = []
+        for first, then in zip(begun, self.tensors(after), strict=True):
+            axes: list[int | str] = ["batch"]
+            for one, other in zip(first.shape[1:], then.shape[1:], strict=True):
+                if one != other and (one, other) != (0, read):
+                    raise UserError(f"{where}: remembers something that grows up to a limit; --to hf can take it")
+                axes.append(one if one == other else "past")
+            found.append(tuple(axes))
+        return found
+
+
+def source_reader(part: nn.Module) -> CrossAttention | None:
+    """What attends to a source within a part of a layer, if anything."""
+    while isinstance(part, Wrapper):
+        part = part.function
+    return part if isinstance(part, CrossAttention) else None
+
+
+def _tensors(state: State) -> list[Tensor]:
+    """The tensors of a tree, in their order."""
+    if isinstance(state, tuple):
+        return [tensor for part in state for tensor in _tensors(part)]
+    return [] if state is None else [state]
+
+
+def _filled(tree: State, following: Callable[[], Tensor]) -> State:
+    """The same tree with other tensors in their order."""
+    if isinstance(tree, tuple):
+        return tuple(_filled(part, following) for part in tree)
+    return None if tree is None else following()
+
+
+def _limit(part: nn.Module) -> int | None:
+    """How many places a part's memory has at most; None: it has none, or no limit."""
+    if isinstance(part, Attention):
+        return part.window if part.causal else None
+    return part.memory if isinstance(part, RelativeAttention) else None
+
+
+def _with_whole_memories(model: Model) -> None:
+    """Have what remembers up to a limit begin with as many places, and not look at those that nothing has filled."""
+    for part in model.stack.modules():
+        limit = _limit(part)
+        if limit is None:
+            continue
+        if isinstance(part, Attention):
+            object.__setattr__(part, "start", partial(_whole_window, part, limit))
+            object.__setattr__(part, "forward", partial(_within_window, part, limit))
+        elif isinstance(part, RelativeAttention):
+            object.__setattr__(part, "start", partial(_whole_memory, part, limit))
+            object.__setattr__(part, "_mask", partial(_of_memory, limit))
+
+
+def _whole_window(part: Attention, window: int, rows: int, like: Tensor) -> State:
+    """Zeros for the keys and values of the window, and what a convolution has to its left."""
+    keys, values, *left = _tensors(Attention.start(part, rows, like))
+    return tuple([F.pad(each, (0, 0, window, 0)) for each in (keys, values)] + left)
+
+
+def _within_window(
+    part: Attention, window: int, x: Tensor, context: Context, state: State = None
+) -> tuple[Tensor, State]:
+    """What attention gives of (B, T, D), whose keys are W that are remembered and T of its own."""
+    if state is None:
+        return Attention.forward(part, x, context)
+    mask = _of_memory(window, context, x.shape[1], window, x.device)[None, None]
+    bias = None if context.attention_bias is None else F.pad(context.attention_bias, (window, 0))
+    return Attention.forward(part, x, context._replace(attention_mask=mask, attention_bias=bias), state)
+
+
+def _whole_memory(part: RelativeAttention, memory: int, rows: int, like: Tensor) -> State:
+    """(B, M, D) zeros."""
+    return like.new_zeros(rows, memory, part.output.out_features)
+
+
+def _of_memory(limit: int, context: Context, length: int, remembered: int, device: torch.device) -> Tensor:
+    """(T, M + T) True for what a token sees: no more than the limit before it, of what has been read."""
+    keys = torch.arange(remembered + length, device=device)
+    distances = keys - remembered - torch.arange(length, device=device)[:, None]
+    return (distances <= 0) & (distances >= -limit) & (keys >= remembered - context.start)

@@ -1,0 +1,94 @@
+"""What is computed step by step, as one operation that repeats its body, so that a graph holds for rows of any length.
+
+Without that an exporter would write each step of one length. Shapes: B batch, T length, D width, U units of a cell, S
+summaries of a step, K steps.
+"""
+
+from functools import partial
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch._higher_order_ops.scan import scan
+
+from bakeoff.models.blocks.gen_cnn import GenCnn
+from bakeoff.models.context import Context
+from bakeoff.models.mixers.lstm import Projecting
+from bakeoff.models.part import State
+
+Cells = tuple[Tensor, Tensor]
+"""h and c of an LSTM, (1, B, D) and (1, B, U)."""
+
+
+def with_steps(module: nn.Module) -> None:
+    """Have the parts of a module whose steps depend on each other computed so; they give the same."""
+    for part in module.modules():
+        if isinstance(part, Projecting) and not part.bidirectional:
+            object.__setattr__(part, "forward", partial(_projected, part))
+        elif isinstance(part, GenCnn):
+            object.__setattr__(part, "forward", partial(_gen_cnn, part))
+            object.__setattr__(part, "_summaries", partial(_summaries, part))
+
+
+def at_least_two_steps(module: nn.Module) -> int:
+    """A length that takes two steps at least; of one alone an exporter would see no axis."""
+    return max([5, *(2 * part.beta.window + 3 for part in module.modules() if isinstance(part, GenCnn))])
+
+
+def forget_dispatch() -> None:
+    """Have torch look anew for what computes an LSTM and a GRU.
+
+    The exporter puts loops in their place while it works, but torch keeps what it has found before: a second export in
+    one process would be given the steps of one length (torch 2.13), and what is computed behind an export loops.
+    """
+    for operation in (torch.ops.aten.lstm.input, torch.ops.aten.gru.input):
+        getattr(operation, "_dispatch_cache", {}).clear()
+
+
+def _projected(cells: nn.LSTM, x: Tensor, before: Cells | None = None) -> tuple[Tensor, Cells]:
+    """What an LSTM of one direction whose outputs are projected gives: ONNX's own has no projection."""
+    recurrent, projection = cells.weight_hh_l0, cells.weight_hr_l0
+    gates = F.linear(x, cells.weight_ih_l0)
+    if cells.bias:
+        gates = gates + (cells.bias_ih_l0 + cells.bias_hh_l0)
+
+    def step(carried: Cells, gate: Tensor) -> tuple[Cells, Tensor]:
+        hidden, cell = carried
+        write, keep, new, read = (gate + F.linear(hidden, recurrent)).chunk(4, -1)
+        cell = keep.sigmoid() * cell + write.sigmoid() * new.tanh()
+        hidden = F.linear(read.sigmoid() * cell.tanh(), projection)
+        return (hidden, cell), hidden.clone()
+
+    if before is None:
+        begun = x.new_zeros(x.shape[0], cells.proj_size), x.new_zeros(x.shape[0], cells.hidden_size)
+    else:
+        begun = before[0][0], before[1][0]
+    (hidden, cell), outputs = scan(step, begun, gates.transpose(0, 1), dim=0)
+    return outputs.transpose(0, 1), (hidden[None], cell[None])
+
+
+def _gen_cnn(part: GenCnn, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
+    """What the network gives; a row without a state is one that goes on from nothing, with padding behind it."""
+    if state is not None:
+        return GenCnn.forward(part, x, context, state)
+    begins = context._replace(real=None, documents=None, start=0)
+    return GenCnn.forward(part, x, begins, part.start(x.shape[0], x))[0], None
+
+
+def _summaries(part: GenCnn, words: Tensor, ages: Tensor, previous: Tensor) -> Tensor:
+    """What `GenCnn._summaries` gives; the last step may have more positions than there are, which are left out."""
+    size, rows, count = words.shape[:3]
+    steps = (count + size - 1) // size
+    places = torch.arange(steps * size, device=words.device).clamp(max=count - 1)
+    own = words.index_select(2, places).unflatten(2, (steps, size)).permute(2, 0, 1, 3, 4)  # (K, S, B, S, D)
+    told = ages.index_select(1, places).unflatten(1, (steps, size)).transpose(0, 1)  # (K, B or 1, S)
+
+    def step(before: Tensor, given: Any) -> tuple[Tensor, Tensor]:
+        window, age = given
+        before = torch.where((age >= size)[..., None], before, 0.0)
+        summary = part.beta(before.flatten(0, 1), window.flatten(1, 2)).unflatten(0, (rows, size))
+        return summary, summary.clone()
+
+    _, found = scan(step, previous, (own, told), dim=0)
+    return torch.cat([previous, found.transpose(0, 1).flatten(1, 2)[:, :count]], dim=1)

@@ -1,0 +1,111 @@
+"""What is exported of models that write: a step of the decoder with its state, and what it reads of a source.
+
+Shapes: B batch, T length, R tokens read before, U tokens of a source, D width, H heads, V vocabulary.
+"""
+
+import torch
+from torch import Tensor
+
+from bakeoff.errors import UserError
+from bakeoff.interop.onnx.graphs import Graph, Input, row_inputs
+from bakeoff.interop.onnx.states import TextState, source_reader
+from bakeoff.models.inputs import Source
+from bakeoff.models.mixers.attention import split_heads
+from bakeoff.models.model import Model, ModelState
+from bakeoff.objectives.heads import Head
+
+
+class OfDecoder(Graph):
+    """What writes: (B, T, V) `logits` of the next tokens, and what it remembers behind the last.
+
+    A text begins with a state of zeros, of no token where it remembers all; each call gives the state of the next. A
+    decoder behind an encoder reads what `OfSource` gives of the source, too.
+
+    Args:
+        model: what reads forwards.
+        writer: its head.
+        reads_prefix: the tokens of a text's first chunk see each other.
+        where: the run, named in errors.
+    """
+
+    def __init__(self, model: Model, writer: Head, reads_prefix: bool, where: str) -> None:
+        super().__init__()
+        self.model, self.writer, self.reads_prefix = model, writer, reads_prefix
+        self.state = TextState(model, where)
+        self.counted = reads_prefix or self.state.needs_count()
+        """The tokens before are given, too, of which the number alone matters."""
+        self.inputs = [Input("input_ids", ("batch", "length"))]
+        if self.counted:
+            self.inputs.append(Input("past_ids", ("batch", "past")))
+        self.sources = source_axes(self.state)
+        if self.sources:
+            self.inputs.append(Input("encoder_attention_mask", ("batch", "source")))
+        self.inputs += [Input(f"source.{place}", axes, False) for place, axes in enumerate(self.sources)]
+        self.inputs += [Input(f"past.{place}", axes, False) for place, axes in enumerate(self.state.axes)]
+        self.outputs = [("logits", ("batch", "length", "vocabulary"))]
+        # What a state has grown by is another axis than what it was.
+        present = [tuple("total" if axis == "past" else str(axis) for axis in own) for own in self.state.axes]
+        self.outputs += [(f"present.{place}", axes) for place, axes in enumerate(present)]
+        if reads_prefix:
+            if any(getattr(mixer, "window", None) is not None for mixer in model.config.mixers):
+                raise UserError(f"{where}: a window within a prefix is not written as ONNX; --to hf can take it")
+            object.__setattr__(model, "_mask_of_chunk", _of_prefix)
+
+    def forward(self, input_ids: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
+        """The scores of every token of the vocabulary, and the state behind the last token."""
+        rest = iter(given)
+        before = next(rest) if self.counted else None
+        mask = (next(rest) != 0) if self.sources else None
+        sources = [next(rest) for _ in self.sources]
+        past = list(rest)
+        read = 0
+        if before is not None:
+            read = before.shape[1]
+        elif self.state.told_by is not None:
+            read = past[self.state.told_by[0]].shape[self.state.told_by[1]]
+        state = self.state.filled(read, past, sources, None if mask is None else keys_of_source(mask))
+        hidden, after = self.model.extend(input_ids, state)
+        scores = self.writer.scores(hidden.flatten(0, 1), self.model.embedding.table)
+        logits = scores.unflatten(0, (input_ids.shape[0], input_ids.shape[1]))
+        return logits, *self.state.tensors(after)
+
+
+class OfSource(Graph):
+    """An encoder before a decoder: what each layer of the decoder reads of a source, its keys and values.
+
+    `source.0`, `source.1`, ... (B, H, U, D) are those of the first layer's keys, its values, and so on.
+    """
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        self.readers = [part for layer in model.stack.layers for each in layer if (part := source_reader(each))]
+        self.inputs = row_inputs(False)
+        axes = [("batch", str(part.heads), "length", str(width)) for part in self.readers for width in part.widths]
+        self.outputs = [(f"source.{place}", own) for place, own in enumerate(axes)]
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
+        """Keys and values for each layer."""
+        encoded, _ = self.model.encode(Source(input_ids, attention_mask != 0))
+        found: list[Tensor] = []
+        for part in self.readers:
+            found += split_heads(part.key_value(encoded), part.heads, part.widths)
+        return tuple(found)
+
+
+def source_axes(state: TextState) -> list[tuple[int | str, ...]]:
+    """The axes of what a decoder reads of its source."""
+    return [("batch", part.heads, "source", width) for part in state.cross for width in part.widths]
+
+
+def keys_of_source(real: Tensor) -> Tensor:
+    """(B, 1, 1, U) what may be attended to of (B, U) True for tokens: in a row without any the padding."""
+    return (real | ~real.any(-1, keepdim=True))[:, None, None]
+
+
+def _of_prefix(ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None) -> Tensor:
+    """(B, 1, T, R + T) what a token sees: all up to its own, and in a text's first chunk those behind it, too."""
+    length, read = ids.shape[1], state.tokens
+    own = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
+    first = ids.new_ones(ids.shape[0], read).sum(1) == 0
+    return own | first[:, None, None, None]

@@ -1,0 +1,159 @@
+"""What int8 loses of models that write: the loss of targets on rows whose targets are known, and the likeliest tokens.
+
+Shapes: B batch, T length, U tokens of a source, N tokens of a target, V vocabulary.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from bakeoff.interop.onnx.conversion import open_session
+from bakeoff.interop.onnx.graphs import Input
+from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
+from bakeoff.interop.onnx.writing_graphs import OfDecoder
+from bakeoff.tasks.data import read_examples
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.rows.inputs import InputFormat
+from bakeoff.tasks.rows.writing import WritingFormat, WritingItems
+
+Ids = NDArray[np.int64]
+
+
+class WrittenRow(NamedTuple):
+    """A target and what comes before it."""
+
+    source: Ids | None
+    """(U,) what an encoder reads."""
+    prompt: Ids
+    """What the decoder reads before the target, seen from both sides by models that have learnt to."""
+    target: Ids
+    """(N,) what it is to write."""
+
+
+class EncoderDecoder:
+    """An encoder and a decoder as one: reads sources, and the beginnings of their targets.
+
+    Args:
+        encoder: in onnxruntime.
+        decoder: in onnxruntime.
+    """
+
+    def __init__(self, encoder: Any, decoder: Any) -> None:
+        self.encoder, self.decoder = encoder, decoder
+
+    def run(self, names: list[str] | None, feeds: Feeds) -> list[NDArray[Any]]:
+        """What the decoder gives; its feeds, and `source_ids` (B, U), all of them tokens."""
+        source = feeds["source_ids"]
+        mask = np.ones_like(source)
+        given = [each.name for each in self.encoder.get_outputs()]
+        read = self.encoder.run(None, {"input_ids": source, "attention_mask": mask})
+        more = {"encoder_attention_mask": mask, **dict(zip(given, read, strict=True))}
+        rest = {name: value for name, value in feeds.items() if name != "source_ids"}
+        found: list[NDArray[Any]] = self.decoder.run(names, {**rest, **more})
+        return found
+
+
+def open_all(files: Sequence[Path]) -> Any:
+    """One model in onnxruntime, or an encoder and its decoder as one."""
+    sessions = [open_session(file) for file in files]
+    return sessions[0] if len(sessions) == 1 else EncoderDecoder(*sessions)
+
+
+def empty(inputs: Sequence[Input], rows: int) -> dict[str, NDArray[Any]]:
+    """What a decoder reads of nothing before: no tokens, and a state of zeros."""
+    made: dict[str, NDArray[Any]] = {}
+    for each in inputs:
+        if each.name.startswith("past"):
+            shape = [rows if axis == "batch" else 0 if axis == "past" else int(axis) for axis in each.axes]
+            made[each.name] = np.zeros(shape, np.int64 if each.integer else np.float32)
+    return made
+
+
+def by_targets(graph: OfDecoder, rows: Sequence[WrittenRow], what: str, loss: bool) -> Measure:
+    """The loss of targets in nats a token, where they are what the model should write; and the likeliest tokens.
+
+    Args:
+        graph: the decoder's.
+        rows: whose targets are scored.
+        what: they are of, in words.
+        loss: tell the loss.
+    """
+    count = sum(len(row.target) for row in rows)
+
+    def measure(original: Any, session: Any) -> list[Accuracy]:
+        losses, alike = np.zeros(2), 0.0
+        for row in rows:
+            both = [_scores(each, graph, row) for each in (original, session)]
+            alike += len(row.target) * agreement(*both)
+            losses += [_loss(each, row.target) for each in both]
+        before, after = (losses / count).tolist()
+        found = [Accuracy(f"loss of a token of the targets in nats on {what}", before, after, lower_is_better=True)]
+        return [*(found if loss else []), Accuracy(f"same likeliest output on {what}", 1.0, alike / count)]
+
+    return measure
+
+
+def _scores(session: Any, graph: OfDecoder, row: WrittenRow) -> NDArray[np.float32]:
+    """(N, V) scores of a row's target."""
+    ids = np.concatenate([row.prompt, row.target[:-1]])[None]
+    source = {} if row.source is None else {"source_ids": row.source[None]}
+    begun = empty(graph.inputs, 1)
+    first = len(row.prompt)
+    chunk = ids[:, :first] if graph.reads_prefix else ids
+    logits, *after = session.run(None, {"input_ids": chunk, **begun, **source})
+    if graph.reads_prefix and ids.shape[1] > first:
+        names = [name for name in begun if name != "past_ids"]
+        state = {"past_ids": chunk, **dict(zip(names, after, strict=True))}
+        rest = session.run(["logits"], {"input_ids": ids[:, first:], **state})[0]
+        logits = np.concatenate([logits, rest], axis=1)
+    found: NDArray[np.float32] = logits[0, first - 1 :]
+    return found
+
+
+def _loss(scores: NDArray[np.float32], target: Ids) -> float:
+    return float(torch.nn.functional.cross_entropy(torch.from_numpy(scores), torch.from_numpy(target), reduction="sum"))
+
+
+def rows_of_task(run: FinetunedRun, path: Path) -> list[WrittenRow]:
+    """The rows of a labelled file.
+
+    Raises:
+        UserError: there is a mistake in the file.
+    """
+    examples, _ = read_examples(run.task, path)
+    task, format = run.learned, run.format()
+    task.check(examples, path, "what the run has learnt")
+    items = task.encode(examples, format)
+    assert isinstance(items, WritingItems)
+    prompts, sources = WritingFormat(format, items.longest).prompts(items)
+    given = [None] * len(prompts) if sources is None else sources
+    return [
+        WrittenRow(None if source is None else np.array(source, np.int64), np.array(prompt, np.int64), target)
+        for source, prompt, target in zip(given, prompts, items.targets, strict=True)
+    ]
+
+
+def rows_of_ids(ids: Sequence[Ids], format: InputFormat, reads_prefix: bool) -> list[WrittenRow]:
+    """Rows of texts without targets: what an encoder reads, the decoder goes on with; else all behind its beginning.
+
+    A model that reads prefixes is given the first half as one.
+    """
+    return list(_rows_of_ids(ids, format, reads_prefix))
+
+
+def _rows_of_ids(ids: Sequence[Ids], format: InputFormat, reads_prefix: bool) -> Iterator[WrittenRow]:
+    tokenizer = format.tokenizer
+    for each in ids:
+        own = each[: format.length - 2 - len(format.before_source)]
+        begin = np.array(format.prompt if format.has_source else [tokenizer.opening], np.int64)
+        if not len(own):
+            continue
+        if format.has_source:
+            yield WrittenRow(np.array([*format.before_source, *own, tokenizer.separator], np.int64), begin, own)
+        else:
+            half = len(own) // 2 if reads_prefix else 0
+            yield WrittenRow(None, np.concatenate([begin, own[:half]]), own[half:])

@@ -1,0 +1,170 @@
+"""Models that write as ONNX: the lines of their README write what Bakeoff writes, token by token."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+import torch
+
+from bakeoff.inference.generate import encoded, generate, never_written
+from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.interop.export import export
+from bakeoff.models.inputs import Inputs, Source
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.registry import parse_task
+from bakeoff.tokenizer.tokenizer import TokenizerConfig
+from tests.conftest import shrink
+from tests.inference.untrained_runs import untrained
+
+pytest.importorskip("onnx")
+pytest.importorskip("onnxscript")
+pytest.importorskip("onnxruntime")
+
+from bakeoff.interop.onnx.conversion import open_session
+
+TEXTS = ["The streets of the town and of the river.", "a", "Where rivers are, there are streets."]
+GREEDY = GenerationConfig(tokens=20, temperature=0)
+
+
+def by_the_readme(folder, monkeypatch, capsys):
+    """The ids that the lines of the README write, for each of the texts; for models without a source for the first."""
+    lines = (folder / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    assert "bakeoff" not in lines
+    lines = lines.replace('texts = ["The first text.", "A second one, which is longer."]', f"texts = {TEXTS}")
+    names = {}
+    monkeypatch.chdir(folder)
+    exec(compile(lines.replace('"The town"', repr(TEXTS[0])), "README.md", "exec"), names)
+    assert capsys.readouterr().out
+    written = names["written"]
+    if not written or not isinstance(written[0], list):
+        return [written]
+    rows = [list(row) for row in zip(*written, strict=True)]
+    end = names["config"]["end"]
+    return [row[: row.index(end)] if end in row else row for row in rows]
+
+
+def ours(run, module):
+    """The ids that Bakeoff writes."""
+    (objective, *_) = run.recipe.objective
+    rows = [encoded(text, run.tokenizer, run) for text in TEXTS]
+    banned = set(never_written(run.tokenizer)) - set(objective.mark_ids(run.tokenizer))
+    generator = Generator(module, run.tokenizer.separator, sorted(banned))
+    if module.model.config.sequence_to_sequence:
+        return generator.write([objective.prompt(run.tokenizer)] * len(rows), GREEDY, sources=rows)
+    return generator.write(rows[:1], GREEDY)
+
+
+def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypatch, capsys):
+    run = untrained("transformer-tiny", corpus, tmp_path / "run")
+    made = export(run.path, tmp_path / "onnx", to="onnx")
+    assert made.largest_difference < 1e-5
+    written = by_the_readme(made.path, monkeypatch, capsys)
+    assert written == ours(run, run.load())
+    assert len({tuple(row) for row in written}) > 1
+    config = json.loads((made.path / "config.json").read_text())
+    assert config["kind"] == "encoder_decoder"
+    # In parts, of sources with padding, the same as in one piece.
+    encoder, decoder = (open_session(made.path / f"{name}.onnx") for name in ("encoder", "decoder"))
+    ids, source = (torch.randint(0, run.tokenizer.size, shape) for shape in ((2, 11), (2, 7)))
+    real = torch.arange(7) < torch.tensor([[7], [4]])
+    names = [each["name"] for each in config["encoder"]["outputs"]]
+    keys = encoder.run(None, {"input_ids": source.numpy(), "attention_mask": real.long().numpy()})
+    state = {
+        each["name"]: np.zeros([{"batch": 2, "past": 0}.get(axis, axis) for axis in each["axes"]], np.float32)
+        for each in config["decoder"]["inputs"]
+        if each["name"].startswith("past.")
+    }
+    parts, before = [], ids[:, :0]
+    for begin, end in ((0, 1), (1, 6), (6, 11)):
+        feeds = {"input_ids": ids[:, begin:end], "past_ids": before, "encoder_attention_mask": real.long()}
+        feeds = {name: tensor.numpy() for name, tensor in feeds.items()} | dict(zip(names, keys, strict=True)) | state
+        given = {each["name"]: feeds[each["name"]] for each in config["decoder"]["inputs"]}
+        logits, *after = decoder.run(None, given)
+        state, before = dict(zip(state, after, strict=True)), ids[:, :end]
+        parts.append(torch.from_numpy(logits))
+    module = run.load()
+    with torch.inference_mode():
+        right = module.objectives[0].head.scores(
+            module.model(Inputs(ids, source=Source(source, real))), module.model.embedding.table
+        )
+    assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
+
+
+LIMITED = {"model.decoder.block.mixer.memory": 5}
+WINDOW = {"model.decoder.block.mixer.window": 5, "model.decoder.block.mixer.positions": "rotary"}
+DISTANCES = {"model.decoder.block.mixer.window": 4, "model.decoder.block.mixer.positions": "t5"}
+WRITERS = {
+    "bart": ("bart-tiny", {}),
+    "t5": ("t5-tiny", {"model.decoder.layers": 3}),
+    "dynamic convolutions": ("conv-dynamic-tiny", {}),
+    "waves and convolutions": ("conv-light-tiny", {"model.embedding.positions": "sinusoidal"}),
+    "prefix": ("prefix-lm-tiny", {}),
+    "memory": ("transformer-xl-tiny", LIMITED),
+    "window": ("gpt2-tiny", WINDOW),
+    "window and distances": ("gpt2-tiny", DISTANCES),
+    "genCNN": ("gencnn-tiny", {}),
+    "projected LSTM": ("lstm-lm-tiny", {"model.decoder.block.mixer.units": 40}),
+    "convolutions": ("cnn-lm-tiny", {}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRITERS)
+def test_models_that_write_write_what_ours_do(name, corpus, tmp_path, monkeypatch, capsys):
+    recipe, changes = WRITERS[name]
+    run = untrained(recipe, corpus, tmp_path / "run", **changes)
+    made = export(run.path, tmp_path / "onnx", to="onnx")
+    assert made.largest_difference < 1e-5
+    assert by_the_readme(made.path, monkeypatch, capsys) == ours(run, run.load())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["t5-tiny", "gpt2-tiny"])
+def test_a_run_fine_tuned_to_write_writes_what_predict_does(name, corpus, tmp_path, monkeypatch, capsys):
+    draw = random.Random(0)
+    words = ["one", "two", "river", "stone", "green"]
+    rows = [" ".join(draw.choices(words, k=4)) for _ in range(48)]
+    file = tmp_path / "rows.tsv"
+    file.write_text("s\tt\n" + "".join(f"{text}\t{text.split()[0]}\n" for text in rows))
+    files = dict.fromkeys(("train", "dev", "test"), str(file))
+    kind = {"kind": "sequence_to_sequence", "text_column": "s", "label_column": "t"}
+    task = parse_task({**kind, **files, "beams": 1}, "task")
+    config = FinetuneConfig(learning_rate=[3e-3], epochs=2, least_steps=0, evaluations=1, length=32)
+    finetune(shrink(name), task, tmp_path / "run", config=config, tokenizer=corpus.path, device="cpu", progress=False)
+    made = export(tmp_path / "run", tmp_path / "onnx", to="onnx")
+    found = by_the_readme(made.path, monkeypatch, capsys)
+    tuned = FinetunedRun.open(tmp_path / "run")
+    head, format = tuned.load(), tuned.format()
+    before = format.before_source if format.has_source else [tuned.tokenizer.opening]
+    given = [[*before, *ids.tolist(), tuned.tokenizer.separator] for ids, _ in tuned.tokenizer.encode(TEXTS)][
+        : len(found)
+    ]
+    prompts, sources = ([format.prompt] * len(given), given) if format.has_source else (given, None)
+    written = head.write(prompts, sources, tuned.tokenizer, GenerationConfig(tokens=20, beams=1))
+    assert found == [each.ids for each in written]
+
+
+@pytest.mark.slow
+def test_targets_with_a_vocabulary_of_their_own_have_a_tokenizer_of_their_own(tmp_path, monkeypatch, capsys):
+    from bakeoff.conformance.texts import digit_pairs
+    from bakeoff.preparation.prepare_pairs import prepare_pairs
+
+    for name, side in (("digits.txt", 0), ("words.txt", 1)):
+        (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in digit_pairs(600, longest=10)))
+    corpus = prepare_pairs(
+        *(tmp_path / name for name in ("digits.txt", "words.txt")),
+        tmp_path / "corpus",
+        tokenizer=TokenizerConfig(size=60),
+        separate_vocabularies=True,
+        workers=0,
+    )
+    run = untrained("transformer-translation-tiny", corpus, tmp_path / "run")
+    made = export(run.path, tmp_path / "onnx", to="onnx")
+    assert by_the_readme(made.path, monkeypatch, capsys) == ours(run, run.load())
+    assert (made.path / "target_tokenizer.json").is_file()
+    lines = (made.path / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    exec(compile(lines.replace('["The first text.", "A second one, which is longer."]', '["4 2 7"]'), "", "exec"), {})
+    assert capsys.readouterr().out.strip() == generate(run, ["4 2 7"], GREEDY, device="cpu")[0]
