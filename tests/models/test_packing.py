@@ -9,7 +9,7 @@ from tests.conftest import shrink
 
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Queries, Source
-from bakeoff.recipe_files import load_recipe, recipe_names
+from bakeoff.recipe_files import recipe_names
 
 VOCABULARY = 60
 LENGTHS = torch.tensor([11, 1, 6, 9])
