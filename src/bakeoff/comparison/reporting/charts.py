@@ -4,7 +4,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import altair
 
@@ -171,7 +171,8 @@ def dots(results: Results) -> Iterator[Figure]:
 def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> Any:
     """One line a recipe: filled dots pre-trained, open ones from scratch, a bar for the interval of the mean."""
     order, factor = measure.ranked(analysis), measure.factor
-    rows, means = [], []
+    rows: list[dict[str, Any]] = []
+    means: list[dict[str, Any]] = []
     for kind, spreads in (("pre-trained", analysis.pretrained), ("from scratch", analysis.scratch)):
         for label, spread in spreads.items():
             rows += [
@@ -183,7 +184,7 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
             means.append({"recipe": label, "kind": kind, **place})
     style = colours(results)
     # What answers without a model may lie so far off that it would squeeze what is compared; the table has it.
-    floors = [
+    floors: list[dict[str, Any]] = [
         {"x": factor * floor.test[measure.task.metric], "text": floor.name.partition(" with ")[0]}
         for floor in results.floors
         if floor.task == analysis.task and floor.kind == "learned"
@@ -222,7 +223,8 @@ def _dot_chart(results: Results, analysis: Analysis, measure: ShownMetric) -> An
 def _names_beside(lines: list[dict[str, Any]], values: list[float]) -> Iterator[altair.Chart]:
     """The names of upright lines, right of them, but left of those on the right half, where a narrow page cuts them."""
     middle = (min(values) + max(values)) / 2
-    for side, sign in (("left", 1), ("right", -1)):
+    sides: tuple[tuple[Literal["left", "right"], int], ...] = (("left", 1), ("right", -1))
+    for side, sign in sides:
         named = [line for line in lines if (line["x"] > middle) == (side == "right")]
         if not named:
             continue
