@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -14,6 +15,7 @@ from bakeoff.tasks.kinds.classification import ClassificationConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.sequence_to_sequence import SequenceToSequenceConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
+from bakeoff.tasks.rows.batches import collate
 from tests.conftest import shrink
 from tests.interop.fitted_runs import files, fitted
 
@@ -89,6 +91,24 @@ def test_code_of_its_own_has_the_layer_and_the_separators_of_the_run(corpus, tmp
     ours, again = (bakeoff.predict(path, job["texts"], job["texts"][::-1]) for path in (run, back.path))
     for own, other in zip(ours, again, strict=True):
         assert own["probability"] == pytest.approx(other["probability"], abs=1e-5)
+
+
+def test_pairs_of_xlnet_have_their_segments(corpus, tmp_path):
+    task = ClassificationConfig(
+        **files(tmp_path, lambda n, t: {"t": t, "u": t[::-1], "y": "abc"[n % 3]}), **COLUMNS, pair_column="u"
+    )
+    run, job = fitted(shrink("xlnet-tiny"), task, corpus, tmp_path, pooling="cls", epochs=[1])
+    texts, others = job["texts"], job["texts"][::-1]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "out")
+    format = FinetunedRun.open(run).format()
+    rows = format.encode(texts, others)
+    batch = collate(rows, np.arange(len(texts)), format)
+    padded = tokenizer(texts, others, padding=True, padding_side="right", return_tensors="pt")
+    real = padded["attention_mask"].bool()
+    assert torch.equal(padded["input_ids"][real], batch.ids[batch.real])
+    assert torch.equal(padded["token_type_ids"][real], batch.segments[batch.real])
+    assert {0, 1, 2} == set(batch.segments[batch.real].tolist())
+    assert tokenizer.padding_side == "left"  # the class reads the last place of a row
 
 
 def test_more_classes_than_the_norm_can_take_over_go_out_with_code(corpus, tmp_path):
