@@ -38,3 +38,27 @@ def stop_signals() -> Iterator[list[int]]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def kept_interrupts() -> Iterator[None]:
+    """Within it a library may catch the KeyboardInterrupt of Ctrl-C and go on: it is raised once more at the end."""
+    received: list[int] = []
+    previous = signal.getsignal(signal.SIGINT)
+
+    def note(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        if callable(previous):
+            previous(number, frame)
+
+    try:
+        signal.signal(signal.SIGINT, note)
+    except ValueError:  # not in the main thread, which alone hears of it
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    if received:
+        raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.appearing import library
 from bakeoff.interop.onnx.graphs import Graph, Input
 from bakeoff.interop.onnx.steps import at_least_two_steps, forget_dispatch
+from bakeoff.signals import kept_interrupts
 
 CLOSE = 1e-4
 """The largest difference from torch, as a share of the largest number of an output."""
@@ -45,7 +46,7 @@ def convert(graph: Graph, file: Path, what: str) -> None:
     examples = drawn(graph.inputs, sizes, 100, np.random.default_rng(0))
     failed: Exception | None = None
     forget_dispatch()
-    with _quiet():
+    with _quiet(), kept_interrupts():
         try:
             program = torch.onnx.export(
                 graph,
