@@ -12,10 +12,14 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
+from bakeoff.inference.text_files import Tidier
 from bakeoff.web.problems import busy, late
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
 """What a batch is put through: an answer for each of its items, in their order."""
+
+TIDY = 2048
+"""Texts behind which the system gets back what lies unused between tensors."""
 
 
 class Job:
@@ -100,6 +104,7 @@ class Worker:
         """That went through the model so far."""
         self.requests = 0
         """That they held."""
+        self._tidier = Tidier(TIDY)
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
         self._thread.start()
 
@@ -205,3 +210,4 @@ class Worker:
         for job in jobs:
             job.answers.set_result(answers[start : start + len(job.items)])
             start += len(job.items)
+        self._tidier.add(len(items))
