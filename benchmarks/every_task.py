@@ -62,7 +62,10 @@ TASKS = {
     ),
     "ChnSentiCorp": Tried("chnsenticorp", "chnsenticorp", task={"train_rows": 2000}, training={"epochs": 2}),
     "People's Daily": Tried(
-        "peopledaily", "peopledaily", task={"train_rows": 5000}, training={"epochs": 2, "length": 128}
+        "peopledaily",
+        "peopledaily",
+        task={"train_rows": 5000, "dev_share": 0.02},
+        training={"epochs": 2, "length": 128},
     ),
 }
 ENGLISH = [name for name in TASKS if name not in ("ChnSentiCorp", "People's Daily")]
