@@ -85,7 +85,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
         remarks.append("texts longer than a row: bakeoff reads them in windows, the README's lines cut them")
     if small is not None:
         remarks += said(small)
-    loads = f'onnxruntime.InferenceSession("{out / next(reversed(source.graphs))}")'
+    loads = ", ".join(f'onnxruntime.InferenceSession("{out / name}")' for name in source.graphs)
     return Exported(out, "onnx", loads, difference if small is None else None, remarks)
 
 

@@ -103,13 +103,13 @@ def _write(file: Path, made: Path, kinds: Sequence[str]) -> None:
 
 
 def _times(sessions: Sequence[Any], rows: Feeds) -> list[float]:
-    """Seconds of each, the best of several turns."""
+    """Seconds of processor time of each, which other programs hardly change, the best of several turns."""
     best = [float("inf")] * len(sessions)
     for _ in range(TURNS):
         for place, session in enumerate(sessions):
-            begun = time.perf_counter()
+            begun = time.process_time()
             session.run(None, dict(rows))
-            best[place] = min(best[place], time.perf_counter() - begun)
+            best[place] = min(best[place], time.process_time() - begun)
     return best
 
 

@@ -5,7 +5,7 @@ summaries of a step, K steps.
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
@@ -48,16 +48,16 @@ def forget_dispatch() -> None:
 
 def _projected(cells: nn.LSTM, x: Tensor, before: Cells | None = None) -> tuple[Tensor, Cells]:
     """What an LSTM of one direction whose outputs are projected gives: ONNX's own has no projection."""
-    recurrent, projection = cells.weight_hh_l0, cells.weight_hr_l0
-    gates = F.linear(x, cells.weight_ih_l0)
+    read, recurrent, projection = (cast(Tensor, getattr(cells, f"weight_{name}_l0")) for name in ("ih", "hh", "hr"))
+    gates = F.linear(x, read)
     if cells.bias:
-        gates = gates + (cells.bias_ih_l0 + cells.bias_hh_l0)
+        gates = gates + cast(Tensor, cells.bias_ih_l0) + cast(Tensor, cells.bias_hh_l0)
 
     def step(carried: Cells, gate: Tensor) -> tuple[Cells, Tensor]:
         hidden, cell = carried
-        write, keep, new, read = (gate + F.linear(hidden, recurrent)).chunk(4, -1)
+        write, keep, new, give = (gate + F.linear(hidden, recurrent)).chunk(4, -1)
         cell = keep.sigmoid() * cell + write.sigmoid() * new.tanh()
-        hidden = F.linear(read.sigmoid() * cell.tanh(), projection)
+        hidden = F.linear(give.sigmoid() * cell.tanh(), projection)
         return (hidden, cell), hidden.clone()
 
     if before is None:
