@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from bakeoff.checking import check
     from bakeoff.comparison.execution import compare
     from bakeoff.inference.generate import generate
-    from bakeoff.inference.generation import GenerationConfig
+    from bakeoff.inference.generation_config import GenerationConfig
     from bakeoff.inspection.inspect import inspect
     from bakeoff.inspection.peek import peek
     from bakeoff.interop.export import export
@@ -54,7 +54,7 @@ _HOMES = {
     "ClassificationConfig": "bakeoff.tasks.kinds.classification",
     "Context": "bakeoff.models.context",
     "FinetuneConfig": "bakeoff.tasks.fitting.finetune_config",
-    "GenerationConfig": "bakeoff.inference.generation",
+    "GenerationConfig": "bakeoff.inference.generation_config",
     "LoadedRun": "bakeoff.using.loaded_run",
     "MixerBaseConfig": "bakeoff.models.mixers.mixer",
     "MultilabelConfig": "bakeoff.tasks.kinds.multilabel",

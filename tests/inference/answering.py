@@ -13,7 +13,7 @@ def answer(verb, run, file):
     from pathlib import Path
 
     from bakeoff.inference.generate import write
-    from bakeoff.inference.generation import GenerationConfig
+    from bakeoff.inference.generation_config import GenerationConfig
     from bakeoff.inference.text_files import TextFile
     from bakeoff.runs.run import Run
     from bakeoff.tasks.finetuned_run import FinetunedRun

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from tests.conftest import shrink
 
 from bakeoff.inference.beam_search import Search, beam_search
-from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.inference.prompts import source_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 
 VOCABULARY, END = 5, 4
@@ -128,7 +130,7 @@ def test_states_of_attention_and_convolution_follow_their_candidates(name):
         with torch.inference_mode():
             for token in [*own.ids, *([3] if len(own.ids) < 6 else [])]:
                 ids = torch.tensor([prompt])
-                state = module.model.start(1, generator._source(given))
+                state = module.model.start(1, source_of(given, torch.device("cpu")))
                 prefix = torch.tensor([len(prompts[row])]) if module.reads_prefix else None
                 hidden, _ = module.model.extend(ids, state, prefix=prefix)
                 total += float(generator.scores(hidden[:, -1])[0, token])

@@ -11,8 +11,8 @@ from tests.inference.untrained_runs import untrained
 
 from bakeoff.errors import UserError
 from bakeoff.inference import generate as generating
-from bakeoff.inference import generation, scoring, text_files
-from bakeoff.inference.generation import GenerationConfig
+from bakeoff.inference import prompts, scoring, text_files
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.text_files import TextFile, in_memory, read_ahead
 from bakeoff.tasks import predict as predicting
 from bakeoff.tasks.finetune import finetune
@@ -50,11 +50,11 @@ def written(path, texts):
 
 @pytest.fixture
 def windows(monkeypatch):
-    def of(most, places=generation.PLACES):
+    def of(most, places=prompts.PLACES):
         monkeypatch.setattr(predicting, "TEXTS_AT_ONCE", most)
         monkeypatch.setattr(generating, "PROMPTS_AT_ONCE", most)
         monkeypatch.setattr(scoring, "TEXTS_AT_ONCE", most)
-        monkeypatch.setattr(generation, "PLACES", places)
+        monkeypatch.setattr(prompts, "PLACES", places)
 
     return of
 

@@ -9,10 +9,13 @@ import torch
 from tests.conftest import shrink
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import GenerationConfig, Generator, next_token_head
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.sampling import draw, filtered
+from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.model import ModelConfig
 from bakeoff.recipe_files import load_recipe, recipe_names
 
 VOCABULARY = 60
@@ -166,3 +169,55 @@ def test_a_masked_model_cannot_write():
         Generator(PretrainingModel(shrink("bert-tiny"), VOCABULARY), None)
     with pytest.raises(UserError, match="a search does not sample"):
         GenerationConfig.parse({"beams": 4, "top_k": 3}, "generate")
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("padding", ["computed", "left out"])
+def test_prompts_of_unlike_lengths_are_read_at_once_as_each_is_alone(name, padding):
+    """Whatever a state is made of: keys, sums, taps, cells; and whatever tells positions."""
+    with torch.set_grad_enabled(padding == "computed"):
+        compare_rows_read_at_once_with_each_alone(build(name).requires_grad_(False).model)
+
+
+@pytest.mark.parametrize(
+    "mixer",
+    [
+        {"kind": "average"},
+        {"kind": "attention", "heads": 2, "window": 5, "positions": "t5"},
+        {"kind": "attention", "heads": 2, "window": 5, "positions": "rotary", "convolution": 3},
+        {"kind": "relative_attention", "heads": 2, "memory": 6},
+        {"kind": "conv", "kernel": 3, "dilation": 2},
+    ],
+    ids=str,
+)
+def test_the_same_of_mixers_that_no_recipe_writes_with(mixer):
+    torch.manual_seed(0)
+    values = shrink("gpt-tiny").model.model_dump(mode="json")
+    values["decoder"]["block"]["mixer"] = mixer
+    model = ModelConfig.parse({**values, "embedding": {**values["embedding"], "positions": "none"}}, "model").build(60)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            parameter.data *= 8
+    compare_rows_read_at_once_with_each_alone(model.eval().requires_grad_(False))
+
+
+def compare_rows_read_at_once_with_each_alone(model):
+    generator = torch.Generator().manual_seed(2)
+    lengths, behind = torch.tensor([30, 1, 17, 29]), 12
+    behind = min(behind, (model.config.longest_input or 99) - 30)
+    ids = torch.randint(7, VOCABULARY, (4, 30 + behind), generator=generator)
+    source = Source(torch.tensor(SOURCES[:1] * 4)) if model.config.sequence_to_sequence else None
+    real = torch.arange(30) >= 30 - lengths[:, None]
+    read, state = model.extend(ids[:, :30], model.start(4, source, in_place=True), real=real)
+    found = [read]
+    for chunk in ids[:, 30:].split([1, 4, behind - 5], dim=1):
+        hidden, state = model.extend(chunk, state)
+        found.append(hidden)
+    together = torch.cat(found, dim=1)
+    assert together.isfinite().all()
+    for row, length in enumerate(lengths.tolist()):
+        alone = None if source is None else Source(source.ids[:1])
+        first, state = model.extend(ids[row : row + 1, 30 - length : 30], model.start(1, alone))
+        others, _ = model.extend(ids[row : row + 1, 30:], state)
+        expected = torch.cat([first, others], dim=1)[0]
+        torch.testing.assert_close(together[row, 30 - length :], expected, rtol=2e-4, atol=2e-4)

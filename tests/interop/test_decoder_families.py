@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 
 from bakeoff.inference.generate import generate
-from bakeoff.inference.generation import GenerationConfig
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.interop.export import export
 from bakeoff.interop.hugging_face.importing import import_model
 from bakeoff.models.inputs import Inputs, Source

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from bakeoff.inference.generate import encoded, generate, never_written
-from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.interop.export import export
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.tasks.finetune import finetune

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from bakeoff.inference.generate import never_written
-from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.interop.remote_code.comparison import difference, prepare, read_back
 from bakeoff.interop.remote_code.export import written
 from bakeoff.interop.remote_code.source import model_source

@@ -12,7 +12,7 @@ from tests.conftest import digit_pairs, shrink, without_dropout
 from bakeoff.cli import run as run_command
 from bakeoff.errors import UserError
 from bakeoff.formats.parallel import ParallelConfig
-from bakeoff.inference.generation import next_token_head
+from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.objectives.translation import Translation, TranslationConfig

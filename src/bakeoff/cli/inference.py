@@ -39,7 +39,7 @@ def generate(
     Example: bakeoff generate runs/de-en --beams 4 < test.de > test.en
     """
     from bakeoff.inference.generate import write
-    from bakeoff.inference.generation import GenerationConfig
+    from bakeoff.inference.generation_config import GenerationConfig
     from bakeoff.runs.run import Run
 
     config = GenerationConfig.parse(

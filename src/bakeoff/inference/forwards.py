@@ -6,11 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bakeoff.inference.generation import chosen_rows
 from bakeoff.inference.token_scores import PLACES, ScoredText, TokenPredictions, TokenScores, batches, padded
 from bakeoff.inference.windows import Window, windows_behind
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs
+from bakeoff.models.model_state import chosen_rows
 from bakeoff.resources.device import tokens_at_once
 
 

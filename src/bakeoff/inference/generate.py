@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import GenerationConfig, Generator
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig

@@ -1,7 +1,14 @@
-"""Choosing the next token from its probabilities. Shapes: B rows, V vocabulary."""
+"""Choosing the next token from its scores. Shapes: B rows, N of them, V vocabulary."""
+
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
+
+from bakeoff.inference.generation_config import GenerationConfig
+
+Choose = Callable[[Tensor, list[int]], Tensor]
+"""Gives the next (N,) tokens by the (N, V) scores of some rows, whose places come with them."""
 
 
 def filtered(
@@ -36,3 +43,23 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     place = torch.searchsorted(cumulative, uniform[:, None].to(cumulative) * cumulative[:, -1:], right=True)[:, 0]
     last = (probabilities > 0).long().cumsum(-1).argmax(-1)  # rounding must not lead beyond the last possible token
     return torch.minimum(place, last)
+
+
+def chooser(config: GenerationConfig, numbers: Sequence[int]) -> Choose:
+    """What chooses tokens.
+
+    Args:
+        config: how.
+        numbers: (B,) the prompts' numbers, each of which gives random numbers of its own.
+    """
+    seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
+    drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
+
+    def choose(scores: Tensor, rows: list[int]) -> Tensor:
+        if config.temperature == 0 or config.beams == 1:
+            return scores.max(-1).indices  # which is quicker than torch's argmax
+        # A number is used up for each token that is written, whatever the other rows do.
+        uniform = torch.stack([torch.rand((), generator=drawn[row], dtype=torch.float64) for row in rows])
+        return draw(filtered(scores, config.temperature, config.top_k, config.top_p), uniform.to(scores.device))
+
+    return choose

@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from bakeoff.batching.batch import Batch
 from bakeoff.errors import UserError
 from bakeoff.models.inputs import Inputs
-from bakeoff.models.model import ModelState
+from bakeoff.models.model_state import ModelState
 from bakeoff.objectives.heads import Head
 from bakeoff.objectives.objective import (
     Generating,

@@ -6,7 +6,8 @@ import torch
 from torch import Tensor
 
 from bakeoff.batching.batch import Batch
-from bakeoff.models.model import Model, ModelState
+from bakeoff.models.model import Model
+from bakeoff.models.model_state import ModelState
 from bakeoff.models.part import map_state
 
 

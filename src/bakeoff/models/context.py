@@ -76,6 +76,8 @@ class Context(NamedTuple):
     """What can be remembered is all that is seen of what was before, wherever a chunk begins."""
     start: int = 0
     """Position of the first token: the number of tokens that the state remembers."""
+    gaps: Tensor | None = None
+    """(B,) how many of the places before and in the chunk stand before each row's first token; None: none do."""
     in_place: bool = False
     """What attention remembers has room behind it, into which the next keys and values are written."""
     packing: Packing | None = None

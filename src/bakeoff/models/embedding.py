@@ -90,13 +90,23 @@ class Embedding(nn.Module):
         return self.tokens.weight
 
     def forward(
-        self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
+        self,
+        ids: Tensor,
+        segments: Tensor | None = None,
+        start: int = 0,
+        table: Tensor | None = None,
+        gaps: Tensor | None = None,
     ) -> Tensor:
         """(B, T, D) hidden states before the first layer: the `vectors`, brought to the model's width."""
-        return cast(Tensor, self.projection(self.vectors(ids, segments, start, table)))
+        return cast(Tensor, self.projection(self.vectors(ids, segments, start, table, gaps)))
 
     def vectors(
-        self, ids: Tensor, segments: Tensor | None = None, start: int = 0, table: Tensor | None = None
+        self,
+        ids: Tensor,
+        segments: Tensor | None = None,
+        start: int = 0,
+        table: Tensor | None = None,
+        gaps: Tensor | None = None,
     ) -> Tensor:
         """What the tables hold for the tokens: the sum, its norm and dropout.
 
@@ -105,18 +115,25 @@ class Embedding(nn.Module):
             segments: (B, T) segment ids; None is segment 0 everywhere.
             start: position of the first token.
             table: (V, E) the vectors of the tokens; the embedding's own where absent.
+            gaps: (B,) how many places stand before the first token of each row, which has position 0; None: none.
 
         Returns:
             (B, T, E).
         """
         length = ids.shape[1]
         x = F.embedding(ids, self.table if table is None else table)
+        places = None
+        if gaps is not None:  # what stands in them, or behind a row's last position, is not looked at
+            places = (torch.arange(start, start + length, device=ids.device) - gaps[:, None]).clamp(min=0)  # (B, T)
         if self.positions is not None:
-            x = x + self.positions.weight[start : start + length]
+            rows = self.positions.weight
+            x = x + (rows[start : start + length] if places is None else rows[places.clamp(max=len(rows) - 1)])
         if self.sinusoidal:
             # Vaswani et al. scale the tokens, which begin at a deviation of 1 / sqrt(E), up to the waves' size.
+            if places is None:
+                places = torch.arange(start, start + length, device=x.device)
             made = halved_sinusoids if self.halves else sinusoids
-            x = x * math.sqrt(x.shape[-1]) + made(start + self.first_wave, length, x.shape[-1], x.device)
+            x = x * math.sqrt(x.shape[-1]) + made(places + self.first_wave, x.shape[-1])
         if self.segments is not None:
             x = x + (self.segments.weight[0] if segments is None else self.segments(segments))
         return dropout(self.norm(x), self.dropout, self.training)
@@ -127,17 +144,16 @@ class Embedding(nn.Module):
         return 2 * projection.in_features * projection.out_features if isinstance(projection, nn.Linear) else 0
 
 
-def sinusoids(start: int, length: int, width: int, device: torch.device) -> Tensor:
-    """(T, E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
-    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=device, dtype=torch.float32) / width)
-    positions = torch.arange(start, start + length, device=device, dtype=torch.float32)
-    angles = positions[:, None] * rates
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[:, :width]
+def sinusoids(places: Tensor, width: int) -> Tensor:
+    """(..., E) PE[t, 2i] = sin(t / 10000^(2i / E)) and PE[t, 2i + 1] its cosine (Vaswani et al. 2017, section 3.5)."""
+    rates = 10_000.0 ** (-torch.arange(0, width, 2, device=places.device, dtype=torch.float32) / width)
+    angles = places.float()[..., None] * rates
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(-2)[..., :width]
 
 
-def halved_sinusoids(start: int, length: int, width: int, device: torch.device) -> Tensor:
-    """(T, E) sines of all rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
+def halved_sinusoids(places: Tensor, width: int) -> Tensor:
+    """(..., E) sines of all rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
     half = width // 2
-    rates = torch.exp(torch.arange(half, device=device, dtype=torch.float32) * -(math.log(10_000) / max(1, half - 1)))
-    angles = torch.arange(start, start + length, device=device, dtype=torch.float32)[:, None] * rates
+    numbers = torch.arange(half, device=places.device, dtype=torch.float32)
+    angles = places.float()[..., None] * torch.exp(numbers * -(math.log(10_000) / max(1, half - 1)))
     return F.pad(torch.cat([angles.sin(), angles.cos()], dim=-1), (0, width % 2))

@@ -51,3 +51,13 @@ def attended_keys(real: Tensor) -> Tensor:
 def inside_prefix(ids: Tensor, prefix: Tensor) -> Tensor:
     """(B, T) True for the first (B,) tokens of each row."""
     return torch.arange(ids.shape[1], device=ids.device) < prefix[:, None]
+
+
+def gaps_mask(gaps: Tensor, start: int, length: int) -> Tensor:
+    """(B, 1, T or 1, S) which of all tokens so far those of a chunk see that begins at `start`, in a causal model.
+
+    Nothing stands in the first (B,) gaps of each row; S = start + T.
+    """
+    places = torch.arange(start + length, device=gaps.device)
+    there = (places >= gaps[:, None])[:, None, None]
+    return there if length == 1 else there & (places <= places[start:, None])

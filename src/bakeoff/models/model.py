@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -16,26 +16,11 @@ from bakeoff.models.initialisation import (
     zero_branches,
 )
 from bakeoff.models.inputs import Inputs, Queries, Source
-from bakeoff.models.masks import attended_keys, attention_mask, inside_prefix, memory_mask
+from bakeoff.models.masks import attended_keys, attention_mask, gaps_mask, inside_prefix, memory_mask
 from bakeoff.models.model_config import ModelBaseConfig
-from bakeoff.models.part import State
+from bakeoff.models.model_state import ModelState
 from bakeoff.models.stack import Stack
 from bakeoff.ops.dropout import dropout
-
-
-class ModelState(NamedTuple):
-    """What a model remembers between chunks of a text; a value, not changed by going on from it."""
-
-    tokens: int
-    """How many tokens it has read."""
-    layers: State
-    """What its layers remember."""
-    source: Tensor | None
-    """(B, U, D) the encoder's output."""
-    source_mask: Tensor | None
-    """(B, 1, 1, U) True where the source is a token."""
-    in_place: bool = False
-    """`extend` uses it up: keys and values of the next tokens are written behind those that it has."""
 
 
 class Model(nn.Module):
@@ -191,7 +176,7 @@ class Model(nn.Module):
                 last state alone. A token costs less, for what attention remembers is not copied each time.
         """
         encoded, mask = (None, None) if source is None else self.encode(source)
-        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask, in_place)
+        return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask, in_place=in_place)
 
     def extend(
         self,
@@ -203,11 +188,12 @@ class Model(nn.Module):
         banded: bool = True,
         backwards: Tensor | None = None,
         prefix: Tensor | None = None,
+        real: Tensor | None = None,
     ) -> tuple[Tensor, ModelState]:
         """Read the next tokens of a text; for causal models of one direction, and encoders that have a memory.
 
         Args:
-            ids: (B, T) the tokens that follow those which the state remembers; any number of them, no padding.
+            ids: (B, T) the tokens that follow those which the state remembers; any number of them.
             state: what `start` or the last call gave; it stays as it is, unless it is one that is used up.
             segments: (B, T) segment ids; None is segment 0 everywhere.
             queries: N rows of the second stream, for models whose mixers have two.
@@ -218,15 +204,22 @@ class Model(nn.Module):
             backwards: (B,) True for rows that are a text from its end to its beginning, as in `forward`.
             prefix: (B,) how many tokens at the beginning of each row are seen by all, as in `forward`; they have to be
                 in a text's first chunk.
+            real: (B, T) True for tokens, False for padding, which stands before a row's first token; for causal models,
+                in a text's first chunk, where rows have prompts of unlike lengths. None: there is no padding.
 
         Returns:
             (B, T, D) their hidden states, of a causal model the same in any chunks if banded, or (B, T + N, D) with a
             second stream, and the state behind the tokens that are remembered.
         """
-        x = self._embed(ids, segments, state.tokens)
+        if real is not None:
+            assert state.tokens == 0, "padding stands before the first token"
+            state = state._replace(gaps=(~real).sum(1))
+        x = self._embed(ids, segments, state.tokens, state.gaps)
         context = Context(
-            attention_mask=self._mask_of_chunk(ids, state, remembered, prefix),
+            real=real,
+            attention_mask=self._mask_of_chunk(ids, state, remembered, prefix, real),
             start=state.tokens,
+            gaps=state.gaps,
             in_place=state.in_place,
             source=state.source,
             source_mask=state.source_mask,
@@ -241,18 +234,23 @@ class Model(nn.Module):
         read = ids.shape[1] if remembered is None else min(remembered, ids.shape[1])
         return x, state._replace(tokens=state.tokens + read, layers=layers)
 
-    def _embed(self, ids: Tensor, segments: Tensor | None, start: int) -> Tensor:
+    def _embed(self, ids: Tensor, segments: Tensor | None, start: int, gaps: Tensor | None = None) -> Tensor:
         if self.target_embedding is not None:
-            return cast(Tensor, self.target_embedding(ids, segments, start, self.embedding.table))
-        return cast(Tensor, self.embedding(ids, segments, start))
+            return cast(Tensor, self.target_embedding(ids, segments, start, self.embedding.table, gaps))
+        return cast(Tensor, self.embedding(ids, segments, start, gaps=gaps))
 
     def _mask_of_chunk(
-        self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None
+        self, ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
     ) -> Tensor | None:
-        """(B or 1, 1, T, T) which tokens of a chunk see which, or None."""
+        """(B or 1, 1, T, T) which tokens of a chunk see which, or None; where there are gaps of all S so far, too."""
         if prefix is not None:
             assert state.tokens == 0, "a prefix is read in one go"
-            return self._mask(None, None, True, inside_prefix(ids, prefix))
+            ends = prefix if state.gaps is None else prefix + state.gaps
+            return self._mask(real, None, True, inside_prefix(ids, ends))
+        if real is not None:
+            return self._mask(real, None, True)
+        if state.gaps is not None:
+            return gaps_mask(state.gaps, state.tokens, ids.shape[1]) if self._attends else None
         if self.decoder is not None or remembered is None or remembered >= ids.shape[1]:
             return None
         return memory_mask(ids.shape[1], remembered, ids.device)

@@ -14,7 +14,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.config import Config
 from bakeoff.learner.pretraining_model import PretrainingModel, build_on_meta
 from bakeoff.models.inputs import Queries, Source
-from bakeoff.models.model import ModelState
+from bakeoff.models.model_state import ModelState
 from bakeoff.objectives.masking import MaskingConfig
 from bakeoff.objectives.objective import Prefixed, TwoStream
 from bakeoff.recipe import Recipe

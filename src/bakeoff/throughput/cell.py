@@ -12,7 +12,7 @@ from bakeoff.batching.batches import Batches, BatchSizes
 from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import next_token_head
+from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement, autocast, peak_memory, reset_peak_memory, resolve_precision

@@ -11,7 +11,7 @@ from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import MixedText
 from bakeoff.corpus.split import Split
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.models.model import ModelState
+from bakeoff.models.model_state import ModelState
 from bakeoff.resources.device import Placement
 
 

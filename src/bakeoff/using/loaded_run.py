@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import PROMPTS_AT_ONCE, PromptWriter
-from bakeoff.inference.generation import GenerationConfig
+from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.scoring import TextScore, TextScores
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.models.inputs import Inputs

@@ -8,7 +8,7 @@ import numpy as np
 from torch import nn
 
 from bakeoff.errors import UserError
-from bakeoff.inference.generation import next_token_head
+from bakeoff.inference.writer import next_token_head
 from bakeoff.interop.appearing import appearing, library, require_free
 from bakeoff.interop.exported import Exported
 from bakeoff.interop.onnx.conversion import CLOSE, check_file, convert, largest_difference, open_session

@@ -16,7 +16,8 @@ from bakeoff.models.context import Context
 from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.mixers.cross_attention import CrossAttention
 from bakeoff.models.mixers.relative_attention import RelativeAttention
-from bakeoff.models.model import Model, ModelState
+from bakeoff.models.model import Model
+from bakeoff.models.model_state import ModelState
 from bakeoff.models.part import State, Wrapper
 
 Axes = tuple[int | str, ...]

@@ -12,7 +12,8 @@ from bakeoff.interop.remote_code.base import BakeoffConfig, arranged
 from bakeoff.interop.remote_code.language import LanguageModel
 from bakeoff.interop.remote_code.text_state import TextState
 from bakeoff.models.inputs import Source
-from bakeoff.models.model import Model, ModelState
+from bakeoff.models.model import Model
+from bakeoff.models.model_state import ModelState
 
 
 class Writing(LanguageModel, GenerationMixin):  # type: ignore[misc]

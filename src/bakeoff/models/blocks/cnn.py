@@ -87,6 +87,8 @@ class WindowConvolution(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'); the state is the last inputs, one fewer than the window has slots."""
         left = cast(Tensor | None, state)
+        if left is not None and context.real is not None:
+            x = x * context.real[..., None]  # what is remembered of padding is what stands before the first token
         documents = context.owners
         ages = None if documents is None else document_ages(documents)
         words = last_tokens(x, self.window, ages, left).flatten(1, 2)  # (S, N, D)

@@ -81,6 +81,7 @@ class GenCnn(Part):
         documents = context.owners
         if documents is None:
             ages = torch.arange(context.start, context.start + length, device=x.device)[None]
+            ages = ages if context.gaps is None else ages - context.gaps[:, None]
         else:
             ages = document_ages(documents)
         after: State = None
@@ -92,6 +93,8 @@ class GenCnn(Part):
             history = F.pad(summaries[:, older:], (0, 0, length - count, 0))
         else:
             remembered, previous = cast(tuple[Tensor, Tensor], state)
+            if context.real is not None:
+                x = x * context.real[..., None]  # what is remembered of padding is what stands before the first token
             seen = torch.cat([remembered, x], dim=1)
             left = seen[:, older : older + recent - 1]
             words = last_tokens(seen[:, older - 1 : older - 1 + length], older, left=seen[:, : older - 1])

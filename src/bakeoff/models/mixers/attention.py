@@ -203,6 +203,8 @@ class Attention(Part):
             mixed = attention(query, key, value, bias=bias, **told)
         else:
             bias = None if bias is None else bias[..., bias.shape[-1] - key.shape[-2] :]
+            if context.gaps is not None and mask is not None:
+                told["mask"] = mask[..., mask.shape[-1] - key.shape[-2] :]
             mixed = windowed_attention(query, key, value, self.window, bias=bias, **told)
         mixed = mixed.transpose(1, 2).flatten(-2)
         if context.wanted is not None:

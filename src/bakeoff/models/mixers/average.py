@@ -42,9 +42,10 @@ class Average(Part):
         if state is None:
             return self.output(self._weights(x, context) @ value), None
         total, count = cast(tuple[Tensor, Tensor], state)  # (B, D), (B, 1)
-        totals = total[:, None] + value.cumsum(1)
-        counts = count[:, None] + torch.arange(1, x.shape[1] + 1, device=x.device)[:, None]  # (B, T, 1)
-        return self.output(totals / counts), (totals[:, -1], counts[:, -1])
+        each = torch.ones_like(value[..., :1]) if context.real is None else context.real[..., None].to(value.dtype)
+        totals = total[:, None] + (value * each).cumsum(1)
+        counts = count[:, None] + each.cumsum(1)  # (B, T, 1)
+        return self.output(totals / counts.clamp(min=1)), (totals[:, -1], counts[:, -1])
 
     def _weights(self, x: Tensor, context: Context) -> Tensor:
         """(B or 1, T, T) the share of each token in each average; sums of a whole row would leak by rounding."""

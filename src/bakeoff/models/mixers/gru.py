@@ -1,6 +1,6 @@
 """Gated recurrent units, torch's own."""
 
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 from torch import Tensor, nn
 from typing_extensions import override
@@ -28,7 +28,7 @@ class Gru(Recurrent):
     network = nn.GRU
     gates = 3
 
-    def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def go_on(self, x: Any, state: State) -> tuple[Any, State]:
         """The state is h of the last token, (B, D)."""
         y, hidden = self.cells(x, cast(Tensor, state)[None])
         return y, hidden[0]

@@ -36,7 +36,7 @@ class Lstm(Recurrent):
     network = nn.LSTM
     gates = 4
 
-    def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def go_on(self, x: Any, state: State) -> tuple[Any, State]:
         """The state is h and c of the last token, (B, D) and (B, units)."""
         hidden, cell = cast(tuple[Tensor, Tensor], state)
         y, (hidden, cell) = self.cells(x, (hidden[None], cell[None]))

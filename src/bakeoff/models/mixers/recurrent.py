@@ -1,6 +1,6 @@
 """What recurrent mixers have in common: torch's networks, run over each document as a sequence of its own."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -51,14 +51,26 @@ class Recurrent(Part):
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D); the state is that of the cells."""
         if state is not None:
-            return self.go_on(x, state)
+            return self.go_on(x, state) if context.real is None else self._behind_padding(x, context.real, state)
         if context.owners is None:
             return self.cells(x)[0], None
         return self._by_document(x, context.owners), None
 
-    def go_on(self, x: Tensor, state: State) -> tuple[Tensor, State]:
-        """The outputs behind a state of the cells, and the state behind them."""
+    def go_on(self, x: Any, state: State) -> tuple[Any, State]:
+        """The outputs behind a state of the cells, and the state behind them; of (B, T, D) or of a packed sequence."""
         raise NotImplementedError
+
+    def _behind_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
+        """The same of rows whose padding stands before their tokens, and is not read."""
+        length = x.shape[1]
+        lengths = real.sum(1)
+        places = torch.arange(length, device=x.device)
+        moved = (places - lengths[:, None]) % length  # (B, T) with the tokens first
+        back = (places + lengths[:, None]) % length
+        packed = pack_padded_sequence(_at(x, moved), lengths.cpu(), batch_first=True, enforce_sorted=False)
+        outputs, state = self.go_on(packed, state)
+        y, _ = pad_packed_sequence(outputs, batch_first=True, total_length=length)
+        return _at(y, back), state
 
     def _by_document(self, x: Tensor, owners: Tensor) -> Tensor:
         """Gather the documents into rows, and put their outputs back; (B, T) owners, 0 or False for padding.
@@ -90,6 +102,11 @@ class Recurrent(Part):
     def reach(self) -> tuple[float, float]:
         """The whole row on both sides; causal: all that comes before."""
         return float("inf"), 0 if self.causal else float("inf")
+
+
+def _at(x: Tensor, places: Tensor) -> Tensor:
+    """(B, T, D) with the states at (B, T) places of each row."""
+    return x.gather(1, places[..., None].expand_as(x))
 
 
 UNCOMPILED.append((Recurrent, "_by_document"))

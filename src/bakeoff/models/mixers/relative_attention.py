@@ -136,7 +136,13 @@ class RelativeAttention(Part):
     def _mask(self, context: Context, length: int, remembered: int, device: torch.device) -> Tensor | None:
         """True where a row may see a token; what is remembered can always be seen."""
         if context.attention_mask is not None:
-            return F.pad(context.attention_mask, (remembered, 0), value=True)
+            missing = remembered + length - context.attention_mask.shape[-1]
+            mask = F.pad(context.attention_mask, (missing, 0), value=True)  # or what is not remembered any more, cut
+            if context.gaps is None or self.memory is None or length == 1:
+                return mask
+            return mask & torch.ones(length, remembered + length, dtype=torch.bool, device=device).triu(
+                remembered - self.memory
+            )
         if not self.causal:
             return None
         before = torch.ones(length, remembered + length, dtype=torch.bool, device=device).tril(remembered)

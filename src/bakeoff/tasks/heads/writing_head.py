@@ -13,7 +13,9 @@ from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
 from bakeoff.inference.beam_search import Found
 from bakeoff.inference.generate import never_written
-from bakeoff.inference.generation import GenerationConfig, Generator, Writer
+from bakeoff.inference.generation import Generator
+from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.inference.writer import Writer
 from bakeoff.models.inputs import Inputs
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.objectives.registry import OBJECTIVES

@@ -1,0 +1,32 @@
+"""What can be said of how texts are written."""
+
+from pydantic import Field, model_validator
+
+from bakeoff.config import Config
+
+
+class GenerationConfig(Config):
+    """How tokens are chosen."""
+
+    tokens: int = Field(default=100, gt=0)
+    """The most tokens to write; less where the model ends the text itself."""
+    temperature: float = Field(default=1.0, ge=0)
+    """Temperature of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
+    top_k: int | None = Field(default=None, gt=0)
+    """Sample from the so many most likely tokens."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Sample from the fewest most likely tokens that have this share together."""
+    beams: int | None = Field(default=None, gt=0, le=1000)
+    """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
+    token."""
+    length_penalty: float = Field(default=0.6, ge=0)
+    """How much the search favours long texts: a text's score is its log-probability divided by ((5 + length) / 6) to
+    this power."""
+    seed: int = 0
+    """Seed of sampling."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> "GenerationConfig":
+        if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):
+            raise ValueError("beams: a search does not sample; leave temperature, top_k and top_p out")
+        return self
