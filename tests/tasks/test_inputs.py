@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from tests.conftest import shrink
 
+from bakeoff.batching.by_length import sorted_batches
 from bakeoff.errors import UserError
-from bakeoff.tasks.rows.batches import collate, shuffled_batches, sorted_batches
+from bakeoff.tasks.rows.batches import collate, shuffled_batches
 from bakeoff.tasks.rows.inputs import InputFormat, longest_first
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -78,7 +79,7 @@ def test_batches_hold_every_row_once_and_little_padding(tokenizer, recipe):
     assert any(
         len(a) != len(b) or (a != b).any() for a, b in zip(again, shuffled_batches(lengths, 16, 7, 0), strict=True)
     )
-    batches = sorted_batches(lengths, 64, 500)
+    batches = sorted_batches(lengths, 500, 64)
     assert sorted(np.concatenate(batches)) == list(range(1000))
     assert all(len(rows) <= 64 and (len(rows) == 1 or len(rows) * lengths[rows].max() <= 500) for rows in batches)
 

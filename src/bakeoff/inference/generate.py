@@ -11,6 +11,7 @@ from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
+from bakeoff.ops.matrix_products import lay_out_for_few_rows
 from bakeoff.reading.aligned import clean
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
@@ -93,7 +94,10 @@ def write(
     opened = run if isinstance(run, Run) else Run.open_trained(run)
     writer: PromptWriter | None = None
     for part in read_ahead(prompts, PROMPTS_AT_ONCE):
-        writer = writer or PromptWriter(opened, config or GenerationConfig(), opened.load(resolve_device(device)))
+        if writer is None:
+            module = opened.load(resolve_device(device))
+            lay_out_for_few_rows(module)
+            writer = PromptWriter(opened, config or GenerationConfig(), module)
         yield writer.write([text for (text,) in part])
 
 

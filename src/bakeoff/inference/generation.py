@@ -11,7 +11,7 @@ from torch import Tensor
 from bakeoff.inference.beam_search import Found, Search, beam_search
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.prompts import Prompts, ids_of, padded_before, source_of, together
-from bakeoff.inference.sampling import Choose, chooser
+from bakeoff.inference.sampling import chooser
 from bakeoff.inference.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model_state import chosen_rows
@@ -64,8 +64,9 @@ class Generator:
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
             numbers = [first + row for row in rows]
-            for row, ids in zip(rows, self._sample(own, config, given, numbers), strict=True):
-                written[row] = ids
+            for step in self._steps(own, config, numbers, given):
+                for place, token in step:
+                    written[rows[place]].append(token)
         return written
 
     def _together(
@@ -75,16 +76,6 @@ class Generator:
         most = max(1, SCORES_AT_ONCE // ((beams or 1) * len(self.table)))
         return together(prompts, sources, tokens, most, beams)
 
-    def _sample(
-        self,
-        prompts: Prompts,
-        config: GenerationConfig,
-        sources: Prompts | None,
-        numbers: Sequence[int],
-    ) -> list[list[int]]:
-        """What follows each prompt, each with random numbers of its own, which its number gives."""
-        return self._continue(prompts, config.tokens, chooser(config, numbers), sources)
-
     def stream(
         self,
         prompt: Sequence[int],
@@ -93,7 +84,7 @@ class Generator:
         first: int = 0,
     ) -> Iterator[int]:
         """The ids that `write` gives for one prompt, each as soon as it is chosen; arguments as of `write`."""
-        steps = self._steps([prompt], config.tokens, chooser(config, [first]), sources)
+        steps = self._steps([prompt], config, [first], sources)
         while True:
             with torch.inference_mode():  # left again while the caller has what was written
                 step = next(steps, None)
@@ -101,31 +92,15 @@ class Generator:
                 return
             yield from (token for _, token in step)
 
-    def _continue(
-        self,
-        prompts: Prompts,
-        tokens: int,
-        choose: Choose,
-        sources: Prompts | None,
-    ) -> list[list[int]]:
-        """What follows each prompt."""
-        written: list[list[int]] = [[] for _ in prompts]
-        for step in self._steps(prompts, tokens, choose, sources):
-            for row, token in step:
-                written[row].append(token)
-        return written
-
     def _steps(
-        self,
-        prompts: Prompts,
-        tokens: int,
-        choose: Choose,
-        sources: Prompts | None,
+        self, prompts: Prompts, config: GenerationConfig, numbers: Sequence[int], sources: Prompts | None
     ) -> Iterator[list[tuple[int, int]]]:
         """Rows go on together behind prompts that end together, so that shorter ones have padding before them.
 
-        Yields, step by step, the rows that write, each with its next token.
+        Yields, step by step, the rows that write, each with its next token. A row's random numbers are its own, which
+        its number gives.
         """
+        choose = chooser(config, numbers)
         going = list(range(len(prompts)))  # the rows that are still read, in the order of the state's
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
@@ -140,13 +115,13 @@ class Generator:
             last = hidden[:, -1]
             if len(wanted) < len(going):
                 last = last[[place for place, row in enumerate(going) if not done[row]]]
-            for row, token in zip(wanted, choose(self.scores(last), wanted).tolist(), strict=True):
+            for row, token in zip(wanted, choose(self.scores(last, not config.greedy), wanted).tolist(), strict=True):
                 following[row] = token
                 done[row] = token == self.end
                 if not done[row]:
                     step.append((row, token))
                     counts[row] += 1
-                    done[row] = counts[row] >= tokens or self._full(lengths[row] + counts[row] - 1)
+                    done[row] = counts[row] >= config.tokens or self._full(lengths[row] + counts[row] - 1)
             if step:
                 yield step
             left = [place for place, row in enumerate(going) if not done[row]]
@@ -190,9 +165,13 @@ class Generator:
 
         return beam_search(self.scores(hidden[:, -1]), go_on, search)
 
-    def scores(self, hidden: Tensor) -> Tensor:
-        """(B, V) log-probabilities of the next token behind (B, D) hidden states, minus infinity where banned."""
-        return self.head.log_probabilities(hidden, self.table).index_fill(1, self.banned, float("-inf"))
+    def scores(self, hidden: Tensor, normalised: bool = True) -> Tensor:
+        """(B, V) log-probabilities of the next token behind (B, D) hidden states, minus infinity where banned.
+
+        Not normalised: up to a number that is added to all of a row.
+        """
+        scores = (self.head.log_probabilities if normalised else self.head.scores)(hidden, self.table)
+        return scores.index_fill_(1, self.banned, float("-inf"))
 
     def _full(self, read: int) -> bool:
         """Whether the model has no position for one more token behind so many."""

@@ -25,6 +25,11 @@ class GenerationConfig(Config):
     seed: int = 0
     """Seed of sampling."""
 
+    @property
+    def greedy(self) -> bool:
+        """The most likely token is always taken, and nothing drawn."""
+        return self.temperature == 0 or self.beams == 1
+
     @model_validator(mode="after")
     def _one_way(self) -> "GenerationConfig":
         if self.beams is not None and (self.top_k is not None or self.top_p < 1 or self.temperature not in (0, 1)):

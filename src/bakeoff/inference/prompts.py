@@ -1,6 +1,4 @@
-"""Prompts as rows of one batch: which of them go on together, and their tensors. Shapes: B rows, T length, U length of
-the source.
-"""
+"""Prompts as rows of one batch: which of them go on together, and their tensors. Shapes: B rows, T length."""
 
 from collections.abc import Iterator, Sequence
 

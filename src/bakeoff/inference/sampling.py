@@ -56,7 +56,7 @@ def chooser(config: GenerationConfig, numbers: Sequence[int]) -> Choose:
     drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def choose(scores: Tensor, rows: list[int]) -> Tensor:
-        if config.temperature == 0 or config.beams == 1:
+        if config.greedy:
             return scores.max(-1).indices  # which is quicker than torch's argmax
         # A number is used up for each token that is written, whatever the other rows do.
         uniform = torch.stack([torch.rand((), generator=drawn[row], dtype=torch.float64) for row in rows])

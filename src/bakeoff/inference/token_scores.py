@@ -3,7 +3,7 @@
 Shapes: B rows, T length, D width, V vocabulary, N gathered rows.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bakeoff.batching.by_length import sorted_batches
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
@@ -95,18 +96,9 @@ class TokenPredictions:
             done += count
 
 
-def batches(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:
-    """The rows of each batch: rows of similar length together, the longest first.
-
-    If there are two in it, they have at most `PLACES` tokens, on a CPU fewer.
-    """
-    places = tokens_at_once(device, PLACES)
-    order = np.argsort(-np.asarray(lengths), kind="stable").tolist()
-    first = 0
-    while first < len(order):
-        count = max(1, places // max(1, lengths[order[first]]))
-        yield order[first : first + count]
-        first += count
+def batches(lengths: Sequence[int] | NDArray[np.int64], device: torch.device) -> list[list[int]]:
+    """The places of each batch's rows: rows of similar length together, as many tokens as suit the device."""
+    return [batch.tolist() for batch in sorted_batches(np.asarray(lengths), tokens_at_once(device, PLACES))]
 
 
 def padded(rows: Sequence[NDArray[np.int64]], pad: int, device: torch.device) -> tuple[Tensor, Tensor | None]:

@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
     """(B,) how many tokens at the beginning of each row are seen by all tokens of it, as far as those of its document;
     None: none. For causal models whose mixers attend."""
     wanted: Tensor | None = None
-    """(B, M) places of each row, of tokens or behind them of the second stream, whose hidden states are asked for; None:
-    those of all."""
+    """(B, M) places of each row, of tokens or behind them of the second stream, whose hidden states are asked for.
+    None: those of all."""
     vectors: Tensor | None = None
     """(B, T, E) what the tables of another model's embedding hold for the tokens, for models without."""

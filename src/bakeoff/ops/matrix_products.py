@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import nn
 
 
 class Float32Products:
@@ -28,6 +29,18 @@ class Float32Products:
         cls.by_onednn = _float32_is_kept()
         if not cls.by_onednn:
             setting.fp32_precision = before
+
+
+def lay_out_for_few_rows(module: nn.Module) -> None:
+    """Lay the weights of linear maps out column by column, in the memory that they have, on a CPU.
+
+    MKL multiplies a few rows quicker by such weights (8 rows by 0.6 of the time, 32 by 0.8), and many rows as quickly;
+    generation multiplies as many rows as it writes texts. The weights are the same, but not contiguous any more, as
+    files want them.
+    """
+    for part in module.modules():
+        if isinstance(part, nn.Linear) and part.weight.device.type == "cpu" and not Float32Products.by_onednn:
+            part.weight.data = part.weight.data.t().contiguous().t()
 
 
 def _float32_is_kept() -> bool:

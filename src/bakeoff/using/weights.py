@@ -6,6 +6,7 @@ from threading import Lock
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.ops.matrix_products import lay_out_for_few_rows
 from bakeoff.recipe import Recipe
 from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
@@ -33,6 +34,8 @@ class LoadedWeights:
             run.learned, run.config, run.task  # noqa: B018
         else:
             module = run.load(self.device).requires_grad_(False)
+            if module.writing is not None:
+                lay_out_for_few_rows(module)
             self._pretrained, self._model = (run, module), module.model
         self.tokenizer: Tokenizer = run.tokenizer
         """The run's tokenizer: `encode` gives ids of texts, `decode` texts of ids."""

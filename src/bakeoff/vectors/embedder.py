@@ -13,18 +13,16 @@ from torch import Tensor
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
+from bakeoff.inference.token_scores import batches
 from bakeoff.models.inputs import Inputs
 from bakeoff.models.model import Model
-from bakeoff.resources.device import resolve_device, tokens_at_once
+from bakeoff.resources.device import resolve_device
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import Pooling, pooled
-from bakeoff.tasks.rows.batches import InputBatch, collate, sorted_batches
+from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.vectors.layer_states import layer_states, place_of_layer
-
-PLACES = 8192
-"""Tokens, padding included, that go through the model at once, at most."""
 
 
 class VectorConfig(Config):
@@ -113,8 +111,8 @@ class Embedder:
         cut = np.array([len(each) > self.format.room for each in ids], bool)
         encoded = self.format.framed(ids)
         found = np.empty((len(texts), self.width), np.float32)
-        for rows in sorted_batches(encoded.lengths, len(texts), tokens_at_once(self._device, PLACES)):
-            batch = collate(encoded, rows, self.format).to(self._device)
+        for rows in batches(encoded.lengths, self._device):
+            batch = collate(encoded, np.array(rows), self.format).to(self._device)
             found[rows] = self._embed(batch).cpu().numpy()
         if not np.isfinite(found).all():
             raise UserError(f"{self.path}: a vector has numbers that are not finite; are the run's weights damaged?")

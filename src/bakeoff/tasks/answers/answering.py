@@ -4,10 +4,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from bakeoff.batching.by_length import sorted_batches
 from bakeoff.resources.device import Placement, autocast, tokens_at_once
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.rows.batches import sorted_batches
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.task import Answers, Task
 
@@ -42,7 +42,8 @@ def _by_numbers(
     head: HeadedModel, items: Items, task: Task, format: InputFormat, placement: Placement, labelled: bool
 ) -> Answers:
     outputs: list[NDArray[np.float32] | None] = [None] * len(items.owners)
-    for chosen in sorted_batches(items.lengths, EVALUATION_BATCH, tokens_at_once(placement.device, EVALUATION_TOKENS)):
+    tokens = tokens_at_once(placement.device, EVALUATION_TOKENS)
+    for chosen in sorted_batches(items.lengths, tokens, EVALUATION_BATCH):
         with autocast(placement.device, placement.precision):
             scores = head(task.collate(items, chosen, format).to(placement.device))
         for item, own in zip(chosen, task.read_outputs(scores, items, chosen), strict=True):

@@ -68,20 +68,3 @@ def shuffled_batches(lengths: NDArray[np.int64], batch: int, seed: int, epoch: i
         near = near[np.argsort(lengths[near], kind="stable")]
         batches += [near[start : start + batch] for start in range(0, len(near), batch)]
     return [batches[place] for place in permute(np.arange(len(batches)), len(batches), key_of(seed, epoch, "batch"), 0)]
-
-
-def sorted_batches(lengths: NDArray[np.int64], batch: int, tokens: int) -> list[NDArray[np.int64]]:
-    """The rows of each batch where the order does not matter: sorted by length.
-
-    Args:
-        lengths: (N,) tokens of each row.
-        batch: the most rows of a batch.
-        tokens: the most tokens of a batch of two rows or more, padding included.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    batches, first = [], 0
-    while first < len(order):
-        count = min(batch, max(1, tokens // max(1, int(lengths[order[first]]))))
-        batches.append(order[first : first + count])
-        first += count
-    return batches

@@ -1,0 +1,22 @@
+"""Batches of rows of similar length, where their order does not matter, so that little of them is padding."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def sorted_batches(lengths: NDArray[np.int64], tokens: int, most: int | None = None) -> list[NDArray[np.int64]]:
+    """The places of each batch's rows, the longest rows first.
+
+    Args:
+        lengths: (N,) tokens of each row.
+        tokens: the most tokens of a batch of two rows or more, padding included.
+        most: the most rows of a batch; None: any number.
+    """
+    order = np.argsort(-lengths, kind="stable")
+    batches, first = [], 0
+    while first < len(order):
+        count = max(1, tokens // max(1, int(lengths[order[first]])))
+        count = count if most is None else min(most, count)
+        batches.append(order[first : first + count])
+        first += count
+    return batches
