@@ -152,7 +152,7 @@ def sinusoids(places: Tensor, width: int) -> Tensor:
 
 
 def halved_sinusoids(places: Tensor, width: int) -> Tensor:
-    """(..., E) sines of the rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
+    """(..., E) sines of rates 10000^(-i / (E / 2 - 1)), then their cosines, as fairseq has them; 0 at an odd end."""
     half = width // 2
     numbers = torch.arange(half, device=places.device, dtype=torch.float32)
     angles = places.float()[..., None] * torch.exp(numbers * -(math.log(10_000) / max(1, half - 1)))

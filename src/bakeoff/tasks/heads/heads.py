@@ -168,7 +168,8 @@ class RowHead(LinearHead):
     @override
     def forward(self, batch: InputBatch) -> Tensor:
         """(B, K) numbers for each row, float32; the last layer computes no more than they are made of."""
-        if self.training or self.reading is not None or self.pooling in ("mean", "max"):
+        whole = self.training or self.reading is not None or self.pooling in ("mean", "max")
+        if whole or torch.compiler.is_exporting():  # a graph would hold for one number of rows
             return super().forward(batch)
         last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
         first = self.pooling == "cls" and not self.start_last
