@@ -40,10 +40,10 @@ import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.recipe_files import load_recipe
-from bakeoff.resources.device import processor_name
+from bakeoff.resources.device import Placement, processor_name
 from bakeoff.runs.run import Run
+from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
-from bakeoff.tasks.predict import predict
 from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
@@ -194,7 +194,16 @@ def encoders(tokenizer: Tokenizer, count: int, rounds: int, folder: Path) -> Non
     fewer, opened = eight_bit(folder / "classifier"), FinetunedRun.open(folder / "classifier")
     written = bakeoff.export(opened.path, folder / "int8", to="onnx", quantize="int8").path
     exported: Any = OnnxHead(open_session(written / "model.onnx"))
-    others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": lambda: predict(opened, texts, head=exported)}
+    format, task = opened.format(), opened.learned
+
+    def by_onnx() -> list[dict[str, Any]]:
+        examples = [opened.task.example((text,)) for text in texts]
+        found = answers_of(
+            exported, task.encode(examples, format), task, format, Placement(torch.device("cpu"), "float32")
+        )
+        return [task.answered(*each) for each in zip(examples, found.answers, strict=True)]
+
+    others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": by_onnx}
     compared(
         "predict",
         lambda: fine.predict(texts),

@@ -15,6 +15,7 @@ from bakeoff.inference.sampling import draw, filtered
 from bakeoff.inference.writer import next_token_head
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
+from bakeoff.models.mixers.attention import Attention
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe_files import load_recipe, recipe_names
 
@@ -221,3 +222,39 @@ def compare_rows_read_at_once_with_each_alone(model):
         others, _ = model.extend(ids[row : row + 1, 30:], state)
         expected = torch.cat([first, others], dim=1)[0]
         torch.testing.assert_close(together[row, 30 - length :], expected, rtol=2e-4, atol=2e-4)
+
+
+def test_models_with_parts_that_remember_padding_read_prompts_of_one_length_together(monkeypatch):
+    """A part of others need not know of padding in front of a text."""
+    module = build("gpt2-tiny")
+    expected = Generator(module, None).write(PROMPTS + PROMPTS, GREEDY)
+    monkeypatch.setattr(Attention, "skips_padding", False)
+    chunks, extend = [], module.model.extend
+
+    def watched(ids, state, **options):
+        chunks.append((ids.shape, options.get("real")))
+        return extend(ids, state, **options)
+
+    monkeypatch.setattr(module.model, "extend", watched)
+    assert Generator(module, None).write(PROMPTS + PROMPTS, GREEDY) == expected
+    assert all(real is None for _, real in chunks)
+    assert (2, len(PROMPTS[0])) in [tuple(shape) for shape, _ in chunks]
+
+
+def test_rows_that_have_ended_are_read_no_further(monkeypatch):
+    module = build("gpt2-tiny")
+    prompts, config = PROMPTS[:1] + PROMPTS, GenerationConfig(tokens=20, temperature=0)
+    free = Generator(module, None).write(prompts, config)
+    end = free[0][0]
+    expected = [row[: row.index(end)] if end in row else row for row in free]
+    assert [len(row) for row in expected].count(20) == 2, "half of them end early"
+    rows, extend = [], module.model.extend
+
+    def watched(ids, state, **options):
+        rows.append(len(ids))
+        return extend(ids, state, **options)
+
+    monkeypatch.setattr(module.model, "extend", watched)
+    assert Generator(module, end).write(prompts, config) == expected
+    assert rows[0] == 4
+    assert rows[-1] == 2

@@ -10,6 +10,9 @@ from tests.conftest import shrink
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Queries, Source
 from bakeoff.recipe_files import recipe_names
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.heads.heads import RowHead
+from bakeoff.tasks.rows.batches import InputBatch
 
 VOCABULARY = 60
 LENGTHS = torch.tensor([11, 1, 6, 9])
@@ -81,3 +84,19 @@ def test_prefixes_are_seen_from_both_sides_at_wanted_places():
     with torch.inference_mode():
         found = module.model(inputs._replace(wanted=torch.tensor([[0, 10]]).expand(4, -1)))
     assert_close(found, module.model(inputs)[:, [0, 10]].detach())
+
+
+@pytest.mark.parametrize("pooling", ["cls", "last", "mean"])
+@pytest.mark.parametrize(
+    "name", ["bert-tiny", "xlnet-tiny", "gpt2-tiny", "bart-tiny", "elmo-tiny", "conv-light-encoder-tiny"]
+)
+def test_a_classifier_that_reads_one_place_says_what_it_does_of_all(name, pooling):
+    torch.manual_seed(0)
+    config = FinetuneConfig(pooling=pooling, learning_rate=[1e-3])
+    head = RowHead(shrink(name), VOCABULARY, 3, config).eval()
+    ids = torch.randint(5, VOCABULARY, (4, 11), generator=torch.Generator().manual_seed(1))
+    for real in (torch.arange(11) < LENGTHS.clamp(min=2)[:, None], None):
+        batch = InputBatch(ids, None, real)
+        expected = head.scores(head.hidden(batch), batch).detach()
+        with torch.inference_mode():
+            assert_close(head(batch), expected)

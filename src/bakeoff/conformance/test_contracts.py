@@ -133,6 +133,25 @@ def test_chunks_give_what_the_whole_gives(recipe, module, length, sizes):
     assert_close(torch.cat(found, dim=1), expected)
 
 
+@pytest.mark.parametrize("name", CAUSAL)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_padding_before_a_text_is_not_remembered(recipe, module, length, gradients):
+    """Prompts of unlike lengths are read at once, and gone on from as each would be alone."""
+    if not module.model.stack.skips_padding:
+        pytest.skip("prompts of unlike lengths are read one by one")
+    ids, counts = random_ids(length), (12, 5, 1)
+    real = torch.arange(12) >= 12 - torch.tensor(counts)[:, None]
+    source = Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
+    with torch.set_grad_enabled(gradients):
+        first, state = module.model.extend(ids[:, :12], module.model.start(ROWS, source), real=real)
+        others, _ = module.model.extend(ids[:, 12:], state)
+        found = torch.cat([first, others], dim=1)
+        for row, count in enumerate(counts):
+            alone = None if source is None else Source(source.ids[row : row + 1])
+            expected, _ = module.model.extend(ids[row : row + 1, 12 - count :], module.model.start(1, alone))
+            torch.testing.assert_close(found[row : row + 1, 12 - count :], expected, atol=1e-5, rtol=1e-4)
+
+
 def test_an_output_depends_on_as_much_as_is_declared(recipe, name):
     stack = fresh(name).model.stack.double()  # a recurrent network forgets, down to nothing in float32
     left, right = stack.reach()

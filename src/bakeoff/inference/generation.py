@@ -74,7 +74,8 @@ class Generator:
     ) -> Iterator[list[int]]:
         """The prompts that go on together."""
         most = max(1, SCORES_AT_ONCE // ((beams or 1) * len(self.table)))
-        return together(prompts, sources, tokens, most, beams)
+        alike = beams is not None or not self.model.stack.skips_padding
+        return together(prompts, sources, tokens, most, beams or 1, alike)
 
     def stream(
         self,

@@ -15,7 +15,7 @@ Prompts = Sequence[Sequence[int]]
 
 
 def together(
-    prompts: Prompts, sources: Prompts | None, tokens: int, most: int, beams: int | None = None
+    prompts: Prompts, sources: Prompts | None, tokens: int, most: int, beams: int = 1, alike: bool = False
 ) -> Iterator[list[int]]:
     """The places of prompts that go on together: those of similar length that fit.
 
@@ -24,15 +24,15 @@ def together(
         sources: what each row's encoder reads, where there is one.
         tokens: how many are to be written.
         most: the most rows at once.
-        beams: rows of each prompt, which is then searched for; prompts that are must be of one length. None: one row.
+        beams: rows of each prompt.
+        alike: those that go on together are of one length.
     """
     lengths = [len(prompt) + (len(sources[row]) if sources else 0) for row, prompt in enumerate(prompts)]
     order = sorted(range(len(prompts)), key=lambda row: (lengths[row], len(prompts[row])))
-    each = beams or 1
     chosen: list[int] = []
     for row in order:
-        full = len(chosen) >= most or (len(chosen) + 1) * each * (lengths[row] + tokens) > PLACES
-        other = beams is not None and chosen and len(prompts[row]) != len(prompts[chosen[0]])
+        full = len(chosen) >= most or (len(chosen) + 1) * beams * (lengths[row] + tokens) > PLACES
+        other = alike and chosen and len(prompts[row]) != len(prompts[chosen[0]])
         if chosen and (full or other):
             yield chosen
             chosen = []

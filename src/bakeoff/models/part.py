@@ -31,6 +31,9 @@ class Part(nn.Module):
     independent_rows: ClassVar[bool] = True
     """In training, too, no row of a batch depends on another; false where there is a batch norm."""
 
+    skips_padding: ClassVar[bool] = False
+    """With a state, too, it looks at `context.real`: padding that stands before a row's first token leaves no trace in
+    what it gives for tokens and remembers. Models that have other parts read prompts of unlike lengths one by one."""
     chooses: ClassVar[bool] = False
     """Gives the states of `context.wanted` places alone where it is told them; others are given no such places."""
 
@@ -104,6 +107,11 @@ class Wrapper(Part):
     @override
     def reads_packed(self) -> bool:
         return True
+
+    @property
+    def skips_padding(self) -> bool:  # type: ignore[override]
+        """As its function does."""
+        return self.function.skips_padding
 
     @override
     def start(self, rows: int, like: Tensor) -> State:

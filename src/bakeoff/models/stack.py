@@ -263,6 +263,11 @@ class Stack(nn.Module):
         return [cast(Part, part) for part in cast(nn.ModuleList, self.parts[name])] if name in self.parts else []
 
     @property
+    def skips_padding(self) -> bool:
+        """Prompts of unlike lengths can be read at once, with padding before the shorter ones."""
+        return all(part.skips_padding for layer in self.layers for part in layer)
+
+    @property
     def independent_rows(self) -> bool:
         """In training, too, no row of a batch depends on another, so that a batch can be cut into parts."""
         return all(part.independent_rows for layer in self.layers for part in layer)

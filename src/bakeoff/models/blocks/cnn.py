@@ -76,6 +76,7 @@ class WindowConvolution(Part):
     Shapes: B batch, T length, D width, S slots of a window, N = B * T windows.
     """
 
+    skips_padding = True
     independent_rows = False
 
     def __init__(self, config: CnnBlockConfig, context: BuildContext) -> None:

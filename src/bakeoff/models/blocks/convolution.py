@@ -20,6 +20,8 @@ class Convolution(Part):
     compiles equal layers one by one.
     """
 
+    skips_padding = True
+
     def __init__(
         self,
         width: int,
@@ -86,6 +88,8 @@ class Convolutions(Part):
 
     `projection` leads around them where the widths differ.
     """
+
+    skips_padding = True
 
     def __init__(self, convolutions: list[Convolution], projection: Convolution | None) -> None:
         super().__init__()

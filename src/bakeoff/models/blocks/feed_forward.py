@@ -45,6 +45,8 @@ class FeedForward(Part):
     With `convolution`, x is what comes in convolved over time.
     """
 
+    skips_padding = True
+
     def __init__(self, config: FeedForwardConfig, context: BuildContext) -> None:
         super().__init__()
         bias = context.bias if config.bias is None else config.bias

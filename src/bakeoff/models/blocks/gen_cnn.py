@@ -68,6 +68,8 @@ class GenCnn(Part):
     Shapes: B batch (in shapes alone), T length, D width, M positions that are summed up.
     """
 
+    skips_padding = True
+
     def __init__(self, config: GenCnnBlockConfig, context: BuildContext) -> None:
         super().__init__()
         self.alpha = config.alpha.build(context.width, config.kernel, config.gate, config.width)

@@ -19,6 +19,8 @@ class Highway(Part):
     Dropout stands before and behind it.
     """
 
+    skips_padding = True
+
     def __init__(self, width: int, context: BuildContext) -> None:
         super().__init__()
         self.transform = nn.Linear(width, width)

@@ -143,6 +143,8 @@ class Attention(Part):
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values.
     """
 
+    skips_padding = True
+
     def __init__(self, config: AttentionConfig, context: BuildContext) -> None:
         super().__init__()
         self.heads = config.heads

@@ -30,6 +30,8 @@ class AverageConfig(MixerBaseConfig):
 class Average(Part):
     """W_O mean(W_V x), over all tokens of the document, or over those up to the present one; D width."""
 
+    skips_padding = True
+
     def __init__(self, context: BuildContext) -> None:
         super().__init__()
         self.causal = context.causal

@@ -23,6 +23,8 @@ class CrossAttentionConfig(AttentionHeadsConfig):
 class CrossAttention(Part):
     """Queries come from the text, keys and values from the source; U tokens of the source."""
 
+    skips_padding = True
+
     def __init__(self, config: CrossAttentionConfig, context: BuildContext) -> None:
         super().__init__()
         self.heads = config.heads

@@ -57,6 +57,8 @@ class DisentangledAttention(Part):
     Shapes: B batch, T length, S keys, D width, H heads, d_k and d_v the widths of a head's keys and values, N buckets.
     """
 
+    skips_padding = True
+
     def __init__(self, config: DisentangledAttentionConfig, context: BuildContext) -> None:
         super().__init__()
         self.heads, self.causal = config.heads, context.causal

@@ -24,6 +24,8 @@ class NoMixingConfig(MixerBaseConfig):
 class NoMixing(Part):
     """W_O W_V x; B batch, T length, D width."""
 
+    skips_padding = True
+
     def __init__(self, context: BuildContext) -> None:
         super().__init__()
         self.value = nn.Linear(context.width, context.width, bias=context.bias)

@@ -19,6 +19,7 @@ class Recurrent(Part):
     torch's network and the form of its state.
     """
 
+    skips_padding = True
     network: ClassVar[type[nn.LSTM | nn.GRU]]
     gates: ClassVar[int]
     """Linear maps of input and state in each step."""

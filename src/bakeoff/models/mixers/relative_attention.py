@@ -57,6 +57,8 @@ class RelativeAttention(Part):
     alone, so the rows differ in their queries, positions and what they see, and in nothing else.
     """
 
+    skips_padding = True
+
     def __init__(self, config: RelativeAttentionConfig, context: BuildContext) -> None:
         super().__init__()
         width, heads = context.width, config.heads

@@ -74,6 +74,8 @@ class GatedShortConvolution(Part):
     gives the convolution.
     """
 
+    skips_padding = True
+
     def __init__(self, config: ConvolutionConfig, context: BuildContext) -> None:
         super().__init__()
         self.causal = context.causal
