@@ -23,12 +23,14 @@ class Packing(NamedTuple):
 
     def padded(self, x: Tensor) -> Tensor:
         """(1, N, D) to (B, T, D), with some token's state at padding: for what does not look there."""
-        return x[0].index_select(0, self.ranks.flatten()).unflatten(0, self.ranks.shape)
+        rows: Tensor = x[0].index_select(0, self.ranks.flatten()).unflatten(0, self.ranks.shape)
+        return rows
 
     def spread(self, x: Tensor) -> Tensor:
         """(1, N, D) to (B, T, D), zeros at padding."""
-        rows = x.new_zeros(self.ranks.numel(), x.shape[-1]).index_copy_(0, self.places, x[0])
-        return rows.unflatten(0, self.ranks.shape)
+        flat = x.new_zeros(self.ranks.numel(), x.shape[-1]).index_copy_(0, self.places, x[0])
+        rows: Tensor = flat.unflatten(0, self.ranks.shape)
+        return rows
 
 
 def packing_of(real: Tensor) -> Packing:
@@ -41,7 +43,9 @@ def packing_of(real: Tensor) -> Packing:
 def at_places(x: Tensor, wanted: Tensor, packing: Packing | None) -> Tensor:
     """(B, M, D) the states at (B, M) places of rows, which are (B, T, D), or (1, N, D) where they are packed."""
     if packing is not None:
-        return x[0].index_select(0, packing.ranks.gather(1, wanted).flatten()).unflatten(0, wanted.shape)
+        index = packing.ranks.gather(1, wanted).flatten()
+        found: Tensor = x[0].index_select(0, index).unflatten(0, wanted.shape)
+        return found
     return x.gather(1, wanted[..., None].expand(-1, -1, x.shape[-1]))
 
 
@@ -49,4 +53,4 @@ def worth_packing(x: Tensor) -> bool:
     """Whether rows are to be packed: on a CPU, where nothing is learned, compiled or exported."""
     if torch.is_grad_enabled() or x.device.type != "cpu":
         return False
-    return not (torch.compiler.is_compiling() or torch.compiler.is_exporting() or torch.jit.is_tracing())
+    return not (torch.compiler.is_compiling() or torch.compiler.is_exporting())
