@@ -181,7 +181,6 @@ def test_errors_are_ranked_and_told_the_other_way_round():
 
 
 def test_a_report_of_several_kinds(tmp_path, monkeypatch):
-    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
     monkeypatch.setattr("bakeoff.comparison.reporting.report._write_figures", lambda *arguments: None)
     results = as_errors(make_results(rows=300), "TREC")
     write_report(results, tmp_path / "report.html")

@@ -82,12 +82,6 @@ class Searching(FakeEngine):
         super().pretrain(recipe, corpus, out, **options)
 
 
-@pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
-    """The drawing library takes a second for each page, and is the same for all."""
-    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
-
-
 def go(folder, engine, out="out", **changes):
     changes = {"budget": "steps=1000", "search": SEARCH, "seeds": 2, **changes}
     return compare(plan(folder, **changes), folder / out, engine=engine, report=lambda results, path: None)

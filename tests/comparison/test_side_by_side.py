@@ -21,12 +21,6 @@ KEPT = ("model.safetensors", "predictions.jsonl", "recipe.yaml", "tokenizer.json
 """Files of a run that hold no times."""
 
 
-@pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
-    """The drawing library takes a second for each page, and is the same for all."""
-    monkeypatch.setattr("bakeoff.report.page.vl_convert.javascript_bundle", lambda snippet: "export {};")
-
-
 @pytest.fixture
 def write(corpus, tmp_path):
     """Writes a plan of two recipes, with changes."""

@@ -82,7 +82,7 @@ def require_safe(html):
     scripts = [attributes for tag, attributes in page.elements if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "specifications"}, {"type": "module"}, {"type": "module"}]
     style, specifications, bundle, draw = page.raw
-    assert bundle == bundled()
+    assert bundle == pages._bundle()
     assert draw == pages._asset("page.js")
     assert style == pages._asset("page.css")
     assert not re.search("[<>&\u2028\u2029]", specifications)
@@ -102,17 +102,8 @@ def require_safe(html):
     return page, drawn
 
 
-def bundled():
-    return pages._inside_script(pages.vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def bundle_once():
-    """The drawing library is bundled once: a second for each of many pages is too long."""
-    made = bundled()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages.vl_convert, "javascript_bundle", lambda snippet: made)
-        yield
+SHORT = pages._inside_script("const text = '</script><!--'; window.vegaEmbed = text;")
+"""In the place of the drawing library, a megabyte, which takes long to be parsed."""
 
 
 @given(
@@ -136,7 +127,9 @@ def test_any_page(names):
     title, caption, *labels = names
     figure = Figure("figure-1", title, caption, None)
     body = legend({label: ("#000000", [1, 0]) for label in labels}) + figure_element(figure)
-    page, drawn = require_safe(html_page(title, body, {"figure-1": {"labels": labels, title: caption}}))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "_bundle", lambda: SHORT)
+        page, drawn = require_safe(html_page(title, body, {"figure-1": {"labels": labels, title: caption}}))
     assert drawn["figure-1"]["labels"] == labels
     for label in (caption, *labels):
         assert visible(label, "\n\t") in page.text

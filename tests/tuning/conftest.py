@@ -5,14 +5,7 @@ import math
 import pytest
 
 from bakeoff.errors import Interrupted
-from bakeoff.report import page
 from bakeoff.tuning.engine import TrialOutcome
-
-
-@pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
-    """The drawing library takes a second for each page, and is the same for all."""
-    monkeypatch.setattr(page.vl_convert, "javascript_bundle", lambda snippet: "export {};")
 
 
 class Planted:

@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
+from functools import cache
 from itertools import islice
 from types import FrameType
 from typing import Any, NoReturn
@@ -46,11 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit status."""
     try:
-        from bakeoff.cli.app import app
-
-        command = typer.main.get_command(app)
         given = _plugins_first(sys.argv[1:] if arguments is None else arguments)
-        status = command.main(given, "bakeoff", standalone_mode=False)
+        status = _command().main(given, "bakeoff", standalone_mode=False)
     except UserError as error:
         return _fail(str(error), 2)
     except _UsageProblem as error:
@@ -77,6 +75,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if status == 128 + signal.SIGINT:  # typer turns Ctrl-C into this status and is silent about it
         return _fail("interrupted", status)
     return status if isinstance(status, int) else 0
+
+
+@cache  # programs, tests above all, call many verbs
+def _command() -> Any:
+    """All verbs with their options."""
+    from bakeoff.cli.app import app
+
+    return typer.main.get_command(app)
 
 
 def _plugins_first(arguments: Sequence[str]) -> list[str]:

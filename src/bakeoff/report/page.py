@@ -5,6 +5,7 @@ import hashlib
 import json
 import string
 from collections.abc import Mapping
+from functools import cache
 from html import escape
 from importlib.resources import files
 from typing import Any
@@ -27,7 +28,7 @@ def html_page(title: str, body: str, specifications: Mapping[str, Any]) -> str:
     """
     style = _asset("page.css")
     scripts = {
-        "bundle": _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")),
+        "bundle": _bundle(),
         "draw": _inside_script(_asset("page.js")),
     }
     policy = (
@@ -48,6 +49,12 @@ def embedded_json(values: Any) -> str:
     """JSON for a script element: no text in it can end that element, open a comment or stand for a line break."""
     text = json.dumps(values, separators=(",", ":"))  # ASCII, with escapes for all else
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@cache  # a second and a half of processor time, and the same for every page
+def _bundle() -> str:
+    """The drawing library, ready for a script element."""
+    return _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _asset(name: str) -> str:

@@ -71,8 +71,9 @@ def _write_figures(results: Results, figures: list[Figure], folder: Path) -> Non
         drawn = specification(
             titled, width=640, height=_height(figure, results), ink=INK, legend=figure.name.startswith(CURVES)
         )
-        (folder / f"{figure.name}.svg").write_text(vl_convert.vegalite_to_svg(drawn), encoding="utf-8")
-        (folder / f"{figure.name}.png").write_bytes(vl_convert.vegalite_to_png(drawn, scale=2))
+        svg = vl_convert.vegalite_to_svg(drawn)
+        (folder / f"{figure.name}.svg").write_text(svg, encoding="utf-8")
+        (folder / f"{figure.name}.png").write_bytes(vl_convert.svg_to_png(svg, scale=2))  # nothing is drawn twice
 
 
 def _answer(results: Results) -> str:
