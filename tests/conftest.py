@@ -1,6 +1,7 @@
 """Text, corpora and recipes that many tests use; all of it is made here, nothing is downloaded."""
 
 import gc
+import os
 from itertools import count
 
 import pytest
@@ -30,6 +31,14 @@ def keep_what_stays():
     """Garbage is looked for among new objects alone, else every training would look at millions that are imported."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_waiting_for_the_disk():
+    """Nothing cuts the power of a test: what is written need not be on the disk, which takes milliseconds a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", os.fstat)  # which refuses what fsync refuses
+        yield
 
 
 @pytest.fixture(scope="session")

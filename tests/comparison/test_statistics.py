@@ -39,8 +39,10 @@ def false_claims(seeds, examples, spreads, repeats, skills=None):
     return any_claim / repeats, wins / repeats
 
 
-@pytest.mark.parametrize("seeds", [3, 5])
-@pytest.mark.parametrize("examples", [200, 1000])
+@pytest.mark.parametrize(
+    ("seeds", "examples"),
+    [(3, 200), (5, 1000), *(pytest.param(*both, marks=pytest.mark.slow) for both in ((3, 1000), (5, 200)))],
+)
 @pytest.mark.parametrize("spreads", [(0.0,) * 4, (0.05,) * 4, (0.2,) * 4, (0.1, 0.2)])
 def test_false_claims_stay_below_the_level(seeds, examples, spreads):
     repeats = 400

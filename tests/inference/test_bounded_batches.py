@@ -129,14 +129,14 @@ def test_a_text_that_is_too_long_is_named_by_its_number(runs, windows):
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_memory_does_not_grow_with_the_texts(verb, runs, windows, tmp_path):
-    windows(128)
-    few, many = (written(tmp_path / f"{count}.txt", lines(count)) for count in (600, 3000))
+    windows(64)
+    few, many = (written(tmp_path / f"{count}.txt", lines(count)) for count in (200, 1000))
     traced(verb, runs[verb], few)  # what is made once is made
     small, count = traced(verb, runs[verb], few)
-    assert count == 600
+    assert count == 200
     large, count = traced(verb, runs[verb], many)
-    assert count == 3000
-    assert large < small + 200_000  # 80 bytes a text
+    assert count == 1000
+    assert large < small + 64_000  # 80 bytes a text
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from bakeoff.training.pretrain import pretrain
 
 
 def trained(name, corpus, folder, **changes):
-    recipe = shrink(name, **({"training.budget": {"steps": 150}, "training.optimizer.lr": 1e-2} | changes))
+    recipe = shrink(name, **({"training.budget": {"steps": 50}, "training.optimizer.lr": 1e-2} | changes))
     return pretrain(recipe, corpus.path, folder / name, device="cpu", progress=False)
 
 
@@ -22,7 +22,7 @@ def runs(corpus, tmp_path_factory):
 def test_a_causal_run_goes_on_in_the_manner_of_its_text(runs):
     greedy = bakeoff.GenerationConfig(tokens=30, temperature=0)
     (text,) = bakeoff.generate(runs["gpt-tiny"], ["The river"], greedy)
-    assert "the" in text
+    assert "the" in text.lower()
     assert "[" not in text
     assert bakeoff.generate(runs["gpt-tiny"].path, ["The river"], greedy) == [text]
     assert bakeoff.generate(runs["gpt-tiny"], [""], greedy) != [""]  # a text of its own

@@ -48,8 +48,11 @@ def exported(names, corpus, folder):
     return found
 
 
-def check_all(names, corpus, folder):
-    """The same hidden states, scores and texts on both sides."""
+TEXTS = ["one two  three", "ab\u0301c 中文 🎉", "def f(x):\n    return x"]
+
+
+def check_all(names, corpus, folder, told=()):
+    """The same hidden states, scores and written texts on both sides; and ids of texts, for those that are told."""
     found = exported(names, corpus, folder)
     pairs = []
     for name, (_, out, own) in found.items():
@@ -67,7 +70,11 @@ def check_all(names, corpus, folder):
         jobs.append({"do": "write", "auto": auto, "folder": str(out), "prompts": prompts, "tokens": 6})
         expected.append(mine)
         owners.append(name)
-    for name, job, mine, answer in zip(owners, jobs, expected, program(jobs, folder), strict=True):
+    tokens = [{"do": "tokens", "folder": str(out), "texts": TEXTS} for _, out, _ in map(found.get, told)]
+    answers = program(jobs + tokens, folder)
+    for name, ids in zip(told, answers[len(jobs) :], strict=True):
+        check_ids(found[name][0], ids, name in owners)
+    for name, job, mine, answer in zip(owners, jobs, expected, answers[: len(jobs)], strict=True):
         end = Run.open(found[name][0].path).tokenizer.separator
         for own, other in zip(mine, answer["together"], strict=True):
             assert own == (other[: other.index(end)] if end in other else other), name
@@ -76,6 +83,14 @@ def check_all(names, corpus, folder):
         assert all(read == 1 for read in answer["read"][1:]), name
         assert job["tokens"] >= len(answer["read"])
     return found
+
+
+def check_ids(run, found, writes):
+    """Texts get the ids that rows have; what a decoder goes on from is begun and not ended."""
+    tokenizer = run.tokenizer
+    own = [ids.tolist() for ids, _ in tokenizer.encode([" ".join(text.split()) for text in TEXTS])]
+    framed = ([tokenizer.opening, *ids] if writes else [tokenizer.start, *ids, tokenizer.separator] for ids in own)
+    assert found == list(framed)
 
 
 def _texts_of(run, auto):
@@ -91,7 +106,7 @@ def _texts_of(run, auto):
 
 
 def test_the_same_numbers_and_texts_without_bakeoff(corpus, tmp_path):
-    found = check_all(FEW, corpus, tmp_path)
+    found = check_all(FEW, corpus, tmp_path, told=FEW[:2])
     source = (found["conv-light-encoder-tiny"][1] / "modeling_bakeoff.py").read_text()
     assert "Attention(" not in source  # nothing that the model does not have
     assert "class LightConv" in source

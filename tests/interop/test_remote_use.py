@@ -32,17 +32,6 @@ def test_models_can_be_trained_saved_and_resized(corpus, tmp_path):
     assert answers[2][-1] == corpus.tokenizer.size + 7
 
 
-def test_tokenizers_give_the_ids_that_rows_have(corpus, tmp_path):
-    found = exported(["conv-light-encoder-tiny", "conv-light-lm-tiny"], corpus, tmp_path)
-    texts = ["one two  three", "ab\u0301c 中文 🎉", "def f(x):\n    return x"]
-    jobs = [{"do": "tokens", "folder": str(out), "texts": texts} for _, out, _ in found.values()]
-    encoder, decoder = program(jobs, tmp_path)
-    tokenizer = corpus.tokenizer
-    ids = [own.tolist() for own, _ in tokenizer.encode([" ".join(text.split()) for text in texts])]
-    assert encoder == [[tokenizer.start, *own, tokenizer.separator] for own in ids]
-    assert [row[0] for row in decoder] == [tokenizer.opening] * len(texts)
-
-
 def test_the_config_names_the_code_and_how_long_rows_are(corpus, tmp_path):
     (run, out, own) = exported(["laptop-encoder-tiny"], corpus, tmp_path)["laptop-encoder-tiny"]
     assert own.config["max_position_embeddings"] == run.recipe.input.length

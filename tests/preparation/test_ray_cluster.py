@@ -52,6 +52,7 @@ def bakeoff(*arguments, folder):
     return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=200)
 
 
+@pytest.mark.slow
 def test_the_same_corpus_on_two_machines(tmp_path, file, cluster):
     options = ["--tokenizer", "byte_bpe", "--vocabulary", "300", "--deduplicate", "--json"]
     (tmp_path / "b.jsonl").write_bytes(file.read_bytes())
@@ -67,6 +68,7 @@ def test_the_same_corpus_on_two_machines(tmp_path, file, cluster):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["b.jsonl", "corpus", "whole"]
 
 
+@pytest.mark.slow
 def test_a_mistake_in_the_text_is_one_line(tmp_path, file, cluster):
     (tmp_path / "tokenizer.json").write_text(prepare(file, tmp_path / "0", tokenizer=BYTES).tokenizer.to_string())
     for i in range(64):
@@ -81,6 +83,7 @@ def test_a_mistake_in_the_text_is_one_line(tmp_path, file, cluster):
     assert not (tmp_path / "corpus").exists()
 
 
+@pytest.mark.slow
 def test_no_cluster(tmp_path, file):
     pytest.importorskip("ray", reason='needs ray: pip install "bakeoff[ray]"')
     with pytest.raises(UserError, match="--ray here: expected local, auto or HOST:PORT"):

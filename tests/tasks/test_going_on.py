@@ -20,6 +20,12 @@ QUIET = {"device": "cpu", "progress": False}
 SEVERAL = FinetuneConfig(learning_rate=[1e-4, 3e-3], epochs=[1, 2], least_steps=0, evaluations=4, patience=None)
 
 
+@pytest.fixture(scope="module")
+def whole(run, task, tmp_path_factory):
+    """A fine-tuning that nothing has stopped; nobody changes it."""
+    return finetune(run, task, tmp_path_factory.mktemp("whole") / "run", config=SEVERAL, **QUIET)
+
+
 def stop_at(monkeypatch, training, step):
     """Have a signal come in a step of the training of that number; returns how many looks at dev were saved."""
     began, own = [], Fitting.run
@@ -44,8 +50,7 @@ def without_times(lines):
 
 
 @pytest.mark.parametrize(("training", "step"), [(1, 1), (2, 3), (4, 9)])
-def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, task, tmp_path, monkeypatch, training, step):
-    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
+def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, whole, task, tmp_path, monkeypatch, training, step):
     with monkeypatch.context() as patch:
         stop_at(patch, training, step)
         with pytest.raises(Interrupted, match=f"stopped at step {step}; the same command with --resume goes on"):
@@ -64,9 +69,8 @@ def test_a_stopped_fine_tuning_goes_on_to_the_same_bits(run, task, tmp_path, mon
     assert found.scores == whole.scores
 
 
-def test_after_a_kill_the_last_look_is_gone_on_from(run, task, tmp_path, monkeypatch):
+def test_after_a_kill_the_last_look_is_gone_on_from(run, whole, task, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
-    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
 
     class Killed(BaseException):
         pass
@@ -96,9 +100,8 @@ def test_after_a_kill_the_last_look_is_gone_on_from(run, task, tmp_path, monkeyp
     )
 
 
-def test_ctrl_c_while_test_is_scored_loses_no_training(run, task, tmp_path, monkeypatch):
+def test_ctrl_c_while_test_is_scored_loses_no_training(run, whole, task, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
-    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
 
     def interrupted(*arguments):
         raise KeyboardInterrupt
@@ -118,9 +121,8 @@ def test_ctrl_c_while_test_is_scored_loses_no_training(run, task, tmp_path, monk
     assert not list(tmp_path.glob(".*"))
 
 
-def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run, task, tmp_path, monkeypatch):
+def test_an_error_behind_a_checkpoint_keeps_it_and_one_before_leaves_nothing(run, whole, task, tmp_path, monkeypatch):
     monkeypatch.setattr(trials, "SAVED_EVERY", 0.0)
-    whole = finetune(run, task, tmp_path / "whole", config=SEVERAL, **QUIET)
 
     def failing(error):
         def fail(*arguments):
@@ -182,16 +184,15 @@ def test_a_checkpoint_that_is_damaged_is_told_in_one_line(run, task, tmp_path, m
     finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
 
 
-def test_every_rate_is_tried_with_every_number_of_epochs_and_what_it_cost_is_told(run, task, tmp_path):
-    result = finetune(run, task, tmp_path / "out", config=SEVERAL, **QUIET)
-    tried = [(each.learning_rate, each.epochs) for each in result.trials]
+def test_every_rate_is_tried_with_every_number_of_epochs_and_what_it_cost_is_told(whole):
+    tried = [(each.learning_rate, each.epochs) for each in whole.trials]
     assert tried == [(1e-4, 1), (3e-3, 1), (1e-4, 2), (3e-3, 2)]
-    assert result.seconds == pytest.approx(sum(each.seconds for each in result.trials), abs=1e-3)
-    best = max(result.trials, key=lambda each: each.score)
-    assert result.scores["dev"]["accuracy"] == pytest.approx(best.score)
-    saved = json.loads((result.path / "results.json").read_text())
-    assert saved["trials"] == [each.model_dump() for each in result.trials]
-    looks = FinetunedRun.open(result.path).metrics()
+    assert whole.seconds == pytest.approx(sum(each.seconds for each in whole.trials), abs=1e-3)
+    best = max(whole.trials, key=lambda each: each.score)
+    assert whole.scores["dev"]["accuracy"] == pytest.approx(best.score)
+    saved = json.loads((whole.path / "results.json").read_text())
+    assert saved["trials"] == [each.model_dump() for each in whole.trials]
+    looks = FinetunedRun.open(whole.path).metrics()
     assert {(line["learning_rate"], line["epochs"]) for line in looks} == set(tried)
 
 

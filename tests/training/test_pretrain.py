@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from functools import partial
 
 import pytest
 import torch
@@ -28,6 +29,7 @@ from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training import loop
 from bakeoff.training.pretrain import pretrain
 from bakeoff.training.resolution import resolve_recipe
+from bakeoff.training.speed import step_times
 from bakeoff.yaml_files import dump_yaml, read_yaml
 
 RECIPES = ["bert-tiny", "albert-tiny", "gpt-tiny", "transformer-xl-tiny", "lstm-lm-tiny", "conv-light-encoder-tiny"]
@@ -61,7 +63,9 @@ def interrupt_at(monkeypatch, step):
 
 @pytest.mark.parametrize("name", [*RECIPES, "transformer-translation-tiny"])
 def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, parallel_corpus, tmp_path, monkeypatch):
-    changes = {"training.budget": {"steps": 40}, "training.micro_batch": 5, "model.dropout": 0.1}
+    """With a validation between the interruptions."""
+    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 10)
+    changes = {"training.budget": {"steps": 20}, "training.micro_batch": 5, "model.dropout": 0.1}
     if name == "transformer-translation-tiny":
         corpus = parallel_corpus
         changes |= {"training.batch": {"tokens": 160}, "training.micro_batch": {"tokens": 64}}
@@ -70,15 +74,16 @@ def test_interrupted_and_resumed_equals_uninterrupted_bit_for_bit(name, corpus, 
     recipe = shrink(name, **changes)
     whole = train(recipe, corpus, tmp_path / "whole", seed=3)
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 16)
-        with pytest.raises(Interrupted, match=r"stopped at step 17; .* --resume continues"):
+        interrupt_at(patch, 7)
+        with pytest.raises(Interrupted, match=r"stopped at step 8; .* --resume continues"):
             train(recipe, corpus, tmp_path / "parts", seed=3)
     assert not Run.open(tmp_path / "parts").finished
     with monkeypatch.context() as patch:
-        interrupt_at(patch, 30)
+        interrupt_at(patch, 15)
         with pytest.raises(Interrupted):
             train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
     parts = train(recipe, corpus, tmp_path / "parts", seed=3, resume=True)
+    assert [line["step"] for line in whole.metrics() if line["kind"] == "validation"] == [0, 10, 20]
     expected = weights(whole)
     for key, value in weights(parts).items():
         assert torch.equal(value, expected[key]), key
@@ -164,7 +169,9 @@ def test_bits_per_byte_of_a_causal_model_are_its_compression(corpus, tmp_path):
     assert last["bits_per_byte"]["clm"] == pytest.approx(bits / split.bytes)
 
 
-def test_the_budget_in_minutes_becomes_steps_once_and_is_recorded(corpus, tmp_path):
+def test_the_budget_in_minutes_becomes_steps_once_and_is_recorded(corpus, tmp_path, monkeypatch):
+    """It is measured for five seconds otherwise."""
+    monkeypatch.setattr("bakeoff.training.resolution.step_times", partial(step_times, seconds=0.2))
     recipe = shrink("conv-light-encoder-tiny", **{"training.compile": "auto"})
     settled = resolve_recipe(recipe, corpus, Budget(minutes=0.2), "cpu")
     steps = settled.training.budget.steps

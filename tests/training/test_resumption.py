@@ -69,14 +69,15 @@ def falling(steps, **changes):
 
 
 @pytest.mark.parametrize("name", ["bert-tiny", "transformer-xl-tiny"])
-def test_a_run_waits_behind_a_step_and_goes_on_exactly(name, corpus, tmp_path):
-    recipe = shrink(name, **{"training.budget": {"steps": 60}})
+def test_a_run_waits_behind_a_step_and_goes_on_exactly(name, corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "FEWEST_STEPS_BETWEEN_VALIDATIONS", 15)
+    recipe = shrink(name, **{"training.budget": {"steps": 30}})
     whole = train(recipe, corpus, tmp_path / "whole")
-    run = train(recipe, corpus, tmp_path / "run", until=30)
-    assert (run.finished, run.step()) == (False, 30)
-    assert [line["step"] for line in run.metrics() if line["kind"] == "validation"] == [0, 30]
-    assert train(recipe, corpus, tmp_path / "run", until=30, resume=True).step() == 30  # it is there already
-    assert train(recipe, corpus, tmp_path / "run", until=41, resume=True).step() == 41
+    run = train(recipe, corpus, tmp_path / "run", until=15)
+    assert (run.finished, run.step()) == (False, 15)
+    assert [line["step"] for line in run.metrics() if line["kind"] == "validation"] == [0, 15]
+    assert train(recipe, corpus, tmp_path / "run", until=15, resume=True).step() == 15  # it is there already
+    assert train(recipe, corpus, tmp_path / "run", until=21, resume=True).step() == 21
     run = train(recipe, corpus, tmp_path / "run", resume=True)
     assert run.weights_file().read_bytes() == whole.weights_file().read_bytes()
     assert run.summary["validation"]["losses"] == whole.summary["validation"]["losses"]

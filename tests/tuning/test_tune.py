@@ -8,7 +8,7 @@ import sys
 import time
 
 import pytest
-from tests.conftest import shrink
+from tests.conftest import PLAIN, shrink
 
 from bakeoff.checking import check
 from bakeoff.cli import run
@@ -21,7 +21,7 @@ from bakeoff.tuning.engine import TrialEngine
 from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.tune import tune
 
-RECIPE = shrink("gpt-tiny")
+RECIPE = shrink("gpt-tiny", **PLAIN, **{"model.decoder.layers": 1})
 STEPS = Budget(steps=100)
 OVER = {RATE: [1e-5, 1e-3, 1e-2]}
 

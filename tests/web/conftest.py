@@ -1,7 +1,7 @@
 """Servers of fakes: in this process, with real sockets."""
 
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from json import dumps, loads
 
@@ -72,8 +72,16 @@ def running(models, token=None, comparison=None, hosts=None, **limits):
 
 @pytest.fixture
 def server():
-    """A factory of servers, stopped after the test."""
-    from contextlib import ExitStack
+    """A factory of servers, stopped after the test, which takes two tenths of a second for each."""
+    yield from _servers()
 
+
+@pytest.fixture(scope="module")
+def lasting_server():
+    """The same, stopped after the file: for tests that leave a server as it was."""
+    yield from _servers()
+
+
+def _servers():
     with ExitStack() as stack:
         yield lambda models, **options: stack.enter_context(running(models, **options))

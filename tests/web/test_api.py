@@ -29,6 +29,12 @@ def test_each_verb(server):
     assert asked.post("generate", texts=["x", "y"], tokens=3, seed=1)[1]["answers"] == [" 1 2 3", " 1 2 3"]
 
 
+@pytest.fixture(scope="module")
+def refusing(lasting_server):
+    """One server for all that is refused, which no refusal changes."""
+    return lasting_server({"one": FakeModel("fill", "predict", "generate", weights=False)})
+
+
 @pytest.mark.parametrize(
     ("verb", "body", "status", "says"),
     [
@@ -60,14 +66,13 @@ def test_each_verb(server):
         ("health", {"texts": ["a"]}, 405, "wrong method"),
     ],
 )
-def test_what_is_refused(server, verb, body, status, says, capfd):
-    asked = server({"one": FakeModel("fill", "predict", "generate", weights=False)})
-    got, answer = asked.post(verb, **body)
+def test_what_is_refused(refusing, verb, body, status, says, capfd):
+    got, answer = refusing.post(verb, **body)
     assert (got, list(answer)) == (status, ["error"])
     assert says in answer["error"]
     assert "\n" not in answer["error"]
     assert "secret" not in answer["error"]  # where the run lies
-    assert asked.post("fill", texts=["[MASK]"])[0] == 200
+    assert refusing.post("fill", texts=["[MASK]"])[0] == 200
     assert ("a mistake of ours" in capfd.readouterr().err) == (status == 500)
 
 
@@ -85,9 +90,8 @@ def test_what_is_refused(server, verb, body, status, says, capfd):
         (b" " * 2_000_000, "application/json", 413),
     ],
 )
-def test_bodies_that_are_none(server, body, kind, status):
-    asked = server({"one": FakeModel()})
-    got, headers, answer = asked.raw("POST", "/fill", body, {"Content-Type": kind})
+def test_bodies_that_are_none(refusing, body, kind, status):
+    got, headers, answer = refusing.raw("POST", "/fill", body, {"Content-Type": kind})
     assert got == status
     assert json.loads(answer)["error"]
     assert headers["content-type"] == "application/json"
