@@ -178,6 +178,9 @@ def test_digits_are_translated_from_files_to_predictions(pairs, parallel_corpus,
     assert all(each["log_probability"] < 0 for each in found)
     assert run_command(["predict", str(out), lines[0]["source"]]) == 0
     assert capsys.readouterr().out == f"{lines[0]['prediction']}\n"
+    assert run_command(["predict", str(out), lines[0]["source"], "--out", str(tmp_path / "answers.jsonl")]) == 0
+    written = json.loads((tmp_path / "answers.jsonl").read_text())
+    assert (written["source"], written["text"]) == (lines[0]["source"], lines[0]["prediction"])
     assert "exact" in (out / "README.md").read_text()
     looks = [each for each in FinetunedRun.open(out).metrics() if each["kind"] == "dev"]
     assert max(each["exact"] for each in looks) > 0.4

@@ -91,10 +91,15 @@ def predict(
 
 
 def _record(task: "Task", found: "Predicted") -> dict[str, Any]:
-    """An answer with the text, and the pair where there is one; of an example of several sorts, its texts."""
+    """An answer with the text, and the pair where there is one; of an example of several sorts, its texts.
+
+    Where the answer is a text itself, what it was written from is the source.
+    """
     texts: Sequence[str] = found.texts
-    named = dict(zip(("text", "pair"), texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
-    return {**named, **task.answered(found.example, found.answer)}
+    answered = task.answered(found.example, found.answer)
+    names = ("source" if "text" in answered else "text", "pair")
+    named = dict(zip(names, texts, strict=False)) if len(texts) <= 2 else {"texts": list(texts)}
+    return {**named, **answered}
 
 
 def _predicted(task: "Task", found: "Predicted") -> str:
