@@ -15,11 +15,13 @@ from bakeoff.recipe_files import load_recipe
 __all__ = ["SMALL", "corpus", "digit_pairs", "parallel_corpus", "sentences", "text_folder", "without_dropout"]
 
 
+gc.disable()  # until all files are imported: nearly all that is made meanwhile stays
 TESTS_DONE = count(1)
 
 
 def pytest_collection_finish():
     keep_what_stays()
+    gc.enable()
 
 
 def pytest_runtest_logfinish():

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from bakeoff.cli import run
+from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe_files import load_recipe, recipe_names
 from bakeoff.resources.costs import costs_of
 from bakeoff.resources.memory_need import memory_need
@@ -187,7 +188,15 @@ def test_version(capsys):
     assert out.startswith("bakeoff ")
 
 
-def test_recipes_and_show(capsys):
+def test_recipes_and_show(capsys, monkeypatch):
+    built = {}  # which takes long for all recipes
+
+    def once(recipe, vocabulary):
+        if (recipe.name, vocabulary) not in built:
+            built[recipe.name, vocabulary] = build_on_meta(recipe, vocabulary)
+        return built[recipe.name, vocabulary]
+
+    monkeypatch.setattr("bakeoff.learner.pretraining_model.build_on_meta", once)
     status, out, _ = call(capsys, "recipes")
     assert status == 0
     assert re.search(r"^bert-base +110 M  Devlin et al. 2019", out, re.MULTILINE)
