@@ -1,6 +1,7 @@
 """Using a run against transformers' pipelines with the same weights: seconds for the same texts, in one process.
 
     python benchmarks/inference_speed.py --tokenizer CORPUS/tokenizer.json [--texts 64] [--rounds 5] [--threads 1]
+        [--only embed predict fill generate growth]
 
 Random weights, written over by the tables of `equal_models.py`, a BERT and a GPT-2 of the sizes of bert-mini; texts of
 4 to 120 words, short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of
@@ -53,6 +54,8 @@ TOKENS = 64
 """Tokens that are written for a prompt."""
 PROMPTS = 32
 """Prompts."""
+PARTS = ("embed", "predict", "fill", "generate", "growth")
+"""What is measured, if not only some of it."""
 LENGTHS = (64, 256, 1024)
 """Tokens at which the cost of a token is told."""
 
@@ -155,22 +158,19 @@ def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff
     return loaded, theirs
 
 
-def encoders(tokenizer: Tokenizer, count: int, rounds: int, folder: Path) -> None:
-    """Vectors, classes and masks."""
-    recipe = load_recipe("bert-mini", {"input.length": 128})
-    run = made_run(recipe, tokenizer, folder / "bert")
-    texts = texts_of(tokenizer, count, 120, random.Random(1))
-    loaded, model, own = bakeoff.load(run, "cpu"), masked_model(run), their_tokenizer(run, opening=False)
-    features = transformers.pipeline("feature-extraction", model=model.bert, tokenizer=own)
+def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
+    """Means of hidden states."""
+    loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
+    features = transformers.pipeline("feature-extraction", model=masked_model(run).bert, tokenizer=own)
+    # A pipeline gives states of padding, too, and does not say where it is.
+    counts = {text: len(ids) for text, ids in zip(texts, own(list(texts), truncation=True)["input_ids"], strict=True)}
 
-    def vectors(given: Sequence[str], batch: int) -> Any:
+    def embedded(given: Sequence[str], batch: int) -> Any:
         made = features(list(given), batch_size=batch, return_tensors=True, truncation=True)
-        # A pipeline gives states of padding, too, and does not say where it is.
-        counts = [len(ids) for ids in own(list(given), truncation=True)["input_ids"]]
-        return torch.stack([states[0, :length].mean(0) for states, length in zip(made, counts, strict=True)]).numpy()
+        means = [states[0, : counts[text]].mean(0) for states, text in zip(made, given, strict=True)]
+        return torch.stack(means).numpy()
 
-    np.testing.assert_allclose(loaded.embed(texts[:32]), vectors(texts[:32], 1), atol=1e-3)
-    small = eight_bit(run)
+    np.testing.assert_allclose(loaded.embed(texts[:32]), embedded(texts[:32], 1), atol=1e-3)
 
     def nearest(made: Any) -> list[int]:
         alike = made @ made.T / np.linalg.norm(made, axis=1)
@@ -178,13 +178,16 @@ def encoders(tokenizer: Tokenizer, count: int, rounds: int, folder: Path) -> Non
         return list(alike.argmax(1))
 
     others = {"ours, int8": lambda: small.embed(texts)}
-    compared("embed", lambda: loaded.embed(texts), vectors, texts, rounds, others, nearest)
+    compared("embed", lambda: loaded.embed(texts), embedded, texts, rounds, others, nearest)
 
+
+def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path) -> None:
+    """The classes of a fine-tuned run."""
     fine, theirs = classifier_of(run, texts, folder)
-    classes = transformers.pipeline("text-classification", model=theirs, tokenizer=own)
+    classifying = transformers.pipeline("text-classification", model=theirs, tokenizer=own)
 
     def classified(given: Sequence[str], batch: int) -> Any:
-        return classes(list(given), batch_size=batch, truncation=True)
+        return classifying(list(given), batch_size=batch, truncation=True)
 
     np.testing.assert_allclose(
         [each["probability"] for each in fine.predict(texts[:32])],
@@ -194,39 +197,37 @@ def encoders(tokenizer: Tokenizer, count: int, rounds: int, folder: Path) -> Non
     fewer, opened = eight_bit(folder / "classifier"), FinetunedRun.open(folder / "classifier")
     written = bakeoff.export(opened.path, folder / "int8", to="onnx", quantize="int8").path
     exported: Any = OnnxHead(open_session(written / "model.onnx"))
-    format, task = opened.format(), opened.learned
+    format, task, on = opened.format(), opened.learned, Placement(torch.device("cpu"), "float32")
 
     def by_onnx() -> list[dict[str, Any]]:
         examples = [opened.task.example((text,)) for text in texts]
-        found = answers_of(
-            exported, task.encode(examples, format), task, format, Placement(torch.device("cpu"), "float32")
-        )
+        found = answers_of(exported, task.encode(examples, format), task, format, on)
         return [task.answered(*each) for each in zip(examples, found.answers, strict=True)]
 
-    others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": by_onnx}
-    compared(
-        "predict",
-        lambda: fine.predict(texts),
-        classified,
-        texts,
-        rounds,
-        others,
-        lambda made: [each["label"] for each in made],
-    )
+    def labels(made: Any) -> list[str]:
+        return [each["label"] for each in made]
 
+    others = {"ours, int8": lambda: fewer.predict(texts), "ONNX, int8": by_onnx}
+    compared("predict", lambda: fine.predict(texts), classified, texts, rounds, others, labels)
+
+
+def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
+    """What belongs at the masks of texts."""
+    loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
     masked = [" ".join([*text.split()[:-1], "[MASK]"]) for text in texts]
-    filling = transformers.pipeline("fill-mask", model=model, tokenizer=own)
+    filling = transformers.pipeline("fill-mask", model=masked_model(run), tokenizer=own)
 
     def fill(given: Sequence[str], batch: int) -> Any:
         return filling(list(given), batch_size=batch, top_k=5, tokenizer_kwargs={"truncation": True})
 
-    ours, expected = loaded.fill(masked[:32], 1), fill(masked[:32], 1)
-    same = [one[0][0].id == other[0]["token"] for one, other in zip(ours, expected, strict=True)]
+    def best(made: Any) -> list[int]:
+        return [each[0][0].id for each in made]
+
+    expected = [each[0]["token"] for each in fill(masked[:32], 1)]
+    same = [one == other for one, other in zip(best(loaded.fill(masked[:32], 1)), expected, strict=True)]
     assert sum(same) >= 30, same  # special tokens are never ours
     others = {"ours, int8": lambda: small.fill(masked)}
-    compared(
-        "fill", lambda: loaded.fill(masked), fill, masked, rounds, others, lambda made: [each[0][0].id for each in made]
-    )
+    compared("fill", lambda: loaded.fill(masked), fill, masked, rounds, others, best)
 
 
 def decoders(tokenizer: Tokenizer, rounds: int, folder: Path) -> None:
@@ -277,15 +278,26 @@ def main() -> None:
     parser.add_argument("--texts", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     transformers.logging.set_verbosity_error()
     tokenizer = Tokenizer.load(options.tokenizer)
     print(f"{processor_name()}, {options.threads} threads, torch {torch.__version__}, {transformers.__version__}")
     with tempfile.TemporaryDirectory() as folder:
-        encoders(tokenizer, options.texts, options.rounds, Path(folder))
-        decoders(tokenizer, options.rounds, Path(folder))
-        growth(tokenizer, Path(folder))
+        run = made_run(load_recipe("bert-mini", {"input.length": 128}), tokenizer, Path(folder) / "bert")
+        texts = texts_of(tokenizer, options.texts, 120, random.Random(1))
+        own = their_tokenizer(run, opening=False)
+        if "embed" in options.only:
+            vectors(run, own, texts, options.rounds)
+        if "predict" in options.only:
+            classes(run, own, texts, options.rounds, Path(folder))
+        if "fill" in options.only:
+            masks(run, own, texts, options.rounds)
+        if "generate" in options.only:
+            decoders(tokenizer, options.rounds, Path(folder))
+        if "growth" in options.only:
+            growth(tokenizer, Path(folder))
 
 
 if __name__ == "__main__":
