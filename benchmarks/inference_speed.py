@@ -239,14 +239,8 @@ def decoders(tokenizer: Tokenizer, rounds: int, folder: Path) -> None:
     writing = transformers.pipeline("text-generation", model=model, tokenizer=own)
 
     def written(given: Sequence[str], batch: int) -> Any:
-        return writing(
-            list(given),
-            batch_size=batch,
-            max_new_tokens=TOKENS,
-            do_sample=False,
-            return_tensors=True,
-            suppress_tokens=tokenizer.special_ids.tolist(),
-        )
+        options = {"max_new_tokens": TOKENS, "do_sample": False, "suppress_tokens": tokenizer.special_ids.tolist()}
+        return writing(list(given), batch_size=batch, return_tensors=True, **options)
 
     def ours(run: bakeoff.LoadedRun) -> Callable[[], Any]:
         return lambda: run.generate(prompts, tokens=TOKENS, temperature=0)
