@@ -5,28 +5,32 @@ import sys
 import pytest
 import torch
 
+from bakeoff.resources import device
 from bakeoff.resources.device import peak_memory, reset_peak_memory, resolve_precision
 
 CPU = torch.device("cpu")
 
 
 PROCESSORS = [
-    ({"amx_bf16": True, "avx512_bf16": True}, "bfloat16"),
-    ({"amx_bf16": False, "avx512_bf16": True}, "bfloat16"),
-    ({"amx_bf16": True, "avx512_bf16": False}, "bfloat16"),
-    ({"amx_bf16": False, "avx512_bf16": False, "avx512_f": True}, "float32"),
-    ({}, "float32"),  # another architecture
+    ("Intel(R) Xeon(R) Platinum 8488C", {"amx_bf16": True, "avx512_bf16": True}, "bfloat16"),
+    ("AMD EPYC 9R14", {"amx_bf16": False, "avx512_bf16": True}, "bfloat16"),
+    ("Intel(R) Xeon(R) Processor", {"amx_bf16": False, "avx512_bf16": True}, "float32"),
+    ("Intel(R) Xeon(R) Processor", {"amx_bf16": True, "avx512_bf16": False}, "bfloat16"),
+    ("AMD EPYC 7R13", {"amx_bf16": False, "avx512_bf16": False, "avx512_f": True}, "float32"),
+    ("another architecture", {}, "float32"),
 ]
 
 
-@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
-def test_auto_precision_follows_the_processor(monkeypatch, capabilities, precision):
+@pytest.mark.parametrize(("name", "capabilities", "precision"), PROCESSORS)
+def test_auto_precision_follows_the_processor(monkeypatch, name, capabilities, precision):
+    monkeypatch.setattr(device, "processor_name", lambda: name)
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities, raising=False)
     assert resolve_precision("auto", CPU) == precision
 
 
-@pytest.mark.parametrize(("capabilities", "precision"), PROCESSORS)
-def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch, capabilities, precision):
+@pytest.mark.parametrize(("name", "capabilities", "precision"), PROCESSORS)
+def test_a_torch_that_does_not_list_capabilities_is_asked_otherwise(monkeypatch, name, capabilities, precision):
+    monkeypatch.setattr(device, "processor_name", lambda: name)
     monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: capabilities.get("amx_bf16", False))
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capabilities.get("avx512_bf16", False))
