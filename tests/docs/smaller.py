@@ -52,7 +52,7 @@ SERVED = "127.0.0.1:8000"
 PYTHON = [  # patterns, and what stands in their place
     (r"Budget\([^)]*\)", "Budget(steps=3)"),
     (r"\bover=", "trials=2, jobs=1, over="),
-    (r"\[128, 1024\]", "[16, 32], seconds=0.01"),
+    (r"\[128, 1024\], vocabulary=8192", "[16, 32], vocabulary=300, seconds=0.01, batch_tokens=64"),
     (r'"bert-mini", 1024\)', '"bert-mini", 32)'),
 ]
 
