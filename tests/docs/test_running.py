@@ -15,7 +15,7 @@ from tests.docs.pages import PAGES, ROOT, blocks, calls
 from tests.docs.shape import missing
 from tests.docs.smaller import SERVED, smaller_python
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
 class Shell:
