@@ -50,7 +50,7 @@ class Exported:
 def figures(made, name):
     """Before and after, of a figure that the command prints."""
     (line,) = [remark for remark in made.remarks if remark.startswith("int8 of ")]
-    found = re.search(rf"{name}[^;]*? ([0-9.]+) before, ([0-9.]+) after", line)
+    found = re.search(rf"{name}[^;]*? ([0-9.]+) before, ([0-9.]+) after", line, re.IGNORECASE)
     return float(found[1]), float(found[2])
 
 
