@@ -31,20 +31,25 @@ GREEDY = GenerationConfig(tokens=20, temperature=0)
 
 
 def by_the_readme(folder, monkeypatch, capsys):
-    """The ids that the lines of the README write, for each of the texts; for models without a source for the first."""
+    """The ids that the lines of the README write for each of the texts."""
     lines = (folder / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
     assert "bakeoff" not in lines
     lines = lines.replace('texts = ["The first text.", "A second one, which is longer."]', f"texts = {TEXTS}")
-    names = {}
     monkeypatch.chdir(folder)
-    exec(compile(lines.replace('"The town"', repr(TEXTS[0])), "README.md", "exec"), names)
-    assert capsys.readouterr().out
-    written = names["written"]
-    if not written or not isinstance(written[0], list):
-        return [written]
-    rows = [list(row) for row in zip(*written, strict=True)]
+    if '"The town"' in lines:
+        return [ran(lines.replace('"The town"', repr(text)), capsys)["written"] for text in TEXTS]
+    names = ran(lines, capsys)
     end = names["config"]["end"]
+    rows = [list(row) for row in zip(*names["written"], strict=True)]
     return [row[: row.index(end)] if end in row else row for row in rows]
+
+
+def ran(lines, capsys):
+    """What lines of a README leave behind."""
+    names = {}
+    exec(compile(lines, "README.md", "exec"), names)
+    assert capsys.readouterr().out
+    return names
 
 
 def ours(run, module):
@@ -55,7 +60,7 @@ def ours(run, module):
     generator = Generator(module, run.tokenizer.separator, sorted(banned))
     if module.model.config.sequence_to_sequence:
         return generator.write([objective.prompt(run.tokenizer)] * len(rows), GREEDY, sources=rows)
-    return generator.write(rows[:1], GREEDY)
+    return [generator.write([row], GREEDY)[0] for row in rows]
 
 
 def test_an_encoder_and_a_decoder_write_what_ours_do(corpus, tmp_path, monkeypatch, capsys):
@@ -140,9 +145,7 @@ def test_a_run_fine_tuned_to_write_writes_what_predict_does(name, corpus, tmp_pa
     tuned = FinetunedRun.open(tmp_path / "run")
     head, format = tuned.load(), tuned.format()
     before = format.before_source if format.has_source else [tuned.tokenizer.opening]
-    given = [[*before, *ids.tolist(), tuned.tokenizer.separator] for ids, _ in tuned.tokenizer.encode(TEXTS)][
-        : len(found)
-    ]
+    given = [[*before, *ids.tolist(), tuned.tokenizer.separator] for ids, _ in tuned.tokenizer.encode(TEXTS)]
     prompts, sources = ([format.prompt] * len(given), given) if format.has_source else (given, None)
     written = head.write(prompts, sources, tuned.tokenizer, GenerationConfig(tokens=20, beams=1))
     assert found == [each.ids for each in written]
@@ -169,3 +172,27 @@ def test_targets_with_a_vocabulary_of_their_own_have_a_tokenizer_of_their_own(tm
     lines = (made.path / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
     exec(compile(lines.replace('["The first text.", "A second one, which is longer."]', '["4 2 7"]'), "", "exec"), {})
     assert capsys.readouterr().out.strip() == generate(run, ["4 2 7"], GREEDY, device="cpu")[0]
+
+
+@pytest.mark.parametrize("name", ["memory", "window", "window and distances", "projected LSTM"])
+def test_a_graph_reads_a_text_in_parts_as_the_model_does_in_one(name, corpus, tmp_path):
+    from bakeoff.interop.onnx import export as own
+    from bakeoff.interop.onnx.written_rows import empty
+
+    recipe, changes = WRITERS[name]
+    run = untrained(recipe, corpus, tmp_path / "run", **changes)
+    (graph,) = own._opened(run.path).graphs.values()
+    module, ids = run.load(), torch.randint(0, run.tokenizer.size, (2, 14))
+    state = {key: torch.from_numpy(value) for key, value in empty(graph.inputs, 2).items()}
+    past = [key for key in state if key != "past_ids"]
+    parts = []
+    with torch.inference_mode():
+        for begin, end in ((0, 1), (1, 3), (3, 12), (12, 14)):
+            given = [*([ids[:, :begin]] if "past_ids" in state else []), *(state[key] for key in past)]
+            logits, *after = graph(ids[:, begin:end], *given)
+            state |= dict(zip(past, after, strict=True))
+            parts.append(logits)
+        hidden, _ = module.model.extend(ids, module.model.start(2))
+        head = module.objectives[0].head
+        right = head.scores(hidden.flatten(0, 1), module.model.embedding.table).unflatten(0, (2, 14))
+    assert torch.allclose(torch.cat(parts, 1), right, atol=1e-4)
