@@ -1,7 +1,12 @@
-"""The table of CONTRIBUTING.md names every folder and file of the package, and imports run from top to bottom of it."""
+"""The table of CONTRIBUTING.md names every folder and file of the package, and imports run from top to bottom of it;
+the faults that `make mutants` plants by hand stand where the code stands.
+"""
 
 import re
 from pathlib import Path
+
+import pytest
+import yaml
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "bakeoff"
@@ -28,3 +33,12 @@ def test_imports_run_from_top_to_bottom():
         if places[imported] > places.get(path.relative_to(PACKAGE).parts[0].removesuffix(".py"), len(places))
     ]
     assert not back
+
+
+@pytest.mark.parametrize("name", ["planted", "harmless"])
+def test_faults_by_hand_have_their_places_in_the_code(name):
+    named = yaml.safe_load((ROOT / "tests" / "mutants" / f"{name}.yaml").read_text(encoding="utf-8"))
+    sources = {file: (PACKAGE / file).read_text(encoding="utf-8") for file in named}
+    assert not [
+        (file, fault[0]) for file, faults in named.items() for fault in faults if sources[file].count(fault[0]) != 1
+    ]
