@@ -104,7 +104,9 @@ def keys_of_source(real: Tensor) -> Tensor:
     return (real | ~real.any(-1, keepdim=True))[:, None, None]
 
 
-def _of_prefix(ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None) -> Tensor:
+def _of_prefix(
+    ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
+) -> Tensor:
     """(B, 1, T, R + T) what a token sees: all up to its own, and in a text's first chunk those behind it, too."""
     length, read = ids.shape[1], state.tokens
     own = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
