@@ -1,4 +1,4 @@
-"""The application: what stands at which path."""
+"""The application: the paths of the server and the answer to each."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ from bakeoff.web.served import Served, chosen
 Handler = Callable[[HttpRequest], Awaitable[Response]]
 
 FREE = ["/", "/page.css", "/page.js", "/health", "/docs", "/openapi.json"]
-"""What needs no token: it says nothing of models and texts."""
+"""Paths that need no token, because they say nothing of models and texts."""
 
 
 def application(
@@ -38,11 +38,11 @@ def application(
     """The application, behind its guard.
 
     Args:
-        models: by name.
-        limits: of all requests.
-        token: that requests have to bear; None: none.
-        hosts: names that a Host may have; None: any.
-        comparison: whose report is shown.
+        models: the served models by their names.
+        limits: bounds for all requests.
+        token: the token that requests have to bear; None: no token is asked for.
+        hosts: names that the Host header of a request may have; None: any.
+        comparison: the comparison whose report is shown; None: no comparison.
     """
     described = document(limits, token is not None)
 
@@ -105,17 +105,17 @@ def _verb(kind: type[Request], models: Mapping[str, Served], limits: Limits) -> 
 
 
 async def _left(http: HttpRequest) -> None:
-    """Come back when the client has closed the connection: nobody waits for an answer, and the model is spared."""
+    """Return once the client has closed the connection: nobody waits for the answer then, and the model is spared."""
     while (await http.receive())["type"] != "http.disconnect":
         pass
 
 
 class Events(Response):
-    """A text as server-sent events: `data: {"text": ...}` for each piece, `event: end` or `event: error` behind them.
+    """A text as server-sent events: `data: {"text": ...}` for each piece, then `event: end` or `event: error`.
 
     Args:
-        first: the first piece; None: there is none.
-        pieces: the others.
+        first: the first piece; None: the text is empty.
+        pieces: the pieces after the first.
     """
 
     media_type = "text/event-stream"
@@ -126,7 +126,7 @@ class Events(Response):
         self._first, self._pieces = first, pieces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send pieces until the text ends, or whoever reads has gone."""
+        """Send pieces until the text ends or the reader has gone."""
         writing = asyncio.ensure_future(self._write(send))
         gone = asyncio.ensure_future(_left(HttpRequest(scope, receive)))
         try:

@@ -15,16 +15,16 @@ from bakeoff.web.requests import Request
 R = TypeVar("R", bound=Request)
 
 _DISCARDED = 32 << 20
-"""Bytes of a body that is too long which are taken and thrown away, at most."""
+"""The most bytes that are read and thrown away of a body that is too long."""
 _PATIENCE = 2.0
-"""Seconds for that."""
+"""The most seconds spent on throwing bytes away."""
 
 
 async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
-    """What a request asks for.
+    """The request that the body of an HTTP request holds.
 
     Raises:
-        Problem: no JSON (400 or 415), too long (413), too slow (408), or not what the verb takes (422).
+        Problem: the body is no JSON (400 or 415), too long (413), too slow (408), or nothing the verb takes (422).
     """
     content_type = http.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -49,7 +49,7 @@ async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
 
 
 async def _bytes(http: HttpRequest, most: int) -> bytes:
-    """A body that is too long is read on for a while: who is still sending does not see an answer."""
+    """The bytes of a body. One that is too long is read on for a while: a client sees no answer while it sends."""
     parts, length = [], 0
     try:
         async with asyncio.timeout(None) as waiting:

@@ -19,22 +19,22 @@ REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""A report may be a stranger's: whatever is in it runs as a page of nowhere, which reaches neither this server nor any.
+"""The policy for a report, which may be a stranger's: a script in it belongs to no site and reaches no server.
 
-Its own policy, by hashes, holds besides."""
+The report's own policy, by hashes, holds as well."""
 _EXAMPLES = 20
-"""Of a task."""
+"""The most examples shown of a task."""
 _CHARACTERS = 2_000
 
 
 class ComparisonPages:
-    """What is shown of a comparison; everything is read when the server starts, and no request reads a file.
+    """The report and the examples of a comparison, read when the server starts: no request reads a file.
 
     Args:
         folder: a finished comparison.
 
     Raises:
-        UserError: there is none.
+        UserError: the folder holds no finished comparison.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,7 +49,7 @@ class ComparisonPages:
         self.free = [REPORT]
 
     def routes(self) -> list[Route]:
-        """The paths of the comparison."""
+        """The paths at which the comparison is found."""
         return [Route("/comparison", self._about), Route(REPORT, self._page)]
 
     async def _about(self, http: HttpRequest) -> Response:
@@ -67,7 +67,7 @@ def _examples(task: dict[str, Any], folder: Path) -> dict[str, Any]:
     """The first lines of a task's test file, where it is a table that still lies beside the results."""
     name = str(task.get("name", "task"))
     files = task.get("files") or {}
-    path = folder / Path(str(files.get("test", ""))).name  # where the results name another place, nothing is read there
+    path = folder / Path(str(files.get("test", ""))).name  # the results may name another folder: it is not read
     examples: list[dict[str, str]] = []
     if path.suffix in (".tsv", ".csv") and path.is_file() and not path.is_symlink():
         with path.open(encoding="utf-8", errors="replace", newline="") as file:

@@ -1,4 +1,4 @@
-"""What stands before every request: whose it is, which host it means, and how long it may take."""
+"""The check of every request before it is answered: its token, its Host, and the time that it may take."""
 
 import asyncio
 import hashlib
@@ -23,19 +23,19 @@ SECURITY_HEADERS = {
     "Cache-Control": "no-store",
 }
 NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-"""The policy of answers that are no pages."""
+"""The Content-Security-Policy of answers that are not pages."""
 
 
 class Guard:
-    """Middleware: the outermost, so that its answers and headers are those of all requests.
+    """The outermost middleware, so that its checks and headers apply to all requests.
 
     Args:
-        app: what it guards.
-        limits: of time.
-        token: that a request has to bear; None: none.
-        hosts: names that a request's Host may have; None: any. On a loopback address these are those of loopback alone,
-            so that no page elsewhere reaches the server under a name of its own (DNS rebinding).
-        free: paths that need no token: the page itself holds nothing.
+        app: the application behind the guard.
+        limits: the bounds, of which the guard uses those of time.
+        token: the token that a request has to bear; None: no token is asked for.
+        hosts: names that the Host header of a request may have; None: any. A server on a loopback address takes only
+            loopback's names, so that no page from elsewhere reaches it under a name of its own (DNS rebinding).
+        free: paths that need no token, such as the page, which holds nothing secret.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Guard:
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request."""
+        """Check one request, pass it on, and answer in place of the application where that fails."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -63,11 +63,11 @@ class Guard:
                 ]
             await send(message)
 
-        most = self._limits.body_seconds + self._limits.seconds + 5  # a reader that does not read is left behind
+        most = self._limits.body_seconds + self._limits.seconds + 5  # a client that does not read its answer is dropped
         try:
             self._check(scope)
             async with asyncio.timeout(most):
-                # The router raises what it does not know where it believes itself within an application.
+                # The router raises for an unknown path where it takes itself for a part of an application.
                 await self._app({**scope, "app": self}, receive, with_headers)
             return
         except HTTPException as error:
@@ -104,10 +104,10 @@ class Guard:
 
 
 async def answer(problem: Problem, send: Send, *, close: bool = False) -> None:
-    """Send a problem as JSON of one line."""
+    """Send a problem as one line of JSON; `close` ends the connection, with the rest of a body unread."""
     content = error_json(problem)
     headers = {"Content-Type": "application/json", "Content-Length": str(len(content)), **problem.headers}
-    if close:  # what is left of the body is not read
+    if close:  # the rest of the body is not read
         headers["Connection"] = "close"
     encoded: list[Any] = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
@@ -115,10 +115,10 @@ async def answer(problem: Problem, send: Send, *, close: bool = False) -> None:
 
 
 def error_json(problem: Problem) -> bytes:
-    """`{"error": ...}` in one line."""
+    """The problem's message as `{"error": ...}` in one line."""
     return json.dumps({"error": problem.message}).encode() + b"\n"
 
 
 def _name(host: str) -> str:
-    """The host without its port."""
+    """The name in a Host header, without the port."""
     return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0].lower()

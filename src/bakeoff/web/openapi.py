@@ -21,15 +21,15 @@ STATUSES = {
     "503": "Too many requests wait; Retry-After says when to try again.",
     "504": "There was no answer in time.",
 }
-"""What can go wrong with a request of a verb."""
+"""The statuses of requests that go wrong, and their meaning."""
 
 
 def document(limits: Limits, token: bool) -> dict[str, Any]:
-    """The description.
+    """The OpenAPI document of a server, as JSON has it.
 
     Args:
-        limits: of the server, which it repeats.
-        token: whether requests have to bear one.
+        limits: the server's bounds, which the document repeats.
+        token: whether requests have to bear a token.
     """
     schemas: dict[str, Any] = {
         "Error": {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}

@@ -14,11 +14,11 @@ from bakeoff.report.elements import folded, note, table
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE_POLICY = f"{_POLICY}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src data:"
-"""The page runs its own program, asks its own server and shows that server's report; nothing else."""
+"""The page's policy: it may run its own program, ask its own server and show that server's report, nothing else."""
 
 
 def assets() -> dict[str, Response]:
-    """What the page is made of, by path."""
+    """The files of the page, by path."""
     style = _asset("bakeoff.report", "page.css") + _asset("bakeoff.web", "page.css")
     page = Response(_asset("bakeoff.web", "page.html"), media_type="text/html")
     page.headers["Content-Security-Policy"] = PAGE_POLICY

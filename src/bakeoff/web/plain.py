@@ -1,4 +1,4 @@
-"""Results as JSON has them."""
+"""Results in the types that JSON has."""
 
 import dataclasses
 import math
@@ -11,11 +11,11 @@ from torch import Tensor
 from bakeoff.display.text import visible
 
 _DIGITS = 7
-"""As many as float32 has: the digits behind depend on what else went through the model."""
+"""Significant digits of a number, as float32 has; further digits depend on the other texts of a batch."""
 
 
 def plain(value: Any) -> Any:
-    """Lists, mappings, texts and numbers for arrays, named tuples and records; what is no finite number is null."""
+    """A value with arrays, named tuples and records as lists and mappings; numbers that are not finite are null."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Tensor):

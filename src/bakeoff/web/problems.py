@@ -9,9 +9,9 @@ class Problem(Exception):
     """A request that is refused, or that cannot be answered.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         message: one line: what, where, what to do.
-        headers: that belong to the status.
+        headers: further headers that belong to the status, such as Retry-After.
     """
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -22,10 +22,10 @@ class Problem(Exception):
 
 
 def busy(what: str) -> Problem:
-    """The server has as much to do as it takes on."""
+    """The problem of a server that has no room for another request."""
     return Problem(503, f"{what}; try again in a moment", {"Retry-After": "1"})
 
 
 def late(seconds: float) -> Problem:
-    """The time for a request is over."""
+    """The problem of a request that has taken too many seconds."""
     return Problem(504, f"no answer within {seconds:g} seconds; send fewer or shorter texts, or try again")

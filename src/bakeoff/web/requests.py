@@ -1,4 +1,4 @@
-"""What requests hold, and what is done with them: one class a verb."""
+"""The requests of the API, one class for each verb: the fields of a request, and the way it is answered."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Literal
@@ -16,27 +16,27 @@ class Request(Config):
 
     verb: ClassVar[str]
     does: ClassVar[str]
-    """What the verb does, in the documentation."""
+    """What the verb does, as the API's documentation says it."""
     gives: ClassVar[str]
-    """What an answer is."""
+    """What the answer to one text is, as the API's documentation says it."""
 
     model: str | None = None
-    """Name of the model, as `/models` lists it; may be left out where one alone can do it."""
+    """Name of the model, as `/models` lists it; may be left out where only one model can answer."""
     texts: list[str] = Field(min_length=1)
-    """Texts; the answers are in their order."""
+    """The texts; the answers come in the same order."""
 
     @property
     def key(self) -> Hashable:
-        """What requests share that may go through a model together."""
+        """Requests with equal keys may go through a model together."""
         return (self.verb, self.model_dump_json(exclude={"model", "texts", "pairs"}))
 
     @property
     def items(self) -> Sequence[Any]:
-        """What a batch is put together from."""
+        """The parts of the request that batches are made of: one for each text."""
         return self.texts
 
     def check(self, limits: Limits) -> None:
-        """Refuse what asks for too much.
+        """Refuse a request that asks for too much.
 
         Raises:
             Problem: more or longer texts than the server takes (422).
@@ -65,7 +65,7 @@ class Fill(Request):
     gives = "for each mask the likeliest tokens with their probabilities"
 
     k: int = Field(default=5, ge=1, le=100)
-    """How many tokens for each mask."""
+    """How many tokens for each mask: the likeliest ones."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.fill(list(items), k=self.k))
@@ -75,7 +75,7 @@ class Pairs(Request):
     """Texts, or pairs of texts."""
 
     pairs: list[str] | None = None
-    """Second texts, one for each, where the model takes pairs."""
+    """The second texts, one for each of `texts`, where the model takes pairs."""
 
     @model_validator(mode="after")
     def _one_each(self) -> "Pairs":
@@ -93,12 +93,12 @@ class Pairs(Request):
         return list(zip(self.texts, pairs, strict=True))
 
     def sides(self, items: Sequence[Any]) -> tuple[list[str], list[str] | None]:
-        """First and second texts of items."""
+        """The first texts and the second texts of items; None for the second where there are no pairs."""
         return [text for text, _ in items], None if self.pairs is None else [pair for _, pair in items]
 
 
 class Score(Pairs):
-    """Texts whose probability is asked."""
+    """A request for the probabilities of texts."""
 
     verb = "score"
     does = "How probable each text is"
@@ -110,28 +110,28 @@ class Score(Pairs):
 
 
 class Embed(Request):
-    """Texts whose vectors are asked."""
+    """A request for the vectors of texts."""
 
     verb = "embed"
     does = "A vector of each text"
     gives = "its D numbers"
 
     pooling: Literal["mean", "cls", "last", "max"] = "mean"
-    """Mean or max over all tokens of a text; cls or last, the state at its first or last token."""
+    """The way from tokens to one vector: mean or max over them, or the state of the first (cls) or the last one (last)."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.embed(list(items), pooling=self.pooling))
 
 
 class Predict(Pairs):
-    """Texts, or pairs of texts, of which a fine-tuned model says something."""
+    """A request for what a fine-tuned model predicts for texts or pairs of texts."""
 
     verb = "predict"
     does = "What a fine-tuned model says of each text"
     gives = "its task's answer: a label with its probability, a value, tags, or a part of the text"
 
     weights: bool = False
-    """Whether each answer has `token_weights`: how much every token speaks for the label; of classifiers."""
+    """Add `token_weights` to each answer: how much every token speaks for the label. For classifiers only."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         texts, pairs = self.sides(items)
@@ -143,28 +143,28 @@ class Predict(Pairs):
 
 
 class Generate(Request):
-    """Texts to go on with."""
+    """A request to continue texts."""
 
     verb = "generate"
     does = "What follows each text"
     gives = "a text"
 
     tokens: int = Field(default=50, ge=1)
-    """The most tokens to write."""
+    """The most tokens to write for each text."""
     temperature: float = Field(default=1.0, ge=0, le=100)
-    """Below 1 the likely becomes likelier; 0 always takes the most likely token."""
+    """Below 1 likely tokens become likelier still, above 1 less so; 0 always takes the most likely token."""
     top_k: int | None = Field(default=None, ge=1)
-    """Sample from the so many most likely tokens."""
+    """Sample from this many most likely tokens only."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sample from the fewest most likely tokens that have this share together."""
+    """Sample from the smallest set of most likely tokens whose probabilities add up to this share."""
     beams: int | None = Field(default=None, ge=1)
-    """Search for the likeliest text with so many candidates instead."""
+    """Search for the likeliest text with this many candidates, in place of sampling."""
     length_penalty: float = Field(default=0.6, ge=0, le=10)
-    """How much a search favours long texts."""
+    """How much a search with `beams` favours long texts; 0 does not."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Seed of sampling."""
     stream: bool = False
-    """Send the text of a single prompt as it is written, as server-sent events."""
+    """Send the text piece by piece while it is written, as server-sent events; for a single prompt."""
 
     @model_validator(mode="after")
     def _possible(self) -> "Generate":
@@ -178,13 +178,13 @@ class Generate(Request):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """As `generate` takes them."""
+        """The request's settings as keyword arguments of `Model.generate`."""
         values = self.model_dump(exclude={"model", "texts", "stream"})
         return {name: value for name, value in values.items() if value is not None}
 
     @property
     def key(self) -> Hashable:
-        """A sampled text's random numbers are those of its place among the texts: it goes alone."""
+        """A request that samples goes alone: random numbers depend on a text's place in its batch."""
         if self.beams is None and self.temperature > 0:
             return object()
         return super().key
@@ -200,4 +200,4 @@ class Generate(Request):
 
 
 REQUESTS: dict[str, type[Request]] = {each.verb: each for each in (Fill, Generate, Predict, Embed, Score)}
-"""By verb, as the page has them."""
+"""The classes of requests by verb, in the order of the page."""

@@ -1,15 +1,15 @@
-"""What a model must be able to do to be served."""
+"""The methods that a model needs to be served."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 
 class Servable(Protocol):
-    """What `bakeoff.load` gives, as far as it is served."""
+    """The part of what `bakeoff.load` returns that the server uses."""
 
     @property
     def capabilities(self) -> Any:
-        """Which of fill, generate, predict, embed and score it can do."""
+        """Which of fill, generate, predict, embed and score the model can do."""
         ...
 
     @property
@@ -18,7 +18,7 @@ class Servable(Protocol):
         ...
 
     def fill(self, text: Any, k: int = 5) -> Any:
-        """For each text and mask in it the k likeliest tokens with their probabilities."""
+        """The k likeliest tokens, with probabilities, for each mask of each text."""
         ...
 
     def score(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Any:
@@ -30,17 +30,17 @@ class Servable(Protocol):
         ...
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Any:
-        """What a fine-tuned run says of each text."""
+        """The prediction of a fine-tuned run for each text."""
         ...
 
     def generate(self, prompts: Sequence[str], **settings: Any) -> Any:
-        """What follows each prompt."""
+        """The continuation of each prompt."""
         ...
 
     def stream(self, prompt: str, **settings: Any) -> Iterator[str]:
-        """The same of one prompt, piece by piece."""
+        """The continuation of one prompt, piece by piece."""
         ...
 
     def weights_of_tokens(self, text: str, pair: str | None = None) -> Any:
-        """How much each token speaks for the label that is predicted."""
+        """How much each token speaks for the predicted label."""
         ...

@@ -1,4 +1,4 @@
-"""Runs behind HTTP."""
+"""`bakeoff serve`: answer HTTP requests with the models of runs."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from bakeoff.web.limits import Limits
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _LEAST = 16
-"""Characters of a token: who can try many shall not guess it."""
+"""The fewest characters of a token, so that it is not guessed by trying many."""
 
 
 def serve(
@@ -24,18 +24,18 @@ def serve(
     limits: Limits | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> None:
-    """Answer requests for runs until SIGINT or SIGTERM asks to stop; requests that run are finished.
+    """Answer requests for runs until SIGINT or SIGTERM asks to stop; requests that are being answered are finished.
 
     Args:
-        runs: pre-trained and fine-tuned runs.
+        runs: directories of pre-trained and fine-tuned runs.
         comparison: a finished comparison whose report is shown.
         host: an address of this machine; 127.0.0.1 is reached from this machine alone.
-        port: 0: any that is free.
+        port: the port to listen on; 0: any that is free.
         token_file: a file with the token that requests have to bear.
         open: whether a host that others reach may be served without a token.
         device: auto, cpu, cuda or mps.
-        limits: of requests.
-        progress: is told the address.
+        limits: the bounds for requests.
+        progress: called with the address once requests are answered.
 
     Raises:
         UserError: no such run or comparison; a host that others reach without a token; a port that is taken; the
@@ -82,7 +82,7 @@ def serve(
 
 
 def read_token(path: Path) -> str:
-    """The token of a file: its one line.
+    """The token that a file holds as its only line.
 
     Raises:
         UserError: there is no such file, or it holds no token.

@@ -18,9 +18,9 @@ class Served:
     """One model of a server.
 
     Args:
-        name: by which requests name it.
-        model: what answers.
-        limits: of its queue and of time.
+        name: the name that requests use for the model.
+        model: the model that answers.
+        limits: bounds, among them those of the queue and of time.
     """
 
     def __init__(self, name: str, model: Servable, limits: Limits) -> None:
@@ -29,13 +29,13 @@ class Served:
         self.worker = Worker(name, limits.queue, limits.streams, limits.together)
 
     def about(self) -> dict[str, Any]:
-        """What `/models` says of it."""
+        """The model's entry in the answer of `/models`."""
         weighs = "weights_of_tokens" in self.model.capabilities
         recipe = str(self.model.recipe.name)
         return {"name": self.name, "recipe": recipe, "verbs": self.verbs, "token_weights": weighs}
 
     async def answer(self, request: Request) -> list[Any]:
-        """The answers, which came with those of others or alone.
+        """The answers to a request, computed alone or in one batch with other requests.
 
         Raises:
             Problem: the queue is full, it took too long, or the model refuses the texts.
@@ -56,10 +56,10 @@ class Served:
             raise self._refused(error) from None
 
     async def pieces(self, request: Generate) -> AsyncGenerator[str, None]:
-        """A text as it is written; whoever leaves the iterator stops it.
+        """The pieces of a text as they are written; leaving the iterator early stops the writing.
 
         Raises:
-            Problem: as of `answer`, when the first piece is asked for or later.
+            Problem: for the same reasons as in `answer`, at the first piece or later.
         """
         self._able(request)
         loop = asyncio.get_running_loop()
@@ -93,7 +93,7 @@ class Served:
             raise Problem(422, f"weights: {self.name} is no classifier; leave them out")
 
     def _refused(self, error: UserError) -> Problem:
-        """A mistake in a text; where the run lies is nobody's business."""
+        """The problem for a mistake in a text, without the run's path, which clients are not to see."""
         path = getattr(self.model, "path", None)
         text = str(error)
         return Problem(422, text if path is None else text.replace(str(path), self.name))
@@ -103,7 +103,7 @@ def chosen(models: Mapping[str, Served], request: Request) -> Served:
     """The model that a request means.
 
     Raises:
-        Problem: there is none of that name (404), or several that a request without a name may mean (422).
+        Problem: no model has that name (404), or a request without a name may mean several models (422).
     """
     if request.model is not None:
         if request.model not in models:
@@ -117,7 +117,7 @@ def chosen(models: Mapping[str, Served], request: Request) -> Served:
 
 
 def opened(runs: list[Path], load: Callable[[Path], Servable], limits: Limits) -> dict[str, Served]:
-    """Runs by their names: a folder's, with those above it where several have the same.
+    """The served models by name: the name of a run's folder, with parent folders where names would be the same.
 
     Raises:
         UserError: the same run twice, or one that cannot be read.

@@ -1,4 +1,4 @@
-"""The server process: its socket, slow connections, and its end."""
+"""The server process: how it listens, bounds connections, and stops."""
 
 import asyncio
 import ipaddress
@@ -19,7 +19,7 @@ LOOPBACK_NAMES = {"localhost", "127.0.0.1", "[::1]"}
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address or name is this machine's own and reached from nowhere else."""
+    """Whether an address or name is this machine's own and cannot be reached from another machine."""
     if host == "localhost":
         return True
     try:
@@ -29,7 +29,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens.
+    """A socket that listens at a host and port.
 
     Args:
         host: an address or name of this machine.
@@ -54,16 +54,16 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[[], None]) -> int | None:
-    """Serve until a signal asks to stop; requests that run are finished, within `limits.closing_seconds`.
+    """Serve until a signal asks to stop; requests being answered are finished within `limits.closing_seconds`.
 
     Args:
-        app: what answers.
-        listening: the socket.
-        limits: of connections and time.
-        ready: is called when requests are answered.
+        app: the application that answers.
+        listening: the socket, as `bound` gives it.
+        limits: the bounds, of which those of connections and time count here.
+        ready: called once requests are answered.
 
     Returns:
-        The number of the signal.
+        The number of the signal that stopped the server; None where there was none.
     """
     with stop_signals() as received:
         made(app, limits, received, ready).run([listening])
@@ -71,8 +71,8 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[
 
 
 def made(app: ASGIApp, limits: Limits, received: list[int], ready: Callable[[], None]) -> uvicorn.Server:
-    """The server, which ends when something stands in the list; arguments as of `run`."""
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what goes wrong, the guard says in one line
+    """The server, which stops once `received` holds a signal's number; the other arguments are those of `run`."""
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # the guard reports errors in one line
     config = uvicorn.Config(
         app,
         loop="asyncio",
@@ -95,7 +95,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are noted by those who call."""
+        """Leave signals to the caller, who notes them in `received`."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -107,11 +107,11 @@ class _Server(uvicorn.Server):
 
 
 def _bounded(app: ASGIApp, limits: Limits) -> type[asyncio.Protocol]:
-    """The protocol, with bounds of the number of connections and of the time for a request's first lines.
+    """The HTTP protocol with bounds on the number of connections and on the time for a request's first lines.
 
-    The requests of a connection that is one too many come to the application with `crowded` in their scope, and it
-    refuses them in its own form. uvicorn's `limit_concurrency` answers in plain text, and refuses the others, too, as
-    long as somebody is one too many.
+    Requests of a connection beyond the bound reach the application with `crowded` in their scope, and it refuses them
+    in its own form. uvicorn's `limit_concurrency` would answer in plain text and, while one connection is beyond the
+    bound, refuse the requests of all others, too.
     """
 
     async def refused(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,8 +1,8 @@
-"""One model's work: requests that wait for the same thing go through it together, texts are written in turns.
+"""The work of one model: requests of the same kind are answered together, and texts are written in turns.
 
-A model belongs to one thread. It takes the request that has waited longest, and with it all others that ask for the
-same verb with the same settings, as far as they fit. Between two such batches each text that is written piece by piece
-goes on by one piece. So a request waits at most for those before it, and a long text holds up nobody.
+A model belongs to one thread. The thread takes the request that has waited longest, and with it as many others as fit
+into a batch and ask for the same verb with the same settings. Between two batches each text that is written piece by
+piece grows by one piece. So a request waits only for those before it, and a long text holds up nobody.
 """
 
 import threading
@@ -16,20 +16,20 @@ from bakeoff.inference.text_files import Tidier
 from bakeoff.web.problems import busy, late
 
 Work = Callable[[Sequence[Any]], Sequence[Any]]
-"""What a batch is put through: an answer for each of its items, in their order."""
+"""A function from the items of a batch to an answer for each item, in the same order."""
 
 TIDY = 2048
-"""Texts behind which the system gets back what lies unused between tensors."""
+"""After this many texts, unused memory between tensors is given back to the system."""
 
 
 class Job:
     """A request that waits for its answers.
 
     Args:
-        key: what it shares with those that may go along with it.
-        items: its texts, or whatever the work takes.
-        work: the same for all with that key.
-        seconds: from now on; later it is dropped.
+        key: requests with equal keys may go through the model together.
+        items: the request's texts, or whatever else the work takes.
+        work: the function that answers; the same for all requests with that key.
+        seconds: the time from now on after which the request is dropped.
     """
 
     def __init__(self, key: Hashable, items: Sequence[Any], work: Work, seconds: float) -> None:
@@ -43,9 +43,9 @@ class Stream:
     """A text that is written piece by piece.
 
     Args:
-        pieces: makes the iterator, in the model's thread.
-        deliver: is called there with each piece, and with None or an error at the end.
-        seconds: from now on; later it ends with an error.
+        pieces: makes the iterator over pieces; called in the model's thread.
+        deliver: called in the same thread with each piece, and with None or an error at the end.
+        seconds: the time from now on after which the text ends with an error.
     """
 
     def __init__(
@@ -55,11 +55,11 @@ class Stream:
         self.deadline = time.monotonic() + seconds
         self.seconds = seconds
         self.stopped = threading.Event()
-        """Nobody reads on."""
+        """Set once nobody reads the text any more."""
         self._iterator: Iterator[str] | None = None
 
     def advance(self) -> bool:
-        """Write a piece; returns whether it goes on."""
+        """Write one piece; returns whether more may follow."""
         end: BaseException | None = None
         try:
             if not self.stopped.is_set():
@@ -77,7 +77,7 @@ class Stream:
         return False
 
     def end(self, error: BaseException | None) -> None:
-        """Let go of what is half written, and tell whoever reads."""
+        """Close the iterator of a text that may be half written, and tell the reader that it has ended."""
         close = getattr(self._iterator, "close", None)
         if close is not None:
             close()
@@ -88,10 +88,10 @@ class Worker:
     """A model's thread.
 
     Args:
-        name: of the model.
-        queue: requests that wait, at most.
-        streams: texts that are written piece by piece at once, at most.
-        together: items of one batch, at most, unless a single request has more.
+        name: the model's name.
+        queue: the most requests that may wait.
+        streams: the most texts that are written piece by piece at the same time.
+        together: the most items of one batch, unless a single request has more.
     """
 
     def __init__(self, name: str, queue: int, streams: int, together: int) -> None:
@@ -101,23 +101,23 @@ class Worker:
         self._changed = threading.Condition()
         self._closed = False
         self.batches = 0
-        """That went through the model so far."""
+        """The number of batches that went through the model so far."""
         self.requests = 0
-        """That they held."""
+        """The number of requests in these batches."""
         self._tidier = Tidier(TIDY)
         self._thread = threading.Thread(target=self._run, name=f"model {name}", daemon=True)
         self._thread.start()
 
     @property
     def waiting(self) -> int:
-        """Requests that wait."""
+        """The number of requests that wait."""
         return len(self._waiting)
 
     def submit(self, job: Job) -> None:
-        """Put a request behind the others.
+        """Put a request at the end of the queue.
 
         Raises:
-            Problem: too many wait already, or the server stops (503).
+            Problem: too many requests wait already, or the server stops (503).
         """
         with self._changed:
             self._refuse_when_closed()
@@ -127,10 +127,10 @@ class Worker:
             self._changed.notify()
 
     def stream(self, stream: Stream) -> None:
-        """Begin to write a text.
+        """Begin to write a text piece by piece.
 
         Raises:
-            Problem: as many are being written as may be, or the server stops (503).
+            Problem: the most texts allowed are being written already, or the server stops (503).
         """
         with self._changed:
             self._refuse_when_closed()
@@ -140,7 +140,7 @@ class Worker:
             self._changed.notify()
 
     def close(self, seconds: float) -> None:
-        """Take no more, answer what waits with 503, and give what goes through the model time to end."""
+        """Take no more requests, answer waiting ones with 503, and give those in the model some seconds to end."""
         with self._changed:
             self._closed = True
             left, streams = list(self._waiting), list(self._streams)
@@ -174,7 +174,7 @@ class Worker:
                     self._streams = [stream for stream in self._streams if stream not in ended]
 
     def _next(self) -> list[Job]:
-        """The oldest request that somebody still waits for, and those that go along with it."""
+        """The oldest request whose client still waits, and the requests that share its batch."""
         chosen: list[Job] = []
         others: deque[Job] = deque()
         count = 0
@@ -201,7 +201,7 @@ class Worker:
             if len(jobs) == 1:
                 jobs[0].answers.set_exception(error)
                 return
-            for job in jobs:  # one request's mistake is nobody else's
+            for job in jobs:  # the mistake of one request must not fail the others
                 self._answer([job])
             return
         self.batches += 1

@@ -29,14 +29,14 @@ FEWEST_CHOICES = 2
 
 @dataclass(frozen=True)
 class ChoiceQuestion(Example):
-    """A context with its choices; `texts` are the context, the question, empty where there is none, and the choices."""
+    """A context with its choices; `texts` holds the context, the question ("" where there is none) and the choices."""
 
     answer: int | None = None
-    """The place of the right one among the choices, counted from 0."""
+    """The place of the right choice, counted from 0; None where it is not known."""
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """What there is to choose from."""
+        """The texts to choose from."""
         return self.texts[2:]
 
     @property
@@ -46,42 +46,42 @@ class ChoiceQuestion(Example):
 
 
 class ChoicePrediction(Record):
-    """A row of test with what was predicted, as a line of predictions.jsonl."""
+    """A row of test and the prediction for it: a line of predictions.jsonl."""
 
     label: int
     """The place of the right choice, counted from 0."""
     prediction: int
-    """The place of the one that was predicted."""
+    """The place of the predicted choice, counted from 0."""
 
 
 class Chosen(NamedTuple):
     """The most probable choice."""
 
     place: int
-    """Its place among the choices, counted from 0."""
+    """The place of that choice, counted from 0."""
     probabilities: NDArray[np.float32]
-    """(number of choices,) probability of each."""
+    """(number of choices,) the probability of each choice."""
 
 
 class ChoiceConfig(TableConfig):
-    """Contexts with choices: .jsonl with a list of them, or .csv, .tsv or .jsonl with a column for each."""
+    """Contexts with choices: .jsonl with a list of choices, or .csv, .tsv or .jsonl with a column for each choice."""
 
     kind: Literal["choice"] = "choice"
-    """What is learned."""
+    """The kind of the task: to pick one of several texts."""
     text_column: str
     """The column with the context."""
     pair_column: str | None = None
-    """The column with the question, or the beginning of each choice."""
+    """The column with the question, or with the text that each choice goes on with."""
     choices: str | list[str]
-    """The column with the list of choices, or the column of each."""
+    """The column with the list of choices, or a list of columns, one for each choice."""
     label_column: str
-    """The column with the right choice: its place, a letter from A on, or the text itself."""
+    """The column that says which choice is right: by number, by a letter from A on, or by the choice's text."""
     first_choice: Literal[0, 1] = 0
-    """The place of the first choice where places are numbers."""
+    """The number that the file gives to the first choice, where the right choice is given by number."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the target's probability that is spread over all choices in training (Szegedy et al. 2016)."""
+    """The share of the right choice's probability that training spreads over all choices (Szegedy et al. 2016)."""
     metric: Literal["accuracy"] = "accuracy"
-    """What epochs and learning rates are chosen by."""
+    """The score on dev that decides which epoch and which learning rate are kept."""
 
     sides: ClassVar[int | None] = None
     reading: ClassVar[frozenset[str]] = TableConfig.reading | {"choices", "first_choice"}
@@ -147,7 +147,7 @@ class ChoiceConfig(TableConfig):
 
     @override
     def blank_texts(self, example: ChoiceQuestion) -> int:
-        """A question is blank where there is none."""
+        """How many texts are blank; an absent question is not counted."""
         return sum(not text.strip() for text in (example.texts[0], *example.choices))
 
     @override
@@ -166,7 +166,7 @@ class ChoiceConfig(TableConfig):
 
 
 class Choice(Task):
-    """Cross-entropy over the choices of each item; a row of each choice gets one number (Radford et al. 2018, 3.3)."""
+    """Cross-entropy over the choices of an item; each choice's row gets one number (Radford et al. 2018, 3.3)."""
 
     shows_texts = False
 
@@ -175,7 +175,7 @@ class Choice(Task):
 
     @override
     def check(self, examples: Sequence[ChoiceQuestion], path: Path, origin: str) -> None:
-        """Every place can be answered."""
+        """Accept all examples: every place can be predicted."""
 
     @override
     def encode(self, examples: Sequence[ChoiceQuestion], format: InputFormat) -> Items:
@@ -187,7 +187,7 @@ class Choice(Task):
         )
 
     def _by_item(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        """(items, most choices) log-probabilities, -inf where an item has fewer."""
+        """(items, most choices of an item) log-probabilities; -inf where an item has fewer choices."""
         counts = torch.from_numpy(np.diff(items.bounds)[chosen]).to(scores.device)
         place = torch.arange(int(counts.max()), device=scores.device)
         table = scores.new_full((len(chosen), len(place)), float("-inf"))
@@ -208,7 +208,7 @@ class Choice(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(number of choices,) log-probabilities."""
+        """For each item the (number of choices,) log-probabilities of the choices."""
         table = self._by_item(scores, items, chosen).cpu().numpy()
         return [row[:count] for row, count in zip(table, np.diff(items.bounds)[chosen], strict=True)]
 
@@ -227,7 +227,7 @@ class Choice(Task):
 
     @override
     def simplest(self, train: Sequence[ChoiceQuestion], test: Sequence[ChoiceQuestion]) -> dict[str, float]:
-        """Always the place that is most often right in train; on a tie the first."""
+        """Scores of always choosing the place that is most often right in train; on a tie, the first such place."""
         counts = Counter(each.answer for each in train)
         most = min(counts, key=lambda place: (-counts[place], place))
         return {"accuracy": round(float(np.mean([each.answer == most for each in test])), 7)}

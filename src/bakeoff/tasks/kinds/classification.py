@@ -35,18 +35,18 @@ OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[A
     "precision": lambda true, found: (true & found, found),
     "recall": lambda true, found: (true & found, true),
 }
-"""What each row adds to the two sums whose ratio is a score of one class."""
+"""For each score of one class: what a row adds to the numerator and to the denominator."""
 
 FEWEST_SCORES = 5
-"""So many labels or more that are all numbers are remarked on."""
+"""From this many classes on, a remark is made where all names of classes are numbers."""
 
 
 @dataclass(frozen=True)
 class LabelledText(Example):
-    """A text, or a pair, and its class."""
+    """A text, or a pair of texts, with a class."""
 
     label: str | None = None
-    """The name of the class."""
+    """The name of the class; None where it is not known."""
 
     @property
     @override
@@ -55,12 +55,12 @@ class LabelledText(Example):
 
 
 class ClassPrediction(Record):
-    """A row of test with what was predicted, as a line of predictions.jsonl."""
+    """A row of test and the prediction for it: a line of predictions.jsonl."""
 
     label: str
-    """The row's class."""
+    """The right class."""
     prediction: str
-    """The class that was predicted."""
+    """The predicted class."""
 
 
 class ClassLabels(Record):
@@ -74,25 +74,25 @@ class ClassAnswer(NamedTuple):
     """The most probable class of an example."""
 
     place: int
-    """Its place in the list of classes."""
+    """The place of that class in the list of classes, counted from 0."""
     probabilities: NDArray[np.float32]
     """(C,) probability of each class."""
 
 
 class ClassificationConfig(TextsConfig):
-    """Texts or pairs with a class each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+    """Texts or pairs of texts, each with a class: .csv, .tsv or .jsonl, plain, .gz or .zst."""
 
     kind: Literal["classification"] = "classification"
-    """What is learned."""
+    """The kind of the task: one class for each text or pair."""
     metric: Literal["accuracy", "macro_f1", "matthews", "f1"] = "accuracy"
-    """What epochs and learning rates are chosen by."""
+    """The score on dev that decides which epoch and which learning rate are kept."""
     positive: str | None = None
-    """The class whose own F1, precision and recall are reported, too, as GLUE does for MRPC and QQP."""
+    """A class whose own F1, precision and recall are reported as well, as GLUE does for MRPC and QQP."""
     class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
-    """What the loss of each class counts in training: balanced, N / (C n) for a class with n of the N rows of train
-    (King and Zeng 2001); or a number for each, 1 where none is given."""
+    """The weight of each class in the training loss. balanced: N / (C n) for a class with n of the N rows of train, of
+    C classes (King and Zeng 2001); or a mapping from classes to numbers, with 1 for classes that it does not name."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the target's probability that is spread over all classes in training (Szegedy et al. 2016)."""
+    """The share of the right class's probability that training spreads over all classes (Szegedy et al. 2016)."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "accuracy": Metric("accuracy"),
@@ -136,7 +136,7 @@ class ClassificationConfig(TextsConfig):
         return Classification(self, classes, [self._weight(name, counts, len(train)) for name in classes])
 
     def _weight(self, name: str, counts: Mapping[str, int], rows: int) -> float:
-        """What the loss of a class counts."""
+        """The weight of a class in the training loss."""
         if self.class_weights == "balanced":
             return rows / (len(counts) * counts[name])
         return 1.0 if self.class_weights is None else self.class_weights.get(name, 1.0)
@@ -181,16 +181,16 @@ class Classification(Task):
 
     @property
     def _shown(self) -> str:
-        """The classes, as far as they fit into a line."""
+        """The names of the classes, as many as fit into a line."""
         more = ", ..." if len(self.classes) > 12 else ""
         return f", which has {', '.join(self.classes[:12])}{more}"
 
     def places_of(self, examples: Sequence[LabelledText]) -> list[int]:
-        """(N,) the place of each label in the list of classes."""
+        """(N,) the place of each example's label in the list of classes."""
         return [self.places[_label_of(each)] for each in examples]
 
     def most_frequent(self, examples: Sequence[LabelledText]) -> int:
-        """The place of the most frequent class; on a tie the first."""
+        """The place of the most frequent class in the list of classes; on a tie, the first such place."""
         counts = Counter(self.places_of(examples))
         return min(counts, key=lambda place: (-counts[place], place))
 
@@ -208,7 +208,7 @@ class Classification(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(C,) log-probabilities of the classes."""
+        """For each item the (C,) log-probabilities of the classes."""
         return list(scores.log_softmax(-1).cpu().numpy())
 
     @override
@@ -237,12 +237,12 @@ class Classification(Task):
 
     @override
     def simplest(self, train: Sequence[LabelledText], test: Sequence[LabelledText]) -> dict[str, float]:
-        """Always the most frequent class of train."""
+        """Scores of always predicting the most frequent class of train."""
         return self._score(self.places_of(test), [self.most_frequent(train)] * len(test))
 
     @override
     def floors(self, train: Sequence[LabelledText]) -> Iterator[Learned]:
-        """TF-IDF of words or characters with logistic regression, the regularisation from strong to weak."""
+        """Logistic regressions on TF-IDF of words or of characters, from strong to weak regularisation."""
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.linear_model import LogisticRegression
 
@@ -251,10 +251,10 @@ class Classification(Task):
             rows = features(train)
             model = LogisticRegression(max_iter=300, warm_start=True)
             for c in INVERSE_REGULARISATION:
-                # It begins at the optimum of the stronger regularisation, which is near.
+                # The fit begins at the optimum of the stronger regularisation, which is near.
                 model = deepcopy(model).set_params(C=c)
                 with warnings.catch_warnings():
-                    # An optimum that is almost reached scores the same, and dev judges it like any other.
+                    # A fit that stops just before its optimum is kept: dev judges it like any other.
                     warnings.simplefilter("ignore", ConvergenceWarning)
                     model.fit(rows, labels)
 
@@ -290,7 +290,7 @@ def _label_of(example: LabelledText) -> str:
 
 
 def _on_a_scale(classes: list[str]) -> bool:
-    """Whether the names of classes look like values of a scale: more numbers than categories are numbered, or parts."""
+    """Whether names of classes look like values of a scale: many numbers, or numbers with decimals."""
     try:
         numbers = [float(name) for name in classes]
     except ValueError:

@@ -1,4 +1,4 @@
-"""Several labels: any number of labels for a text, or for a pair of texts (the kinds of toxic comments)."""
+"""Several labels: any number of labels for a text, or for a pair of texts (as the kinds of toxicity of a comment)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,15 +29,15 @@ from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric
 
 YES_AND_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-"""What a cell of a label's own column may say, in any case of its letters."""
+"""The words that a cell of a label's own column may hold, in upper or lower case, and their meaning."""
 
 
 @dataclass(frozen=True)
 class TextWithLabels(Example):
-    """A text, or a pair, and its labels."""
+    """A text, or a pair of texts, with labels."""
 
     names: frozenset[str] | None = None
-    """Those of the labels."""
+    """The names of the labels; None where they are not known."""
 
     @property
     @override
@@ -52,14 +52,14 @@ class TextWithLabels(Example):
 
 
 class LabelsPrediction(Record):
-    """A row of test with what was predicted, as a line of predictions.jsonl."""
+    """A row of test and the prediction for it: a line of predictions.jsonl."""
 
     label: list[str]
-    """The row's labels."""
+    """The right labels."""
     prediction: list[str]
-    """Those that were predicted."""
+    """The predicted labels."""
     probabilities: dict[str, float]
-    """The probability of each label that there is."""
+    """The probability of every label of the task, predicted or not."""
 
 
 class LabelNames(Record):
@@ -70,23 +70,23 @@ class LabelNames(Record):
 
 
 class MultilabelConfig(TableConfig):
-    """Texts or pairs with any number of labels each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+    """Texts or pairs of texts, each with any number of labels: .csv, .tsv or .jsonl, plain, .gz or .zst."""
 
     kind: Literal["multilabel"] = "multilabel"
-    """What is learned."""
+    """The kind of the task: any number of labels for each text or pair."""
     text_column: str
     """The column with the text."""
     pair_column: str | None = None
-    """The column with the second text, for tasks on pairs."""
+    """The column with the second text, for tasks on pairs of texts."""
     label_column: str | list[str]
-    """The column with the labels, in .jsonl a list and else a text; or a column for each label, which
-    says 1 or 0, true or false."""
+    """The column with the labels: in .jsonl a list, in other files one text. Or a list of columns, one for each label,
+    whose cells say 1 or 0, true or false."""
     between_labels: str = Field(default=",", min_length=1)
-    """What stands between the labels of a text."""
+    """The characters between two labels where a cell holds all labels as one text."""
     threshold: float = Field(default=0.5, gt=0, lt=1)
-    """A label is given where its probability is at least this."""
+    """The least probability at which a label is predicted."""
     metric: Literal["micro_f1", "macro_f1", "exact", "auc"] = "micro_f1"
-    """What epochs and learning rates are chosen by."""
+    """The score on dev that decides which epoch and which learning rate are kept."""
 
     metrics: ClassVar[Mapping[str, Metric]] = {
         "micro_f1": Metric("micro F1"),
@@ -169,7 +169,7 @@ class MultilabelConfig(TableConfig):
 
 
 class Multilabel(Task):
-    """Binary cross-entropy of each of C labels on its own, their mean."""
+    """The mean of C binary cross-entropies, one for each label."""
 
     def __init__(self, config: MultilabelConfig, labels: list[str]) -> None:
         self.config, self.labels, self.metric, self.outputs = config, labels, config.metric, len(labels)
@@ -189,7 +189,7 @@ class Multilabel(Task):
                     raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}")
 
     def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
-        """(N, C) which labels each example has."""
+        """(N, C) True where an example has a label."""
         found = np.zeros((len(examples), self.outputs), bool)
         for row, each in enumerate(examples):
             found[row, [self.places[name] for name in each.names or ()]] = True
@@ -209,7 +209,7 @@ class Multilabel(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(C,) log-odds of the labels."""
+        """For each item the (C,) log-odds of the labels."""
         return list(scores.cpu().numpy())
 
     @override
@@ -220,7 +220,7 @@ class Multilabel(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[NDArray[np.float32]]:
-        """(C,) the probability of each label."""
+        """For each item the (C,) probabilities of the labels."""
         return list(items.mean_by_example(list(torch.from_numpy(np.stack(outputs)).sigmoid().numpy())))
 
     def given(self, answer: NDArray[np.float32]) -> list[str]:
@@ -232,7 +232,7 @@ class Multilabel(Task):
         return self.scored(examples, np.stack(answers))
 
     def scored(self, examples: Sequence[TextWithLabels], probabilities: NDArray[np.float32]) -> dict[str, float]:
-        """All metrics of (N, C) probabilities."""
+        """All scores of N examples, from their (N, C) probabilities of labels."""
         return multilabel_scores(self.table(examples), probabilities, self.config.threshold)
 
     @override
@@ -246,25 +246,25 @@ class Multilabel(Task):
 
     @override
     def simplest(self, train: Sequence[TextWithLabels], test: Sequence[TextWithLabels]) -> dict[str, float]:
-        """Always the labels that half of train or more have."""
+        """Scores of always predicting those labels that at least half of train has."""
         shares = self.table(train).mean(0, keepdims=True).astype(np.float32)
         return multilabel_scores(self.table(test), shares.repeat(len(test), 0), 0.5)
 
     @override
     def floors(self, train: Sequence[TextWithLabels]) -> Iterator[Learned]:
-        """TF-IDF of words or characters with a logistic regression for each label."""
+        """A logistic regression for each label on TF-IDF of words or of characters."""
         from sklearn.linear_model import LogisticRegression
         from sklearn.multiclass import OneVsRestClassifier
 
         table = self.table(train).astype(int)
-        some = (table.min(0) < table.max(0)).all()  # a regression needs rows with and without its label
+        some = (table.min(0) < table.max(0)).all()  # a regression needs rows with the label and without
         for name, features in counted(train) if some else ():
             rows = features(train)
             for c in INVERSE_REGULARISATION:
                 model = OneVsRestClassifier(LogisticRegression(max_iter=300, C=c)).fit(rows, table)
 
                 def scored(examples: Sequence[TextWithLabels], model: Any = model, features: Any = features) -> Any:
-                    # Of a single label there are the probabilities that it is not there, and that it is.
+                    # A single label has two columns: the probability of its absence, and of its presence.
                     found = model.predict_proba(features(examples))[:, -self.outputs :]
                     return self.scored(examples, found.astype(np.float32))
 

@@ -1,4 +1,4 @@
-"""Question answering: the stretch of a context that answers a question, or that there is none (SQuAD)."""
+"""Question answering: find the stretch of a context that answers a question, or say that there is none (SQuAD)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,58 +26,58 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import Metric, TaskConfig
 
 FLOOR_QUESTIONS = 2000
-"""So many questions of train decide which answer without a model is better."""
+"""The most questions of train that are read to choose the better of two answers without a model."""
 
 
 class AnswerPrediction(Record):
-    """A question of test with what was predicted, as a line of predictions.jsonl."""
+    """A question of test and the prediction for it: a line of predictions.jsonl."""
 
     id: str
-    """What the file calls it, or its line."""
+    """The question's id in the file, or else the number of its line."""
     label: list[str]
-    """The texts of its answers; none where it has none."""
+    """The texts of the right answers; empty for a question without an answer."""
     prediction: str
-    """The predicted answer as the context has it; empty: none."""
+    """The predicted answer, letter by letter as in the context; empty: the prediction is that there is no answer."""
 
 
 class AnswerLabels(Record):
     """The content of labels.json."""
 
     unanswerable: bool
-    """Some questions of train have no answer, so that none may be predicted."""
+    """Whether some questions of train have no answer; if so, the model may predict that there is no answer."""
     threshold: float
-    """None is predicted where its score is above that of the best answer by more than this."""
+    """No answer is predicted where the score of no answer is above that of the best answer by more than this."""
 
 
 class QuestionAnsweringConfig(TaskConfig):
     """Questions on contexts: SQuAD's .json, .csv, .tsv or .jsonl, plain, .gz or .zst; .parquet, .arrow and `hub:`."""
 
     kind: Literal["question_answering"] = "question_answering"
-    """What is learned."""
+    """The kind of the task: an answer out of a context."""
     text_column: str = "question"
-    """The column with the question; .json in SQuAD's layout has no columns."""
+    """The column with the question. This and the other columns are not used for .json in SQuAD's layout."""
     pair_column: str = "context"
-    """The column with the text that it is about."""
+    """The column with the text that holds the answer."""
     label_column: str = "answer"
-    """The column with the answer's text, empty where the context has none; in files that are no text, and in .jsonl,
-    also a list of texts, or an object with lists `text` and `answer_start`."""
+    """The column with the answer's text, empty where the context has no answer. In .jsonl, .parquet, .arrow and `hub:`
+    it may also hold a list of texts, or an object with the lists `text` and `answer_start`."""
     start_column: str | None = None
-    """The column with the character of the context at which the answer begins, counted from 0; absent: where the
-    answer stands first."""
+    """The column with the place in the context where the answer begins, in characters counted from 0. Absent: the
+    first place where the answer's text stands."""
     stride: int = Field(default=128, gt=0)
-    """A context that is longer than a row is read in windows, each so many tokens behind the last, but half a window at
-    most."""
+    """The step in tokens from one window to the next, for a context that is longer than a row and so is read in
+    windows; at most half a window."""
     longest_question: int = Field(default=64, gt=0)
-    """Tokens of a question, and half of the row at most; what is behind is cut off."""
+    """The most tokens of a question, never more than half of the row; the rest of a longer question is cut off."""
     longest_answer: int = Field(default=30, gt=0)
     """The most tokens of a predicted answer."""
     n_best: int = Field(default=20, gt=0)
-    """How many answers are found for a question; their probabilities add up to 1 (with that of no answer)."""
+    """The number of candidate answers for each question; their probabilities and that of no answer add up to 1."""
     answer_words: AnswerWords = "auto"
-    """The words by which answers are scored: what `spaces` part (SQuAD), or `ideographs`, each for itself (CMRC, DRCD);
-    auto: ideographs where most of the right answers have some."""
+    """The words that answers are scored by. spaces: words between spaces (SQuAD); ideographs: each ideograph is a word
+    (CMRC, DRCD); auto: ideographs where most of the right answers have some."""
     metric: Literal["f1", "exact"] = "f1"
-    """What epochs and learning rates are chosen by."""
+    """The score on dev that decides which epoch and which learning rate are kept."""
 
     sides: ClassVar[int | None] = 2
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
@@ -132,8 +132,8 @@ class QuestionAnsweringConfig(TaskConfig):
 class QuestionAnswering(Task):
     """Cross-entropy of an answer's first and of its last token (Devlin et al. 2019, sections 4.2 and 4.3).
 
-    The loss of a window is the mean of the two, each over the tokens of the context and one special token, which stands
-    for an answer that is not there.
+    The loss of a window is the mean of both cross-entropies. Each is over the tokens of the context and one special
+    token, which stands for the absence of an answer.
     """
 
     shows_texts = False
@@ -145,7 +145,7 @@ class QuestionAnswering(Task):
 
     @override
     def check(self, examples: Sequence[Question], path: Path, origin: str) -> None:
-        """Every question can be answered, rightly or not."""
+        """Accept all examples: an answer can be predicted for every question."""
 
     @override
     def encode(self, examples: Sequence[Question], format: InputFormat) -> Items:
@@ -158,12 +158,12 @@ class QuestionAnswering(Task):
 
     @override
     def remarks(self, examples: Sequence[Question]) -> Iterator[str]:
-        """Those of all that is in the notes of items but for what a tokenizer leaves out."""
+        """Remarks on labelled questions, without those that depend on a tokenizer."""
         nowhere = [each for each in examples if each.answers and all(own.start is None for own in each.answers)]
         return self._remarks(examples, nowhere)
 
     def _remarks(self, examples: Sequence[Question], lost: Sequence[Question]) -> Iterator[str]:
-        """What must be known of labelled questions, of some of which the answer is nowhere."""
+        """Remarks on labelled questions; `lost` are those whose answer was not found in the context."""
         count = len(examples)
         if lost:
             yield (
@@ -185,7 +185,7 @@ class QuestionAnswering(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(1 + n, 2) scores of no answer and of each token, as beginning and as end."""
+        """For each window (1 + n, 2) scores of no answer and of its n tokens, as beginning and as end."""
         own = scores.cpu().numpy()
         return [row[items.targets[item].places] for row, item in zip(own, chosen, strict=True)]
 
@@ -198,13 +198,13 @@ class QuestionAnswering(Task):
         return gathered(outputs, items, self.config.longest_answer, self.config.n_best)
 
     def text(self, answer: FoundAnswer) -> str:
-        """The answer; empty where it is that there is none."""
+        """The text of the predicted answer; empty for the prediction that there is no answer."""
         given = answer.candidates and not (self.unanswerable and answer.difference > self.threshold)
         return answer.candidates[0].text if given else ""
 
     @override
     def settle(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
-        """The threshold of no answer with which the metric is best on dev, where train has questions without one."""
+        """The task with the threshold that is best on dev, where train has questions without an answer."""
         found = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
         if not self.unanswerable or not found:
             return self
@@ -235,9 +235,9 @@ class QuestionAnswering(Task):
 
     @override
     def simplest(self, train: Sequence[Question], test: Sequence[Question]) -> dict[str, float]:
-        """Words of the context near the question's; or always no answer, if that is better in train.
+        """Scores of words of the context near those of the question; or of no answer, if that is better in train.
 
-        As many words are given as answers of train have, by the median.
+        The number of words is the median of that of the answers in train.
         """
         lengths = [count_words(answer.text) for each in train for answer in (each.answers or ())[:1]]
         words = max(1, round(median(lengths))) if lengths else 1
@@ -252,7 +252,7 @@ class QuestionAnswering(Task):
         return scores(test, answering)
 
     def _probability(self, answer: FoundAnswer) -> float:
-        """That of what is answered."""
+        """The probability of the predicted answer."""
         values, none = answer.probabilities(self.unanswerable)
         return values[0] if self.text(answer) else none if self.unanswerable else 1.0
 
@@ -295,6 +295,6 @@ def _right(question: Question) -> list[str]:
 
 
 def _short(question: Question) -> str:
-    """The first answer, for a line."""
+    """The first right answer, cut to fit into a line."""
     text = " ".join(_right(question)[0].split())
     return text if len(text) <= 40 else f"{text[:40]}..."

@@ -1,4 +1,4 @@
-"""Regression: a number for a text, or for a pair of texts, as the similarity of STS-B."""
+"""Regression: a number for a text, or for a pair of texts (as the similarity of two sentences in STS-B)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,42 +25,42 @@ from bakeoff.tasks.task import Learned, Task
 from bakeoff.tasks.task_config import Metric
 
 REGULARISATION = (100.0, 10.0, 1.0, 0.1)
-"""Values of alpha that are tried for ridge regression, the simpler models first."""
+"""The values of alpha to try in ridge regression, from the simplest model on."""
 
 
 @dataclass(frozen=True)
 class RatedText(Example):
-    """A text, or a pair, and its number."""
+    """A text, or a pair of texts, with a number."""
 
     value: float | None = None
-    """The number, on the scale of the file."""
+    """The number, on the scale of the file; None where it is not known."""
 
 
 class RegressionPrediction(Record):
-    """A row of test with what was predicted, as a line of predictions.jsonl."""
+    """A row of test and the prediction for it: a line of predictions.jsonl."""
 
     label: float
-    """The row's number."""
+    """The right number."""
     prediction: float
-    """The number that was predicted."""
+    """The predicted number."""
 
 
 class Scale(Record):
     """The content of labels.json."""
 
     mean: float
-    """The mean of train's numbers."""
+    """The mean of the numbers of train."""
     deviation: float = Field(gt=0)
-    """Their standard deviation."""
+    """The standard deviation of the numbers of train."""
 
 
 class RegressionConfig(TextsConfig):
-    """Texts or pairs with a number each: .csv, .tsv or .jsonl, each plain, .gz or .zst."""
+    """Texts or pairs of texts, each with a number: .csv, .tsv or .jsonl, plain, .gz or .zst."""
 
     kind: Literal["regression"] = "regression"
-    """What is learned."""
+    """The kind of the task: a number for each text or pair."""
     metric: Literal["spearman", "pearson", "mean_absolute_error"] = "spearman"
-    """What epochs and learning rates are chosen by."""
+    """The score on dev that decides which epoch and which learning rate are kept."""
 
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"mean_absolute_error"})
     metrics: ClassVar[Mapping[str, Metric]] = {
@@ -117,7 +117,7 @@ class RegressionConfig(TextsConfig):
 
 
 class Regression(Task):
-    """The squared error of numbers that are scaled to a mean of 0 and a deviation of 1."""
+    """The squared error of numbers; training scales them to a mean of 0 and a standard deviation of 1."""
 
     def __init__(self, config: RegressionConfig, mean: float, deviation: float) -> None:
         self.config, self.metric, self.outputs = config, config.metric, 1
@@ -126,7 +126,7 @@ class Regression(Task):
 
     @override
     def check(self, examples: Sequence[RatedText], path: Path, origin: str) -> None:
-        """Every number can be answered."""
+        """Accept all examples: every number can be predicted."""
 
     @override
     def encode(self, examples: Sequence[RatedText], format: InputFormat) -> Items:
@@ -141,7 +141,7 @@ class Regression(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """() the number on the scale of the training."""
+        """For each item the number () on the scale of the training."""
         return list(scores[:, 0].cpu().numpy())
 
     @override
@@ -162,7 +162,7 @@ class Regression(Task):
 
     @override
     def floors(self, train: Sequence[RatedText]) -> Iterator[Learned]:
-        """TF-IDF of words or characters, of pairs with their cosine, with ridge regression."""
+        """Ridge regressions on TF-IDF of words or of characters; for pairs also on the cosine of both texts."""
         from sklearn.linear_model import Ridge
 
         values = [each.value for each in train]
@@ -190,7 +190,7 @@ class Regression(Task):
 
 
 def regression_scores(values: Sequence[float], answers: Sequence[float]) -> dict[str, float]:
-    """The correlations of Pearson and Spearman, 0 where either side is constant, and the mean absolute error."""
+    """Pearson's and Spearman's correlation (0 where either side is constant) and the mean absolute error."""
     from scipy import stats  # type: ignore[import-untyped]
 
     true, found = np.array(values, np.float64), np.array(answers, np.float64)

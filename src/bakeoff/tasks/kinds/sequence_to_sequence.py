@@ -1,4 +1,4 @@
-"""Sequence to sequence: a text is written for a text, as a translation, a summary, or the name of a class (T5)."""
+"""Sequence to sequence: write a text for a text, such as a translation, a summary or the name of a class (T5)."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,53 +45,53 @@ from bakeoff.tasks.task_config import Metric
 
 @dataclass(frozen=True)
 class SourceText(Example):
-    """A source and its target."""
+    """A source text with its target text."""
 
     target: str | None = None
-    """What is to be written, in NFC, runs of white space as one space."""
+    """The text to be written, in NFC, with runs of white space as one space; None where it is not known."""
 
 
 class TextPrediction(Record):
-    """A row of test with what was written, as a line of predictions.jsonl."""
+    """A row of test and the text written for it: a line of predictions.jsonl."""
 
     label: str
-    """The row's target."""
+    """The target."""
     prediction: str
-    """What was written."""
+    """The text that was written."""
     loss: float
     """The negative log-probability of the target, its end included, in nats."""
     tokens: int
-    """The tokens of that."""
+    """The number of tokens of the target, its end included."""
 
 
 class SequenceToSequenceConfig(TableConfig):
-    """Sources with a target each: .csv, .tsv or .jsonl with columns, or two plain files with a text a line."""
+    """Sources, each with a target: .csv, .tsv or .jsonl with columns, or two plain files with a text on each line."""
 
     kind: Literal["sequence_to_sequence"] = "sequence_to_sequence"
-    """What is learned."""
+    """The kind of the task: to write a text for a text."""
     text_column: str = "source"
     """The column with the source."""
     label_column: str = "target"
-    """The column with the target. Of a plain file with sources the ending of the file with their targets: of
-    train.de.gz and en that is train.en.gz."""
+    """The column with the target. For plain files: the ending of the file with the targets; with `en`, the targets of
+    train.de.gz are in train.en.gz."""
     prefix: str = ""
-    """A text that is put before each source, as T5's `translate English to German:`, with a space behind it."""
+    """A text to put before each source, such as T5's `translate English to German:`; a space follows it."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """In training, the share of a target token's probability that is spread evenly over the vocabulary (Szegedy et al.
-    2016, arXiv:1512.00567, section 7); 0.1 in Vaswani et al. 2017. Other losses are without it."""
+    """The share of a target token's probability that training spreads evenly over the vocabulary (Szegedy et al. 2016,
+    arXiv:1512.00567, section 7); 0.1 in Vaswani et al. 2017. The losses on dev and test are without it."""
     longest: int = Field(default=128, gt=1)
-    """The most tokens of a target, its end included: longer ones are cut, and no more are written. Less where rows are
-    shorter, or a decoder alone shares them with the source, to which it leaves half of them."""
+    """The most tokens of a target, its end included: longer targets are cut, and writing stops there. The limit is
+    lower where rows are shorter; for a decoder alone, whose row also holds the source, it is half of a row at most."""
     beams: int = Field(default=4, gt=0, le=1000)
     """Candidates of the search for the likeliest target (Vaswani et al. 2017, section 6.1); 1 always takes the most
-    likely token. What dev decides by in training is written with 1."""
+    likely token. The looks at dev during training always write with 1."""
     length_penalty: float = Field(default=0.6, ge=0)
-    """alpha, with which a text's score is its log-probability divided by ((5 + length) / 6)^alpha (Wu et al. 2016)."""
+    """alpha: the search scores a text by its log-probability / ((5 + length) / 6)^alpha (Wu et al. 2016)."""
     bleu_tokens: BleuTokens = "13a"
-    """The words of BLEU: sacrebleu's 13a (WMT), intl, zh (Chinese), char or none (white space)."""
+    """How BLEU cuts texts into words: sacrebleu's 13a (WMT), intl, zh (Chinese), char, or none (at white space)."""
     metric: Literal["loss", "bleu", "chrf", "rouge_1", "rouge_2", "rouge_l", "exact"] = "loss"
-    """What epochs and learning rates are chosen by: the mean loss of a target's token, or a score of what is written,
-    for which all of dev is written at each look."""
+    """The measure on dev that decides which epoch and which learning rate are kept: the mean loss of a target's token,
+    or a score of written texts; for a score, each look at dev writes a text for every source of dev."""
 
     head: ClassVar[Literal["row", "tokens", "writing"]] = "writing"
     lower_is_better: ClassVar[frozenset[str]] = frozenset({"loss"})
@@ -110,7 +110,7 @@ class SequenceToSequenceConfig(TableConfig):
     @field_validator("prefix", mode="before")
     @classmethod
     def _text(cls, value: Any) -> Any:
-        if isinstance(value, dict):  # what YAML makes of a colon
+        if isinstance(value, dict):  # YAML reads a text that ends with a colon as a mapping
             raise ValueError("a text with a colon needs quotes of its own: --option 'prefix=\"translate:\"'")
         return value
 
@@ -167,22 +167,22 @@ class SequenceToSequenceConfig(TableConfig):
         return SequenceToSequence(self)
 
     def generation(self, beams: int, longest: int) -> GenerationConfig:
-        """How targets are written."""
+        """The settings for writing targets of at most `longest` tokens with so many candidates."""
         return GenerationConfig(tokens=longest, beams=beams, length_penalty=self.length_penalty)
 
 
 class SequenceToSequence(Task):
-    """Cross-entropy of the targets' tokens, each from those before it (teacher forcing); N of them in some items."""
+    """Cross-entropy of the targets' tokens, each predicted from those before it (teacher forcing)."""
 
     shows_texts = False
 
     def __init__(self, config: SequenceToSequenceConfig) -> None:
         self.config, self.metric, self.labels = config, config.metric, {}
-        self.outputs = 0  # as many as the model has tokens, which the head knows
+        self.outputs = 0  # the size of the vocabulary, which only the head knows
 
     @override
     def check(self, examples: Sequence[SourceText], path: Path, origin: str) -> None:
-        """Every target can be answered, as far as the tokenizer can write it, of which there are remarks."""
+        """Accept all examples; remarks tell of targets that the tokenizer cannot write."""
 
     @override
     def encode(self, examples: Sequence[SourceText], format: InputFormat) -> WritingItems:
@@ -192,7 +192,7 @@ class SequenceToSequence(Task):
         return replace(items, notes=list(self._remarks(items)))
 
     def _remarks(self, items: WritingItems) -> Iterator[str]:
-        """What must be known of sources and targets."""
+        """Remarks on sources and targets that were cut or cannot be written."""
         rows = len(items.owners)
         found = {
             f"sources were cut to {items.room} tokens": items.sources_cut,
@@ -223,7 +223,7 @@ class SequenceToSequence(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(tokens of the target,) their log-probabilities."""
+        """For each item the (tokens of the target,) log-probabilities of these tokens."""
         return of_targets(scores, items, chosen)
 
     @override
@@ -232,7 +232,7 @@ class SequenceToSequence(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[WrittenText]:
-        """What is known before anything is written."""
+        """The answers without texts: the losses of the targets alone, before anything is written."""
         return [WrittenText(None, None, -float(own.sum(dtype=np.float64)), len(own)) for own in outputs]
 
     @override
@@ -261,9 +261,9 @@ class SequenceToSequence(Task):
 
     @override
     def simplest(self, train: Sequence[SourceText], test: Sequence[SourceText]) -> dict[str, float]:
-        """The source as it is, or always the most frequent target of train (on a tie the first): the better of both.
+        """Scores of copying the source, or of always writing the most frequent target of train: the better of both.
 
-        By the metric, where that is a score of texts, else by chrF.
+        The metric decides which is better, or chrF if that is the loss. On a tie of targets the first one counts.
         """
         counts = Counter(each.target or "" for each in train)
         most = min(counts, key=lambda target: (-counts[target], target))
@@ -293,5 +293,5 @@ class SequenceToSequence(Task):
 
 
 def _of_one(label: str, text: str, metric: str) -> float:
-    """Whether a text is the label, or its ROUGE."""
+    """The score of one text: 1 or 0 for exact, else its ROUGE."""
     return float(label == text) if metric == "exact" else rouge([label], [text])[metric]

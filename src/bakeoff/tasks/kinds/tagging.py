@@ -1,4 +1,4 @@
-"""Tagging: a tag for each word of a sentence, as of entities (BIO) or of parts of speech."""
+"""Tagging: a tag for each word of a sentence, such as entities (BIO) or parts of speech."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +33,10 @@ from bakeoff.tasks.task_config import Metric, TaskConfig
 
 @dataclass(frozen=True)
 class TaggedSentence(Example):
-    """A sentence; `texts` are its words."""
+    """A sentence with its tags; `texts` holds the words of the sentence."""
 
     tags: tuple[str, ...] | None = None
-    """The tag of each word."""
+    """The tag of each word; None where tags are not known."""
 
     @property
     @override
@@ -45,14 +45,14 @@ class TaggedSentence(Example):
 
 
 class TagPrediction(Record):
-    """A sentence of test with what was predicted, as a line of predictions.jsonl."""
+    """A sentence of test and the prediction for it: a line of predictions.jsonl."""
 
     words: list[str]
-    """Its words."""
+    """The words of the sentence."""
     label: list[str]
-    """The tag of each."""
+    """The right tag of each word."""
     prediction: list[str]
-    """The tag that was predicted for each."""
+    """The predicted tag of each word."""
 
 
 class TagLabels(Record):
@@ -61,29 +61,30 @@ class TagLabels(Record):
     tags: list[str] = Field(min_length=1)
     """The tags, in the order of the head's outputs."""
     moves: list[list[str]]
-    """Pairs of tags that follow each other in train, O standing before the first word."""
+    """Pairs of tags that follow each other in train; a sentence counts as if O stood before its first word."""
 
 
 class TaggingConfig(TaskConfig):
     """Sentences with a tag for each word: .conllu, .conll (.iob, .bio, .txt), or .jsonl; each plain, .gz or .zst."""
 
     kind: Literal["tagging"] = "tagging"
-    """What is learned."""
+    """The kind of the task: a tag for each word."""
     text_column: str | None = None
-    """The column of the words, by its number from 1 (CoNLL-U: or its name); in .jsonl the field with their list, or
-    with a raw text. Absent: the first, or form."""
+    """The column of the words, by number from 1, or in CoNLL-U by name; in .jsonl the field with the list of words, or
+    with a raw text. Absent: the first column, or in CoNLL-U form."""
     label_column: str | None = None
-    """The column of the tags, -1 for the last; in .jsonl the field with their list. Absent: the last, or upos."""
+    """The column of the tags, -1 for the last; in .jsonl the field with the list of tags. Absent: the last column,
+    or in CoNLL-U upos."""
     spans_column: str | None = None
-    """In .jsonl the field with a list of {start, end, label}, in characters of the text, in place of tags."""
+    """The field of .jsonl with a list of {start, end, label}, in characters of the raw text, in place of tags."""
     legal: bool = False
-    """Predict the most probable sequence in which every tag may follow the one before, in place of the most probable
-    tag of each word."""
+    """Predict the most probable sequence of tags in which every tag may follow the one before it. False: predict the
+    most probable tag of each word on its own."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the target's probability that is spread over all tags in training (Szegedy et al. 2016)."""
+    """The share of the right tag's probability that training spreads over all tags (Szegedy et al. 2016)."""
     metric: Literal["f1", "accuracy"] | None = None
-    """What epochs and learning rates are chosen by; absent: f1 of spans where tags begin with B- or I-, else accuracy
-    of words."""
+    """The score on dev that decides which epoch and which learning rate are kept. Absent: f1 of spans where tags begin
+    with B- or I-, else accuracy of words."""
 
     sides: ClassVar[int | None] = 1
     head: ClassVar[Literal["row", "tokens"]] = "tokens"
@@ -99,7 +100,7 @@ class TaggingConfig(TaskConfig):
 
     @override
     def contributions(self, lines: Sequence[Mapping[str, Any]], metric: str) -> Vector:
-        """An example is a sentence; all metrics are ratios of counts over all sentences."""
+        """What each sentence adds to the counts whose ratio is the metric."""
         true, found = [line["label"] for line in lines], [line["prediction"] for line in lines]
         if metric == "accuracy":
             right = [sum(map(str.__eq__, one, other)) for one, other in zip(true, found, strict=True)]
@@ -132,7 +133,7 @@ class TaggingConfig(TaskConfig):
 
     @override
     def example(self, texts: Sequence[str]) -> TaggedSentence:
-        """A raw text, in words as of a file with spans, or else between whitespace."""
+        """A raw text, cut into words as texts of a file with spans are, or else at white space."""
         (text,) = texts
         return TaggedSentence(
             0, tuple(word for word, _ in split_words(text)) if self.spans_column else tuple(text.split())
@@ -163,10 +164,10 @@ class TaggingConfig(TaskConfig):
 
 
 class Tagging(Task):
-    """Cross-entropy over C tags of the token that each word is tagged by.
+    """Cross-entropy over C tags, at the one token of each word that is used for its tag.
 
-    A sentence that is too long is read in windows that overlap by half, and each word is tagged where it has most on
-    both sides.
+    A sentence that is too long is read in windows that overlap by half; a word's tag is taken from the window in
+    which the word has the most context on both sides.
     """
 
     shows_texts = False
@@ -206,7 +207,7 @@ class Tagging(Task):
         return Items(encoded, np.arange(len(owners) + 1), owners, targets)
 
     def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
-        """(words of these items, C) log-probabilities."""
+        """(words of the chosen items, C) log-probabilities of the tags."""
         rows = np.repeat(np.arange(len(chosen)), [len(items.targets[item].places) for item in chosen])
         places = np.concatenate([items.targets[item].places for item in chosen])
         return scores[torch.from_numpy(rows).to(scores.device), torch.from_numpy(places).to(scores.device)].log_softmax(
@@ -216,13 +217,13 @@ class Tagging(Task):
     @override
     def loss(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         tags = torch.from_numpy(np.concatenate([items.targets[item].tags for item in chosen])).to(scores.device)
-        # A batch whose windows all ask for nothing cannot be: every window has the words for which it was made.
-        found = self._of_words(scores, items, chosen)  # log-probabilities are numbers whose softmax they are
+        # No batch is without words: every window was made for some.
+        found = self._of_words(scores, items, chosen)  # the softmax of log-probabilities gives the same probabilities
         return F.cross_entropy(found, tags, label_smoothing=self.config.label_smoothing)
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """(n, C) log-probabilities of the tags of each window's words."""
+        """For each window (n, C) log-probabilities of the tags of its n words."""
         ends = np.cumsum([len(items.targets[item].places) for item in chosen])[:-1]
         return np.split(self._of_words(scores, items, chosen).cpu().numpy(), ends)
 
@@ -259,7 +260,7 @@ class Tagging(Task):
     def score_labels(
         self, examples: Sequence[TaggedSentence], answers: Sequence[Sequence[str]]
     ) -> dict[str, LabelScore]:
-        """Of the types of spans, or else of the tags."""
+        """Scores of each type of span, or of each tag where tags are not spans."""
         true = [each.tags or () for each in examples]
         if self.spans:
             return label_scores(type_counts(true, answers))
@@ -267,7 +268,7 @@ class Tagging(Task):
 
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
-        """The most frequent tag of each word of train, of other words that of all words; on a tie the first."""
+        """Scores of giving each word its most frequent tag of train, and unknown words the most frequent tag of all."""
         counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
         every = Counter[str]()
         for each in train:
