@@ -12,9 +12,9 @@ class Exported(NamedTuple):
     form: str
     """hf, onnx, sentence-transformers or gguf."""
     loads_with: str
-    """What to type to load it, one line of Python or of a shell."""
+    """The line of Python or of a shell that loads it."""
     largest_difference: float | None
     """The largest difference of two numbers that both sides have computed of the same texts; None: nothing to compare
     with on this machine."""
     remarks: list[str]
-    """What does not go along, in words."""
+    """What the export leaves out, in words."""

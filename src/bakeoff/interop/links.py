@@ -17,7 +17,7 @@ class Link(NamedTuple):
     theirs: tuple[str, ...]
     """Names in their file."""
     to_ours: Callable[[Many], Many]
-    """Theirs to ours."""
+    """The map from their tensors to ours."""
     to_theirs: Callable[[Many], Many]
     """Ours to theirs; undoes `to_ours` to the last bit."""
     optional: str = ""
@@ -82,7 +82,7 @@ def tied(theirs: str, to: str, part: str = "") -> Link:
 
 
 def names(links: Sequence[Link]) -> Iterator[str]:
-    """Their names, ties aside."""
+    """Names of the tensors in their file, without those that only repeat others."""
     for link in links:
         if not link.tied:
             yield from link.theirs

@@ -19,7 +19,7 @@ from bakeoff.vectors.embed import embed
 from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 POOLINGS = ("mean", "max", "cls")
-"""Those that the library has as well."""
+"""The poolings of `bakeoff embed` that the library has as well."""
 CLOSE = 1e-5
 """The largest difference of vectors, as a share of the largest number."""
 COMPARED = [
@@ -27,7 +27,7 @@ COMPARED = [
     "a",
     "Ein Satz mit Umlauten: Äpfel, Öl, Übung; and several words more, so that the two are not of one length.",
 ]
-"""What is compared."""
+"""The texts whose vectors are compared."""
 
 
 def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:

@@ -30,7 +30,7 @@ def take(
     rows: int,
     where: str,
 ) -> Taken:
-    """Ours from theirs.
+    """Make our tensors from theirs.
 
     Args:
         links: of the family.

@@ -117,7 +117,7 @@ class Embed(Request):
     gives = "its D numbers"
 
     pooling: Literal["mean", "cls", "last", "max"] = "mean"
-    """The way from tokens to one vector: mean or max over them, or the state of the first (cls) or the last one (last)."""
+    """How tokens become one vector: mean or max over all of them; cls or last: the state of the first or last one."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.embed(list(items), pooling=self.pooling))

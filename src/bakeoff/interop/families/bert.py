@@ -20,9 +20,9 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
 }
-"""Their names of activations, and ours."""
+"""Our name of an activation, by their name."""
 THEIR_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_tanh": "gelu_new"}
-"""Ours, and theirs."""
+"""Their name of an activation, by our name."""
 HEAD = "head of mlm"
 """What a file of the body alone lacks."""
 

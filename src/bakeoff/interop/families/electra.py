@@ -22,7 +22,7 @@ from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
 SHARE = 0.25
-"""Of a discriminator's widths its fresh generator has this much, as in the paper."""
+"""The widths of a fresh generator, as a share of the discriminator's, as in the paper."""
 
 
 CHOICES = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
@@ -107,7 +107,7 @@ class Electra(Family):
         yield "rtd", (scores[..., 1:] - scores[..., :1]), answers["logits"][..., None]
 
     def remarks(self, recipe: Recipe) -> list[str]:
-        """The generator stays here."""
+        """Say that an export leaves the generator out."""
         rtd = any(part.kind == "rtd" for part in recipe.objective)
         return ["the generator, which ELECTRA trains beside the discriminator, does not go along"] if rtd else []
 

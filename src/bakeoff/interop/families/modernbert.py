@@ -278,7 +278,7 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
 
 
 def _names(bias: bool) -> tuple[str, ...]:
-    """Of a linear map or a norm."""
+    """The names of the tensors of a linear map or a norm."""
     return ("weight", "bias") if bias else ("weight",)
 
 

@@ -8,7 +8,7 @@ USES = {
     "gpt2": f"llama-completion -m {FILE} -p 'The town' -n 20 --temp 0 -no-cnv",
     "t5": f"llama-completion -m {FILE} -p 'The town lies behind the hill.' -n 20 --temp 0 -no-cnv",
 }
-"""A line of a shell for each."""
+"""The line of a shell that uses a model, by architecture."""
 SAID = {
     "gpt2": "A text begins behind the token that ends documents, which llama.cpp puts there.",
     "t5": "The prompt is what the encoder reads; llama.cpp puts the token behind it that ends texts, and begins the "
@@ -17,7 +17,7 @@ SAID = {
 
 
 def readme(name: str, architecture: str, pooling: str) -> str:
-    """The text.
+    """The text of the README.md.
 
     Args:
         name: of the recipe.

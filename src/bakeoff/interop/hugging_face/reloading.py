@@ -19,7 +19,7 @@ from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 TOLERANCE = 1e-5
-"""Of the largest number of the logits, in float32; both sides add up in another order."""
+"""The largest difference allowed, as a share of the largest logit, in float32: both sides add in another order."""
 TEXT = "Language models read text: 12 words, and some more, 中文 and العربية too."
 
 

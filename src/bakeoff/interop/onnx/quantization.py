@@ -27,13 +27,13 @@ class Accuracy(NamedTuple):
     """A figure of the model in float32 and of one in int8."""
 
     name: str
-    """What it is."""
+    """The name of the figure."""
     before: float
     """In float32."""
     after: float
     """In int8."""
     lower_is_better: bool = False
-    """Such as a loss."""
+    """Whether a lower figure is better, as for a loss."""
 
     @property
     def lost(self) -> float:
@@ -49,7 +49,7 @@ class Quantized(NamedTuple):
     """What became of quantization."""
 
     accuracies: list[Accuracy]
-    """What was lost."""
+    """Figures before and after, which say what was lost."""
     tables: bool
     """The embedding's tables have eight bits, too, not linear maps alone."""
     speedup: float

@@ -18,7 +18,7 @@ WRITING = ("causal", "encoder_decoder", "sequence_to_sequence")
 def settings_of(
     run: Run | FinetunedRun, format: InputFormat, kind: str, graphs: Mapping[str, Graph], longest: int
 ) -> dict[str, Any]:
-    """Its content, but for what was measured.
+    """The content of config.json, without what was measured.
 
     Args:
         run: what is exported.

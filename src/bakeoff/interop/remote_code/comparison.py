@@ -17,7 +17,7 @@ from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors, save_tensors
 
 TOLERANCE = 1e-5
-"""Of the largest number that is compared."""
+"""The largest difference allowed, as a share of the largest number that is compared."""
 LENGTHS = (24, 17, 5)
 """Tokens of the rows that both sides read, where the model has positions for so many."""
 
