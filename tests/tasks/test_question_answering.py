@@ -183,13 +183,13 @@ def test_dev_settles_from_when_on_there_is_no_answer():
         Question(n, ("?", "a"), tuple(GoldAnswer(t, 0, 1) for t in gold)) for n, (_, _, gold) in enumerate(told)
     ]
     answers = [FoundAnswer((Candidate(text, 0, 1, 0.0),), none) for text, none, _ in told]
-    settled = task.settle(examples, answers)
-    assert 2 < settled.threshold < 3
-    assert [settled.text(each) for each in answers] == ["a", "b", "", ""]
-    assert settled.score(examples, answers)["f1"] == 0.75
-    again = task.config.restore(json.loads(json.dumps(settled.labels)), "labels.json")
-    assert again.score(examples, answers) == settled.score(examples, answers)
-    always = QuestionAnswering(task.config, False, 0.0).settle(examples, answers)
+    resolved = task.resolve(examples, answers)
+    assert 2 < resolved.threshold < 3
+    assert [resolved.text(each) for each in answers] == ["a", "b", "", ""]
+    assert resolved.score(examples, answers)["f1"] == 0.75
+    again = task.config.restore(json.loads(json.dumps(resolved.labels)), "labels.json")
+    assert again.score(examples, answers) == resolved.score(examples, answers)
+    always = QuestionAnswering(task.config, False, 0.0).resolve(examples, answers)
     assert [always.text(each) for each in answers] == ["a", "b", "c", "d"]
 
 

@@ -41,7 +41,7 @@ class TaskFacts(Config):
     name: str
     """Its name in the plan."""
     kind: str = "classification"
-    """What is learned."""
+    """The kind of the task, such as classification."""
     metric: str
     """The metric by which epochs are chosen and recipes ranked."""
     metric_title: str

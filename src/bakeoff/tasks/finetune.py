@@ -115,7 +115,7 @@ def finetune(
         answers = {
             name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
-        learned = data.task.settle(data.dev, answers["dev"])
+        learned = data.task.resolve(data.dev, answers["dev"])
         write_labels(folder, learned)
         epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config, best.trial.epochs)
         result = FinetuneResult(

@@ -28,11 +28,11 @@ class FinetuneResult(Config):
     path: Path = Field(default=Path(), exclude=True)
     """The run's directory."""
     kind: str = "classification"
-    """What was learned."""
+    """The kind of the task, such as classification."""
     task: str
     """The task's name."""
     metric: str
-    """What epochs and learning rates were chosen by."""
+    """The metric by which dev chose epochs and learning rates."""
     recipe: str
     """The recipe's name."""
     source: str | None

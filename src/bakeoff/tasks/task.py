@@ -62,7 +62,7 @@ class Task(ABC):
     labels: Any
     """What is known of the labels, as JSON has it."""
     metric: str
-    """What epochs and learning rates are chosen by."""
+    """The metric by which dev chooses epochs and learning rates."""
     outputs: int
     """K, numbers that the head gives for each row, or token."""
     notes: Sequence[str] = ()
@@ -145,15 +145,15 @@ class Task(ABC):
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[Any]:
         """The answer to each example."""
 
-    def settle(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
+    def resolve(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
         """The task with what dev decides beside the weights, such as a threshold, which its labels keep.
 
-        It is asked at every look at dev, which is scored by what it settles, and once more for the weights that are
-        kept; evaluation and prediction use what was settled then. Most tasks have nothing to settle.
+        It is asked at every look at dev, which is scored by what it resolves, and once more for the weights that
+        are kept; evaluation and prediction use what was resolved then. Most tasks have nothing to resolve.
 
         Args:
             examples: those of dev.
-            answers: what `decode` makes of them; they do not depend on what is settled.
+            answers: what `decode` makes of them; they do not depend on what is resolved.
         """
         return self
 

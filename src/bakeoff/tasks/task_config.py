@@ -25,7 +25,7 @@ class TaskConfig(Config):
     """Which files hold a task; each kind says what their columns mean."""
 
     kind: str
-    """What is learned."""
+    """The kind of the task, such as classification or tagging."""
     name: str = ""
     """The task's name in results; absent: its kind."""
     train: Path

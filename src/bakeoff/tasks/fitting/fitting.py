@@ -258,7 +258,7 @@ def optimize_items(
 def _evaluate(head: HeadedModel, dev: TaskSplit, setting: Setting, step: int) -> Evaluation:
     found = answers_of(head, dev.items, setting.task, setting.format, setting.placement, labelled=True, look=True)
     assert found.loss is not None
-    task = setting.task.settle(dev.examples, found.answers)
+    task = setting.task.resolve(dev.examples, found.answers)
     return Evaluation(step, task.score(dev.examples, found.answers), found.loss)
 
 

@@ -203,7 +203,7 @@ class QuestionAnswering(Task):
         return answer.candidates[0].text if given else ""
 
     @override
-    def settle(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
+    def resolve(self, examples: Sequence[Question], answers: Sequence[FoundAnswer]) -> "QuestionAnswering":
         """The task with the threshold that is best on dev, where train has questions without an answer."""
         found = [(_right(each), answer) for each, answer in zip(examples, answers, strict=True) if answer.candidates]
         if not self.unanswerable or not found:
