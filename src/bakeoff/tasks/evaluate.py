@@ -123,8 +123,7 @@ def evaluate(
     named = {name: column for name, column in columns.items() if column is not None}
     config = reading_otherwise(finetuned.task, {"errors": errors, **named, **(settings or {})})
     path = Path(str(data))
-    (rows, left_out), task = read_examples(config, path), finetuned.learned
-    task.check(rows, path, "what the run has learnt")
+    (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
     found = answers_of(finetuned.load(on), items, task, format, Placement(on, "float32"), labelled=True)

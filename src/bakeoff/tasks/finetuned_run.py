@@ -15,6 +15,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
 from bakeoff.runs.rules import OF_FINETUNED_RUNS, changes_since
 from bakeoff.runs.run import Run
+from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetune_results import FinetuneResult
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.heads import HeadedModel
@@ -125,6 +126,20 @@ class FinetunedRun:
     def predictions(self) -> list[dict[str, Any]]:
         """Label and prediction for each row of test; see the kind's record."""
         return read_predictions(self.path / "predictions.jsonl", self.task.record)
+
+    def labelled_examples(self, path: Path, config: TaskConfig | None = None) -> tuple[list[Any], list[str]]:
+        """The examples of a labelled file, and what a reader of results must know of the rows that were left out.
+
+        Args:
+            path: the file.
+            config: how it is read; None: as in fine-tuning.
+
+        Raises:
+            UserError: there is a mistake in the file, or it has labels that the run has not learnt.
+        """
+        examples, left_out = read_examples(config or self.task, path)
+        self.learned.check(examples, path, "what the run has learnt")
+        return examples, left_out
 
     def format(self) -> InputFormat:
         """The format of its rows, by which texts become tokens as in fine-tuning."""

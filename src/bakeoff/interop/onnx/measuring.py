@@ -19,7 +19,6 @@ from bakeoff.interop.onnx.stand_in import OnnxHead
 from bakeoff.interop.onnx.writing_graphs import OfDecoder
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
-from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -38,9 +37,8 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
     Raises:
         UserError: there is a mistake in the file.
     """
-    examples, _ = read_examples(run.task, path)
+    examples, _ = run.labelled_examples(path)
     task, format = run.learned, run.format()
-    task.check(examples, path, "what the run has learnt")
     items = task.encode(examples, format)
     lower = task.metric in task.config.lower_is_better
 

@@ -15,7 +15,6 @@ from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.graphs import Input
 from bakeoff.interop.onnx.quantization import Accuracy, Feeds, Measure, agreement
 from bakeoff.interop.onnx.writing_graphs import OfDecoder
-from bakeoff.tasks.data import read_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingFormat, WritingItems
@@ -124,9 +123,8 @@ def rows_of_task(run: FinetunedRun, path: Path) -> list[WrittenRow]:
     Raises:
         UserError: there is a mistake in the file.
     """
-    examples, _ = read_examples(run.task, path)
+    examples, _ = run.labelled_examples(path)
     task, format = run.learned, run.format()
-    task.check(examples, path, "what the run has learnt")
     items = task.encode(examples, format)
     assert isinstance(items, WritingItems)
     prompts, sources = WritingFormat(format, items.longest).prompts(items)

@@ -174,16 +174,16 @@ class RowHead(LinearHead):
         last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
         first = self.pooling == "cls" and not self.start_last
         places = torch.zeros_like(last) if first else last - 1
-        return self._of_vectors(self.hidden(batch, places[:, None])[:, 0])
+        return self._of_vectors(self.through_pooler(self.hidden(batch, places[:, None])[:, 0]))
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, K) numbers for each row, float32."""
-        return self._of_vectors(pooled(hidden, batch.real, self.pooling, self.start_last))
+        return self._of_vectors(self.pool(hidden, batch.real))
 
     def _of_vectors(self, vectors: Tensor) -> Tensor:
-        """(B, K) numbers of (B, D) vectors that were pooled."""
-        scores: Tensor = self.output(drop(self.through_pooler(vectors), self.dropout, self.training))
+        """(B, K) numbers of (B, D) vectors that have left the pooler."""
+        scores: Tensor = self.output(drop(vectors, self.dropout, self.training))
         return scores.float()
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
