@@ -18,16 +18,24 @@ from urllib.parse import parse_qs, unquote, urlsplit
 class Repository:
     """A data set or a model."""
 
-    def __init__(self, kind: str, name: str, commits: Sequence[Path]) -> None:
-        """`kind` is datasets or models; `commits` are folders with its files, the oldest first."""
+    def __init__(self, kind: str, name: str, commits: Sequence[Path], converted: Path | None = None) -> None:
+        """`kind` is datasets or models; `commits` are folders with its files, the oldest first.
+
+        `converted` has what the Hub made Parquet of, which it keeps on the branch refs/convert/parquet.
+        """
         self.kind, self.name = kind, name
         self.commits = {
             sha1(f"{kind}/{name}/{number}".encode()).hexdigest(): each for number, each in enumerate(commits)
         }
         self.newest = list(self.commits)[-1]
+        self.converted = sha1(f"{kind}/{name}/converted".encode()).hexdigest()
+        if converted is not None:
+            self.commits[self.converted] = converted
 
     def commit(self, revision: str) -> str | None:
         """The commit that a revision names."""
+        if revision == "refs/convert/parquet":
+            revision = self.converted
         return self.newest if revision == "main" else revision if revision in self.commits else None
 
     def files(self, commit: str) -> list[dict[str, Any]]:
@@ -82,7 +90,7 @@ class _Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.asked.append(f"{self.command} {self.path}")
-        path = unquote(urlsplit(self.path).path).strip("/").split("/")
+        path = [unquote(each) for each in urlsplit(self.path).path.strip("/").split("/")]
         if path[0] == "api" and len(path) >= 4:
             return self._api(path[1], "/".join(path[2:4]), path[4:])
         kind, rest = (path[0], path[1:]) if path[0] in ("datasets", "spaces") else ("models", path)
@@ -93,7 +101,7 @@ class _Answers(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self.server.asked.append(f"{self.command} {self.path}")
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-        path = unquote(urlsplit(self.path).path).strip("/").split("/")
+        path = [unquote(each) for each in urlsplit(self.path).path.strip("/").split("/")]
         if path[0] != "api" or path[4:5] != ["paths-info"]:
             return self._unknown()
         found = self._commit(path[1], "/".join(path[2:4]), path[5])

@@ -64,8 +64,51 @@ def model(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def hub(reviews, model):
-    with serving([reviews, model]) as server:
+def others(tmp_path_factory):
+    """Data sets in the columns that they have on the Hub: one that is a program, with the Parquet made of it."""
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    value, listed, classes = datasets.Value("string"), datasets.List, datasets.ClassLabel
+    tags = classes(names=["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC", "B-MISC", "I-MISC"])
+    types = classes(names=["ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"])
+    sides = classes(names=["choice1", "choice2"])
+    copa = dict.fromkeys(("premise", "choice1", "choice2", "question"), value) | {"label": sides}
+    made = {
+        "eriktks/conll2003": (
+            "conll2003",
+            {"tokens": listed(value), "ner_tags": listed(tags)},
+            lambda i: {"tokens": ["Ann", f"w{i}"], "ner_tags": [1, 5 * (i % 2)]},
+        ),
+        "CogComp/trec": (
+            "default",
+            {"text": value, "coarse_label": types},
+            lambda i: {"text": f"What is {i}?", "coarse_label": i % 6},
+        ),
+        "aps/super_glue": (
+            "copa",
+            copa,
+            lambda i: {"premise": f"p{i}", "choice1": "a", "choice2": "b", "question": "cause", "label": i % 2},
+        ),
+        "bbaaaa/iwslt14-de-en": (
+            "default",
+            {"translation": datasets.Translation(languages=["de", "en"])},
+            lambda i: {"translation": {"de": f"Haus {i}", "en": f"house {i}"}},
+        ),
+    }
+    found = []
+    for name, (config, features, row) in made.items():
+        program, converted = tmp_path_factory.mktemp("program"), tmp_path_factory.mktemp("converted")
+        (program / f"{name.partition('/')[2]}.py").write_text("raise SystemExit('never run')\n")
+        for split, count in (("train", 60), ("validation", 30), ("test", 30)):
+            (converted / config / split).mkdir(parents=True)
+            table = datasets.Dataset.from_list([row(i) for i in range(count)], features=datasets.Features(features))
+            table.to_parquet(str(converted / config / split / "0000.parquet"))
+        found.append(Repository("datasets", name, [program], converted))
+    return found
+
+
+@pytest.fixture(scope="module")
+def hub(reviews, model, others):
+    with serving([reviews, model, *others]) as server:
         yield server
     assert not [each for each in server.unanswered if "/nyu-mll/" in each or "/tester/" in each]
 
@@ -113,6 +156,23 @@ def test_a_named_data_set_is_read_from_where_the_hub_has_it(bakeoff):
     assert {name: part["examples"] for name, part in parts.items()} == {"train": 99, "dev": 11, "test": 30}
     assert {each["label"]: each["count"] for each in parts["test"]["labels"]} == {"0": 15, "1": 15}
     assert "second." in parts["train"]["labels"][0]["example"]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("conll2003", {"B-PER": 30, "O": 15, "B-LOC": 15}),
+        ("trec", dict.fromkeys(["ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"], 5)),
+        ("copa", {"0": 15, "1": 15}),
+        ("iwslt14_de_en", {}),
+    ],
+)
+def test_what_is_a_program_on_the_hub_is_read_from_the_parquet_that_was_made_of_it(bakeoff, name, labels):
+    status, out, err = bakeoff("check", "--dataset", name, "--data", "hub:", "--json")
+    assert status == 0, err
+    parts = {each["part"]: each for each in json.loads(out)["parts"]}
+    assert parts["test"]["examples"] == 30
+    assert {each["label"]: each["count"] for each in parts["test"]["labels"]} == labels
 
 
 def test_a_model_of_the_hub_is_that_of_its_folder(bakeoff, hub, model, tmp_path):

@@ -49,6 +49,7 @@ def predict(
     Example: bakeoff predict runs/bert-sst2 --texts reviews.csv > classes.tsv
     """
     from bakeoff.overrides import parse_override
+    from bakeoff.reading.rows import on_hub
     from bakeoff.tasks.finetuned_run import FinetunedRun
     from bakeoff.tasks.predict import answer, answer_file, require_sides
 
@@ -63,7 +64,9 @@ def predict(
     form = dict(parse_override(option, "--option") for option in options)
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
-    if texts is not None and (form or config.reads_files(texts) or (not named and config.reads_its_form(texts))):
+    if texts is not None and (
+        form or on_hub(texts) or config.reads_files(texts) or (not named and config.reads_its_form(texts))
+    ):
         if arguments[0] or pair:
             raise UserError(f"{texts}: is read as in fine-tuning; leave texts out")
         found = answer_file(opened, texts, settings={**named, "errors": errors, **form}, device=device)

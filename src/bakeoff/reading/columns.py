@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bakeoff.errors import UserError
-from bakeoff.reading.fields import existing
+from bakeoff.reading.class_names import class_names, column_and_keys, features_of, named, within
 from bakeoff.reading.files import kind_of
 
 _ROWS = 256  # rows of a Parquet file that are held at once
@@ -30,6 +30,8 @@ class ColumnReader:
         self._path = path
         self._errors = errors
         self._position = 0
+        self._keys: list[str] = []
+        self._classes: list[str] | None = None
 
     def position(self) -> int:
         """Bytes of the file on disk that have been read, about."""
@@ -37,6 +39,9 @@ class ColumnReader:
 
     def values(self, name: str, advice: str = "", skip: int = 0) -> Iterator[tuple[int, Any]]:
         """The number of each row, from 1, and its value of one column; text that is stored as bytes is decoded.
+
+        `translation.de` is `de` of the column `translation`; a class that `datasets` stored as a number comes by its
+        name.
 
         Args:
             name: the column.
@@ -57,7 +62,9 @@ class ColumnReader:
                     row += passed
                     for value in _as_bytes(column.slice(passed)).to_pylist():
                         row += 1
-                        yield row, self._decode(value, row) if isinstance(value, bytes) else value
+                        value = self._decode(value, row) if isinstance(value, bytes) else value
+                        where = f"{self._path}, row {row}"
+                        yield row, named(within(value, self._keys, where, name.partition(".")[0]), self._classes)
         except (pyarrow.ArrowException, OSError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UserError(f"{self._path}: cannot be read ({reason}); is it whole, and what its name says?") from None
@@ -67,7 +74,7 @@ class ColumnReader:
 
         size = os.fstat(raw.fileno()).st_size
         with parquet.ParquetFile(raw, buffer_size=1 << 20) as file:
-            existing(name, file.schema_arrow.names, str(self._path), "column", advice)
+            name = self._found(name, file.schema_arrow, advice)
             done = 0
             for batch in file.iter_batches(_ROWS, columns=[name], use_threads=False):
                 yield batch.column(name)
@@ -81,10 +88,16 @@ class ColumnReader:
         streamed = raw.read(6) != b"ARROW1"
         raw.seek(0)
         with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
-            existing(name, file.schema.names, str(self._path), "column", advice)
+            name = self._found(name, file.schema, advice)
             for batch in file if streamed else map(file.get_batch, range(file.num_record_batches)):
                 yield batch.column(name)
                 self._position = raw.tell()
+
+    def _found(self, name: str, schema: Any, advice: str) -> str:
+        """The column that a name means; its keys and the names of its classes are noted."""
+        column, self._keys = column_and_keys(name, schema.names, str(self._path), advice)
+        self._classes = None if self._keys else class_names(features_of(schema.metadata).get(column))
+        return column
 
     def _decode(self, value: bytes, row: int) -> str:
         try:

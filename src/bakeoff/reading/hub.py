@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.reading.fields import existing
+from bakeoff.reading.class_names import class_names, column_and_keys, named, within
 
 PREFIX = "hub:"
+_CONVERTED = "refs/convert/parquet"  # the branch on which the Hub keeps what it has made of data sets, CONFIG/SPLIT/
 _NAME = re.compile(r"(?P<path>[^:@]+)(?::(?P<config>[^:@]+))?(?:@(?P<split>[^:@]+))?")
 
 
@@ -51,13 +52,19 @@ class HubFile:
             yield number, value
 
     def records(self, names: Sequence[str], advice: str = "", skip: int = 0) -> Iterator[tuple[int, list[Any]]]:
-        """The number of each row, from 1, and its values of some columns; arguments and errors as of `values`."""
+        """The number of each row, from 1, and its values of some columns; arguments and errors as of `values`.
+
+        `translation.de` is `de` of the column `translation`; a class that is stored as a number comes by its name.
+        """
+        features = self._rows.features.to_dict() if self._rows.features is not None else {}
+        places: list[tuple[str, list[str], list[str] | None]] = []
         try:
             for number, row in enumerate(self._rows.skip(skip) if skip else self._rows, skip + 1):
-                yield (
-                    number,
-                    [row[n if n in row else existing(n, list(row), self._name, "column", advice)] for n in names],
-                )
+                if not places:
+                    found = [column_and_keys(name, list(row), self._name, advice) for name in names]
+                    places = [(own, keys, None if keys else class_names(features.get(own))) for own, keys in found]
+                where = f"{self._name}, row {number}"
+                yield number, [named(within(row[own], keys, where, own), known) for own, keys, known in places]
         except (UserError, GeneratorExit):
             raise
         except Exception as error:  # of the library, of Arrow, of the network
@@ -86,7 +93,15 @@ def hub_files(text: str) -> list[HubFile]:
     folder = Path(path).expanduser()
     try:
         revision, sizes = (None, {}) if folder.is_dir() else _commit(path)
-        builder = datasets.load_dataset_builder(str(folder) if folder.is_dir() else path, config, revision=revision)
+        try:
+            builder = datasets.load_dataset_builder(str(folder) if folder.is_dir() else path, config, revision=revision)
+        except RuntimeError as error:
+            if folder.is_dir() or "scripts are no longer supported" not in str(error):
+                raise
+            revision, sizes = _commit(path, _CONVERTED)
+            builder = datasets.load_dataset_builder(
+                path, data_files=_converted(text, config, list(sizes)), revision=revision
+            )
         files = {str(name): list(paths) for name, paths in (builder.config.data_files or {}).items()}
         if split not in files:
             raise UserError(f"{text}: no split '{split}' (splits here: {', '.join(files) or 'none'}); give @SPLIT")
@@ -104,11 +119,29 @@ def hub_files(text: str) -> list[HubFile]:
         raise _refused(text, error) from None
 
 
-def _commit(path: str) -> tuple[str, dict[str, int]]:
+def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str, list[str]]:
+    """The files of each split where a data set is a program, which is not run, and the Hub has made Parquet of it.
+
+    Raises:
+        UserError: there is no such config, or several and none is named; or the Hub has made only the first part.
+    """
+    found: dict[str, dict[str, list[str]]] = {}
+    for file in sorted(name.partition("/")[2] for name in files):
+        if len(place := file.split("/")) == 3 and file.endswith(".parquet"):
+            found.setdefault(place[0], {}).setdefault(place[1], []).append(file)
+    chosen = config or (next(iter(found)) if len(found) == 1 else "default")
+    if chosen not in found:
+        raise UserError(f"{text}: no config '{chosen}' (configs here: {', '.join(found) or 'none'}); give :CONFIG")
+    if partial := next((split for split in found[chosen] if split.startswith("partial-")), None):
+        raise UserError(f"{text}: the Hub has made Parquet of a part only ({partial}); give files")
+    return found[chosen]
+
+
+def _commit(path: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
     """The newest commit, so that all readings and all parts see the same text; and the sizes of its files."""
     from huggingface_hub import HfApi
 
-    found = HfApi().dataset_info(path, files_metadata=True)
+    found = HfApi().dataset_info(path, revision=revision, files_metadata=True)
     return str(found.sha), {f"{found.sha}/{file.rfilename}": file.size or 0 for file in found.siblings or []}
 
 

@@ -20,7 +20,7 @@ def _glue(
         title: its name.
         settings: the columns.
         hub: the config of the Hub's `nyu-mll/glue`.
-        names: what the Hub's numbers stand for.
+        names: what the Hub's numbers, or its names of classes, are called in GLUE's files.
         more: `hub_settings`, `forms` in front of the usual ones, `validation`, the split on the Hub that is GLUE's dev.
     """
     validation = more.pop("validation", "validation")
@@ -57,7 +57,11 @@ GLUE = {
         "CoLA, acceptability of sentences (Warstadt et al. 2018)",
         {"metric": "matthews"},
         "cola",
-        hub_settings={"text_column": "sentence", "label_column": "label"},
+        hub_settings={
+            "text_column": "sentence",
+            "label_column": "label",
+            "label_names": {"unacceptable": "0", "acceptable": "1"},
+        },
         forms=(
             Form(
                 ("in_domain_train.tsv", "raw/in_domain_train.tsv"),
@@ -74,11 +78,13 @@ GLUE = {
         "SST-2, sentiment of film reviews (Socher et al. 2013)",
         {"text_column": "sentence", "label_column": "label"},
         "sst2",
+        {"negative": "0", "positive": "1"},
     ),
     "mrpc": _glue(
         "MRPC, paraphrases (Dolan and Brockett 2005)",
         {"positive": "1", "metric": "f1"},
         "mrpc",
+        {"not_equivalent": "0", "equivalent": "1"},
         hub_settings=_pair("sentence1", "sentence2"),
         forms=(
             Form(
@@ -112,6 +118,7 @@ GLUE = {
         "QQP, duplicate questions of Quora (Iyer et al. 2017)",
         {**_pair("question1", "question2", "is_duplicate"), "broken_rows": "skip", "positive": "1", "metric": "f1"},
         "qqp",
+        {"not_duplicate": "0", "duplicate": "1"},
         hub_settings=_pair("question1", "question2"),
     ),
     "mnli": _glue(
@@ -148,6 +155,7 @@ GLUE = {
         "WNLI, pronouns as entailment (Levesque et al. 2012)",
         _pair("sentence1", "sentence2"),
         "wnli",
+        {"not_entailment": "0", "entailment": "1"},
     ),
 }
 """GLUE's nine, MNLI in two."""
@@ -173,6 +181,7 @@ SUPERGLUE = {
             "choices": ["choice1", "choice2"],
             "label_column": "label",
         },
+        HubForm("aps/super_glue:copa", {"train": "train", "test": "validation"}, remark=OFFICIAL_DEV),
     ),
 }
 """Two of SuperGLUE."""

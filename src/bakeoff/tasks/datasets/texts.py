@@ -46,6 +46,7 @@ TEXTS = {
             Form(("train.tsv",), (), ("test.tsv",)),
         ),
         _TEXT,
+        HubForm("CogComp/trec", {"train": "train", "test": "test"}, {"label_column": "coarse_label"}),
     ),
     "ag_news": DataSet(
         "AG News, topics of title and description (Zhang et al. 2015)",
@@ -85,6 +86,12 @@ TEXTS = {
             ),
         ),
         {"label_names": _POLARITY},
+        HubForm(
+            "stanfordnlp/sentiment140",
+            {"train": "train", "test": "test"},
+            {"text_column": "text", "label_column": "sentiment"},
+            "test is the manual one without its neutral rows",
+        ),
     ),
     "civil_comments": DataSet(
         "CivilComments, toxicity as the share of people who find a comment toxic (Borkan et al. 2019)",
@@ -118,6 +125,11 @@ TEXTS = {
             ),
         ),
         {"label_names": {"0": "not toxic", "1": "toxic"}, "positive": "toxic", "metric": "f1"},
+        HubForm(
+            "OxAISH-AL-LLM/wiki_toxic",
+            {"train": "train", "dev": "validation", "test": "test"},
+            {"text_column": "comment_text", "label_column": "label"},
+        ),
     ),
     "wiki_toxic_kinds": DataSet(
         "WikiToxic, which of six kinds of toxicity a comment on Wikipedia has (Jigsaw 2017)",

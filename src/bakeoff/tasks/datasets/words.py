@@ -6,6 +6,8 @@ from typing import Literal
 from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
 from bakeoff.tasks.datasets.glue import OFFICIAL_DEV
 
+_SPLITS: Mapping[Literal["train", "dev", "test"], str] = {"train": "train", "dev": "validation", "test": "test"}
+
 TAGGING = {
     "conll2003": DataSet(
         "CoNLL-2003, named entities in English news (Tjong Kim Sang and De Meulder 2003)",
@@ -16,12 +18,14 @@ TAGGING = {
             Form(("train.conll",), ("valid.conll", "dev.conll"), ("test.conll",)),
         ),
         {"text_column": "1", "label_column": "-1", "metric": "f1"},
+        HubForm("eriktks/conll2003", _SPLITS, {"text_column": "tokens", "label_column": "ner_tags"}),
     ),
     "universal_dependencies": DataSet(
         "Universal Dependencies, any treebank: universal parts of speech (Nivre et al. 2020)",
         "tagging",
         (Form(("*-ud-train.conllu",), ("*-ud-dev.conllu",), ("*-ud-test.conllu",)),),
         {"text_column": "form", "label_column": "upos", "metric": "accuracy"},
+        HubForm("commul/universal_dependencies:en_ewt", _SPLITS, {"text_column": "tokens", "label_column": "upos"}),
     ),
     "peopledaily": DataSet(
         "People's Daily, named entities in Chinese news, by characters",
@@ -79,7 +83,9 @@ READING = {
 """Questions about a text."""
 
 
-def _translation(title: str, source: str, target: str, names: Sequence[str]) -> DataSet:
+def _translation(
+    title: str, source: str, target: str, names: Sequence[str], hub: str, within: str = "", remark: str = ""
+) -> DataSet:
     """Pairs of files with a sentence a line, whose endings are the languages.
 
     Args:
@@ -87,24 +93,50 @@ def _translation(title: str, source: str, target: str, names: Sequence[str]) -> 
         source: the language that is read.
         target: the one that is written.
         names: of the files of train, dev and test, without the ending.
+        hub: where the Hub has it.
+        within: the column that holds both languages there, with a dot; empty: each has a column.
+        remark: what is otherwise on the Hub.
     """
     train, dev, test = ((f"{name}.{source}",) for name in names)
-    return DataSet(title, "sequence_to_sequence", (Form(train, dev, test),), {"label_column": target})
+    columns = {"text_column": within + source, "label_column": within + target}
+    form = HubForm(hub, _SPLITS, columns, remark)
+    return DataSet(title, "sequence_to_sequence", (Form(train, dev, test),), {"label_column": target}, form)
 
 
 _MULTI30K = ("train", "val", "test_2016_flickr")
 _WMT14 = ("train", "newstest2013", "newstest2014")
 _IWSLT14 = ("train", "valid", "test")
 
+_RAW = "on the Hub are the sentences as WMT has them, not in words"
+
+
+def _multi30k(source: str, target: str) -> DataSet:
+    return _translation("Multi30k, captions (Elliott et al. 2016)", source, target, _MULTI30K, "bentrevett/multi30k")
+
+
+def _wmt14(source: str, target: str) -> DataSet:
+    title = "WMT 2014 as the Stanford NLP group prepared it"
+    return _translation(title, source, target, _WMT14, "wmt/wmt14:de-en", "translation.", _RAW)
+
+
+def _iwslt14(source: str, target: str) -> DataSet:
+    title = "IWSLT 2014, talks, as fairseq prepares them"
+    return _translation(title, source, target, _IWSLT14, "bbaaaa/iwslt14-de-en", "translation.")
+
+
 TRANSLATION = {
-    "multi30k_en_de": _translation("Multi30k, captions (Elliott et al. 2016)", "en", "de", _MULTI30K),
-    "multi30k_de_en": _translation("Multi30k, captions (Elliott et al. 2016)", "de", "en", _MULTI30K),
-    "wmt14_en_de": _translation("WMT 2014 as the Stanford NLP group prepared it", "en", "de", _WMT14),
-    "wmt14_de_en": _translation("WMT 2014 as the Stanford NLP group prepared it", "de", "en", _WMT14),
-    "iwslt14_de_en": _translation("IWSLT 2014, talks, as fairseq prepares them", "de", "en", _IWSLT14),
-    "iwslt14_en_de": _translation("IWSLT 2014, talks, as fairseq prepares them", "en", "de", _IWSLT14),
+    "multi30k_en_de": _multi30k("en", "de"),
+    "multi30k_de_en": _multi30k("de", "en"),
+    "wmt14_en_de": _wmt14("en", "de"),
+    "wmt14_de_en": _wmt14("de", "en"),
+    "iwslt14_de_en": _iwslt14("de", "en"),
+    "iwslt14_en_de": _iwslt14("en", "de"),
     "iwslt15_en_vi": _translation(
-        "IWSLT 2015, talks, as the Stanford NLP group prepared them", "en", "vi", ("train", "tst2012", "tst2013")
+        "IWSLT 2015, talks, as the Stanford NLP group prepared them",
+        "en",
+        "vi",
+        ("train", "tst2012", "tst2013"),
+        "thainq107/iwslt2015-en-vi",
     ),
 }
 """Sentences and their translations."""

@@ -75,7 +75,8 @@ class ChoiceConfig(TableConfig):
     choices: str | list[str]
     """The column with the list of choices, or a list of columns, one for each choice."""
     label_column: str
-    """The column that says which choice is right: by number, by a letter from A on, or by the choice's text."""
+    """The column that says which choice is right: by number, by a letter from A on, by the choice's text,
+    or by the name of its column."""
     first_choice: Literal[0, 1] = 0
     """The number that the file gives to the first choice, where the right choice is given by number."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
@@ -129,11 +130,13 @@ class ChoiceConfig(TableConfig):
             yield ChoiceQuestion(line, tuple(texts), answer)
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
-        """The place of the right choice, which may be given by its number, its letter or its text."""
+        """The place of the right choice, which may be given by its number, its letter, its text or its column."""
         text = str(label).strip()
         place = -1
         if choices.count(text) == 1:
             place = choices.index(text)
+        elif isinstance(self.choices, list) and text in self.choices:
+            place = self.choices.index(text)
         elif text.isdecimal():
             place = int(text) - self.first_choice
         elif len(text) == 1 and text.isalpha():

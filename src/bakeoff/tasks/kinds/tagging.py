@@ -17,11 +17,10 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.reading.files import kind_of
 from bakeoff.tasks.answers.legal_tags import LegalMoves
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, read_tagged, split_words
+from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, has_fields, read_tagged, split_words
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.tag_windows import tag_windows
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios
@@ -65,7 +64,7 @@ class TagLabels(Record):
 
 
 class TaggingConfig(TaskConfig):
-    """Sentences with a tag for each word: .conllu, .conll (.iob, .bio, .txt), or .jsonl; each plain, .gz or .zst."""
+    """Sentences with a tag for each word: .conllu, .conll (.iob, .txt), .jsonl; .parquet, .arrow and `hub:`."""
 
     kind: Literal["tagging"] = "tagging"
     """The kind of the task: a tag for each word."""
@@ -128,7 +127,7 @@ class TaggingConfig(TaskConfig):
     @override
     def reads_files(self, path: Path) -> bool:
         return bool(set(path.suffixes) & (set(COLUMNS) - {".txt", ".tsv"})) or (
-            kind_of(path) == ".jsonl" and self.text_column is not None
+            has_fields(path) and self.text_column is not None
         )
 
     @override

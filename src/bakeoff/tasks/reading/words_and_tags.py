@@ -1,4 +1,4 @@
-"""Files of words with a tag each: CoNLL columns, CoNLL-U, and .jsonl with lists, or with spans of raw text.
+"""Files of words with a tag each: CoNLL columns, CoNLL-U; .jsonl, .parquet, .arrow and `hub:` with lists, or spans.
 
 A sentence ends at a blank line. Lines that begin with -DOCSTART- (CoNLL-2003) or, in CoNLL-U, with # are passed over,
 and so are CoNLL-U's words of several tokens (1-2) and empty words (1.1).
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from bakeoff.errors import UserError
-from bakeoff.reading.files import LineReader, kind_of
-from bakeoff.reading.records import foreign_line, read_records, text_value
+from bakeoff.reading.files import COLUMNAR, LineReader, kind_of
+from bakeoff.reading.records import foreign_line, text_value
+from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.scores.spans import OUTSIDE
 from bakeoff.text.words import IDEOGRAPHS
 
@@ -53,7 +54,7 @@ def read_tagged(
     """The sentences of a file.
 
     Args:
-        path: .conllu; .conll, .iob, .bio, .bmes or .txt with a word a line; or .jsonl.
+        path: .conllu; .conll, .iob, .bio, .bmes or .txt with a word a line; or .jsonl, .parquet, .arrow or `hub:`.
         columns: where they stand.
         labelled: the tags are wanted.
         errors: invalid UTF-8 is an error, or is replaced.
@@ -62,15 +63,16 @@ def read_tagged(
     Raises:
         UserError: there is no such file or column, or a mistake in it; with its line.
     """
-    if not path.is_file():
+    if not on_hub(path) and not path.is_file():
         raise UserError(f"{path}: {'a folder; name a file' if path.is_dir() else 'no such file'}")
-    kind = kind_of(path)
-    if kind == ".jsonl":
+    if has_fields(path):
         yield from _records(path, columns, labelled, errors, encoding)
         return
     suffixes = path.suffixes[:-1] if path.suffix in (".gz", ".zst") else path.suffixes
     if not suffixes or suffixes[-1] not in COLUMNS:
-        raise UserError(f"{path}: words and tags are read from .jsonl, .conllu or columns ({', '.join(COLUMNS)})")
+        raise UserError(
+            f"{path}: words and tags are read from .jsonl, .parquet, .arrow, .conllu or columns ({', '.join(COLUMNS)})"
+        )
     if columns.spans is not None:
         raise UserError(f"{path}: spans stand in .jsonl; leave spans_column out")
     universal = suffixes[-1] == ".conllu"
@@ -104,6 +106,11 @@ def read_tagged(
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
     if found:
         yield _sentence(number, found, labelled)
+
+
+def has_fields(path: Path) -> bool:
+    """Whether a file has lists of words and tags, or texts and spans, under names; not a word a line."""
+    return on_hub(path) or kind_of(path) in (".jsonl", *COLUMNAR)
 
 
 def split_words(text: str) -> list[tuple[str, int]]:
@@ -151,8 +158,7 @@ def _records(
             "spans_column for raw text"
         )
     label = (spans or tags) if labelled else None
-    lines = LineReader(path, errors, encoding=encoding)
-    for line, cells in read_records(path, lines, [words, *([label] if label else [])]):
+    for line, cells in read_rows(path, [words, *([label] if label else [])], errors, encoding):
         where = f"{path}:{line}"
         if spans is not None:
             text = text_value(cells[0], where, words, errors)
