@@ -1,4 +1,4 @@
-"""Words and tags out of files with columns, and columns within columns, as `datasets` writes them."""
+"""Words and tags out of files with columns, and columns within columns, as `datasets` writes them; rows one by one."""
 
 from pathlib import Path
 
@@ -84,3 +84,16 @@ def test_unequal_words_and_tags_name_the_row(tmp_path, datasets):
     )
     with pytest.raises(UserError, match=r"x\.parquet:2: 2 words and 1 tags"):
         list(config.read(tmp_path / "x.parquet"))
+
+
+@pytest.mark.parametrize(
+    "values", [{"kind": "classification", "label_column": "2"}, {"kind": "sequence_to_sequence", "label_column": "2"}]
+)
+def test_rows_come_as_they_are_read(tmp_path, values):
+    path = tmp_path / "a.csv"
+    path.write_text("one,a\ntwo,b\nthree\n")
+    config = parse_task({**values, "train": path, "header": False, "text_column": "1"}, "task")
+    rows = config.read(path, labelled=False)
+    assert [next(rows).texts, next(rows).texts] == [("one",), ("two",)]
+    with pytest.raises(UserError, match=r"a\.csv:3: the row has 1 columns"):
+        next(rows)

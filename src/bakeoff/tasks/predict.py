@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from bakeoff.errors import UserError
 from bakeoff.inference.text_files import Texts, Tidier, in_memory, read_ahead
+from bakeoff.reading.rows import on_hub
 from bakeoff.resources.device import Placement, resolve_device
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.examples import LeftOut
@@ -98,6 +99,9 @@ def answer_file(
         UserError: there is a mistake in the file, or in the settings.
     """
     task = reading_otherwise(run.task, settings or {})
+    if not on_hub(path):  # what is wrong with the file comes out before the work
+        for _ in task.read(path, labelled=False):
+            pass
     # A row that is left out has no answer, as one that is blank has no line.
     examples = (each for each in task.read(path, labelled=False) if not isinstance(each, LeftOut))
     yield from _answered(run, _some(examples), device)

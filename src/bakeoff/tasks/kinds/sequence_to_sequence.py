@@ -33,8 +33,8 @@ from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
-from bakeoff.tasks.reading.table_config import TableConfig, left_out
-from bakeoff.tasks.reading.tables import read_table
+from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.tables import LeftOutRow, texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
@@ -146,13 +146,12 @@ class SequenceToSequenceConfig(TableConfig):
             if not found:
                 raise UserError(f"{path}: the file holds no rows")
             return
-        table = read_table(
-            path, self.text_column, None, self.label_column if labelled else None, self.errors, self.form
-        )
-        yield from left_out(table.left_out)
-        targets: Sequence[str | None] = table.labels or [None] * len(table.lines)
-        for line, source, target in zip(table.lines, table.texts, targets, strict=True):
-            yield SourceText(line, (source,), None if target is None else clean(target))
+        label = self.label_column if labelled else None
+        for row in texts_of_table(path, self.text_column, None, label, self.errors, self.form):
+            if isinstance(row, LeftOutRow):
+                yield LeftOut(row.line, (), row.reason)
+            else:
+                yield SourceText(row[0], row[1], None if row[2] is None else clean(row[2]))
 
     @override
     def example(self, texts: Sequence[str]) -> SourceText:

@@ -85,21 +85,53 @@ def read_table(
     Raises:
         UserError: a missing file or column, an empty file or label, a broken row, or invalid UTF-8; with its line.
     """
+    table = Table([], [] if pair_column else None, [] if label_column else None, [], [])
+    for row in texts_of_table(path, text_column, pair_column, label_column, errors, form):
+        if isinstance(row, LeftOutRow):
+            table.left_out.append(row)
+            continue
+        line, texts, label = row
+        table.lines.append(line)
+        table.texts.append(texts[0])
+        if table.pairs is not None:
+            table.pairs.append(texts[1])
+        if table.labels is not None and label is not None:
+            table.labels.append(label)
+    return table
+
+
+def texts_of_table(
+    path: Path,
+    text_column: str,
+    pair_column: str | None = None,
+    label_column: str | None = None,
+    errors: Literal["strict", "replace"] = "strict",
+    form: TableForm = PLAIN,
+) -> Iterator[LeftOutRow | tuple[int, tuple[str, ...], str | None]]:
+    """The line of each row, its text or both texts, and its label, as they are read; or that the row is left out.
+
+    Arguments and errors as of `read_table`; nothing is held.
+    """
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         require_table(path, form)
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
     kinds: dict[str, int] = {}  # of labels, each with the line where it stands first
-    table = Table([], [] if pair_column else None, [] if label_column else None, [], [])
-    for line, cells in table_rows(path, columns, form._replace(errors=errors), table.left_out):
+    left_out: list[LeftOutRow] = []
+    texts_of = [name for name in (text_column, pair_column) if name is not None]
+    empty = True
+    for line, cells in table_rows(path, columns, form._replace(errors=errors), left_out):
+        yield from left_out
+        left_out.clear()
         where = f"{path}:{line}"
         values = dict(zip(columns, cells, strict=True))
-        if label_column is not None and table.labels is not None:
+        label = None
+        if label_column is not None:
             value = values[label_column]
             if form.broken_rows == "skip" and (value is None or not str(value).strip()):
-                table.left_out.append(LeftOutRow(line, "has no label"))
+                yield LeftOutRow(line, "has no label")
                 continue
-            table.labels.append(_label(value, where, label_column))
+            label = _label(value, where, label_column)
             kinds.setdefault(_kind(value), line)
             if {"a number", "true or false"} <= kinds.keys():
                 other = next(kind for kind in kinds if kind != _kind(value))
@@ -107,13 +139,11 @@ def read_table(
                     f"{where}: the label is {_kind(value)}, and that of line {kinds[other]} {other}; write "
                     "labels in one way"
                 )
-        table.lines.append(line)
-        table.texts.append(text_value(values[text_column], where, text_column, errors))
-        if pair_column is not None and table.pairs is not None:
-            table.pairs.append(text_value(values[pair_column], where, pair_column, errors))
-    if not table.texts:
+        empty = False
+        yield line, tuple(text_value(values[name], where, name, errors) for name in texts_of), label
+    yield from left_out
+    if empty:
         raise UserError(f"{path}: the file holds no rows")
-    return table
 
 
 def table_rows(

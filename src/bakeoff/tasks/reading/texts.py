@@ -8,8 +8,8 @@ from pydantic import Field, field_validator
 from typing_extensions import override
 
 from bakeoff.tasks.examples import Example, LeftOut
-from bakeoff.tasks.reading.table_config import TableConfig, left_out
-from bakeoff.tasks.reading.tables import label_text, read_table
+from bakeoff.tasks.reading.table_config import TableConfig
+from bakeoff.tasks.reading.tables import LeftOutRow, label_text, texts_of_table
 
 
 class TextsConfig(TableConfig):
@@ -56,14 +56,14 @@ class TextsConfig(TableConfig):
         """The line of each row, its texts, and its label where they are wanted; or that it is left out.
 
         Raises:
-            UserError: see `read_table`.
+            UserError: see `texts_of_table`.
         """
         label_column = self.label_column if labelled else None
-        table = read_table(path, self.text_column, self.pair_column, label_column, self.errors, self.form)
-        yield from left_out(table.left_out)
-        sides = [table.texts] if table.pairs is None else [table.texts, table.pairs]
-        labels: Sequence[str | None] = [None] * len(table.lines) if table.labels is None else table.labels
-        for line, texts, label in zip(table.lines, zip(*sides, strict=True), labels, strict=True):
+        for row in texts_of_table(path, self.text_column, self.pair_column, label_column, self.errors, self.form):
+            if isinstance(row, LeftOutRow):
+                yield LeftOut(row.line, (), row.reason)
+                continue
+            line, texts, label = row
             named = label if label is None else self.label_names.get(label, label)
             if label is not None and named is None:
                 yield LeftOut(line, (), f"has the label '{label}'")
