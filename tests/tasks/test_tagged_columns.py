@@ -84,6 +84,16 @@ def test_unequal_words_and_tags_name_the_row(tmp_path, datasets):
     )
     with pytest.raises(UserError, match=r"x\.parquet:2: 2 words and 1 tags"):
         list(config.read(tmp_path / "x.parquet"))
+    same = config.model_copy(update={"label_column": "tokens"})
+    with pytest.raises(UserError, match=r"need a column each, and both are 'tokens'"):
+        list(same.read(tmp_path / "x.parquet"))
+
+
+def test_the_right_choice_is_named_by_its_column(tmp_path):
+    path = tmp_path / "copa.jsonl"
+    path.write_text('{"p": "It rained.", "choice1": "wet", "choice2": "dry", "label": "choice2"}\n')
+    columns = {"text_column": "p", "choices": ["choice1", "choice2"], "label_column": "label"}
+    assert next(parse_task({"kind": "choice", "train": path, **columns}, "task").read(path)).answer == 1
 
 
 @pytest.mark.parametrize(

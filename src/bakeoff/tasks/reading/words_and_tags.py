@@ -158,6 +158,8 @@ def _records(
             "spans_column for raw text"
         )
     label = (spans or tags) if labelled else None
+    if label == words:
+        raise UserError(f"{path}: words and tags need a column each, and both are '{words}'")
     for line, cells in read_rows(path, [words, *([label] if label else [])], errors, encoding):
         where = f"{path}:{line}"
         if spans is not None:
