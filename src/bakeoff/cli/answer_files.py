@@ -16,7 +16,12 @@ TABLES = (".jsonl", ".tsv", ".parquet")
 
 Out = Annotated[
     Path | None,
-    typer.Option(help="A .jsonl, .tsv or .parquet for the answers, complete or not there. Default: print them."),
+    typer.Option(
+        help=(
+            "File to write the answers to: .jsonl, .tsv or .parquet. It appears when it is complete. Default: print "
+            "them."
+        )
+    ),
 ]
 
 Record = Mapping[str, Any]

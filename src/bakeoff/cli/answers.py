@@ -20,7 +20,10 @@ _BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 TextsFile = Annotated[
     Path | None,
     typer.Option(
-        help="A file of texts: .jsonl, .csv, .tsv, .parquet, or one a line; - is standard input, the default."
+        help=(
+            "File of texts: .jsonl, .csv, .tsv, .parquet, or plain text with one text per line. Default: -, standard"
+            " input."
+        )
     ),
 ]
 

@@ -67,7 +67,10 @@ def _options(
     ] = False,
     plugin: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="A Python file with parts of your own (docs/plugins.md); may be repeated."),
+        typer.Option(
+            metavar="FILE",
+            help="Python file with layers, objectives or other parts of yours (docs/plugins.md). May be repeated.",
+        ),
     ] = None,
 ) -> None:
     if plugin:
@@ -77,27 +80,27 @@ def _options(
             load_plugin(path)
 
 
-app.command(short_help="Try it all in minutes, on text that comes along")(demo.demo)
-app.command(short_help="List the recipes that come along")(models.recipes)
+app.command(short_help="Try everything in minutes, on text that ships with Python")(demo.demo)
+app.command(short_help="List the recipes that come with Bakeoff")(models.recipes)
 app.command(short_help="Print a whole recipe, its size and its cost")(models.show)
-app.command(short_help="Make a corpus of your text, once, for all that follows")(prepare.prepare)
-app.command(short_help="See what a model would be asked in training")(inspection.peek)
+app.command(short_help="Turn your text into a corpus, once, for all other commands")(prepare.prepare)
+app.command(short_help="See what a model reads and predicts in training")(inspection.peek)
 app.command(short_help="Train a new model on a corpus")(models.pretrain)
-app.command(short_help="Search the best learning rate of a recipe")(tune.tune)
+app.command(short_help="Find the best learning rate of a recipe")(tune.tune)
 app.command(short_help="Teach a pre-trained model your labels")(finetune.finetune)
 app.command(short_help="Measure a model on held-out text or on labelled data")(evaluate.evaluate)
 app.command(short_help="Label texts with a fine-tuned model")(predict.predict)
-app.command(short_help="Say what belongs at each [MASK] of a text")(filling.fill)
+app.command(short_help="Fill in each [MASK] of a text")(filling.fill)
 app.command(short_help="Say how probable texts are")(score.score)
-app.command(short_help="Go on with texts, or translate them")(inference.generate)
+app.command(short_help="Continue texts, or translate them")(inference.generate)
 app.command(short_help="Give each text a vector")(vectors.embed)
-app.command(short_help="Say how alike texts are, without training")(vectors.similarity)
+app.command(short_help="Measure how alike texts are, without training")(vectors.similarity)
 app.command(short_help="See what each layer of a model does")(inspection.inspect)
 app.command(short_help="Find out which recipe is better, and by how much")(comparison.compare)
 app.command(short_help="List what was trained, or draw its curves")(runs.runs)
 app.command(short_help="Follow a training until it ends")(runs.watch)
 app.command(short_help="Measure how fast recipes are on this machine")(speed.speed)
 app.command(short_help="Find damage in files, and mistakes in labelled data")(check.check)
-app.command("import", short_help="Bring in a model that others have trained")(interop.import_model)
-app.command(short_help="Hand a model on: transformers, ONNX, GGUF and others")(interop.export)
+app.command("import", short_help="Turn a model from the Hugging Face Hub into a run")(interop.import_model)
+app.command(short_help="Write a model for transformers, ONNX, GGUF and others")(interop.export)
 app.command(short_help="Try models in a browser, or answer programs over HTTP")(serve.serve)

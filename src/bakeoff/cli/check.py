@@ -22,16 +22,25 @@ def check(
         str | None,
         typer.Argument(
             metavar="DIRECTORY|RUN|RECIPE",
-            help="A corpus, a run, a fine-tuned run or a comparison; of labelled data the run or recipe to be trained.",
+            help=(
+                "A corpus, a run, a fine-tuned run or a comparison. With labelled data: the run or recipe that would"
+                " be trained on it."
+            ),
         ),
     ] = None,
     *,
     files: Files,
     options: Options = [],  # noqa: B006
-    corpus: Annotated[Path | None, typer.Option(help="The corpus whose tokenizer counts.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="A tokenizer.json that counts, instead of --corpus.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Corpus whose tokenizer counts the tokens.")] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="tokenizer.json that counts the tokens, instead of --corpus.")
+    ] = None,
     length: Annotated[
-        int | None, typer.Option(min=1, help="Tokens to which rows are to be cut. Default: the run's.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximal length of a row in tokens; longer rows are cut. Default: the length of the run's rows.",
+        ),
     ] = None,
     json: Json = False,
 ) -> None:

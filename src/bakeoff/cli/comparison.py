@@ -11,7 +11,7 @@ from bakeoff.display.terminal import tell, write_json
 
 def compare(
     plan: Annotated[Path, typer.Argument(help="The plan, a YAML file (docs/comparison.md).")],
-    out: Annotated[Path, typer.Option(help="Directory of all runs and the report.")],
+    out: Annotated[Path, typer.Option(help="Directory to write all runs and the report to.")],
     jobs: Jobs = "auto",
     track: Track = [],  # noqa: B006
     json: Json = False,

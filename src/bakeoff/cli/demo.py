@@ -7,12 +7,15 @@ import typer
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Directory of the corpus, the runs and the report.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Directory to write the corpus, the runs and the report to.")] = Path(
+        "demo"
+    ),
     scale: Annotated[
-        float, typer.Option(min=0.01, max=100.0, help="Share of the usual budget, e.g. 0.1 for a quick look.")
+        float, typer.Option(min=0.01, max=100.0, help="Multiple of the usual budget, e.g. 0.1 for a quick look.")
     ] = 1.0,
     files_only: Annotated[
-        bool, typer.Option("--files-only", help="Write the text and the labelled files alone, for trials of your own.")
+        bool,
+        typer.Option("--files-only", help="Write only the text and the labelled files, for your own experiments."),
     ] = False,
 ) -> None:
     """Go the whole path in minutes, on text that ships with Python: prepare, pre-train, fine-tune, compare.

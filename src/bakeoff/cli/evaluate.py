@@ -26,15 +26,20 @@ from bakeoff.tasks.language.score_options import ScoreOptions
 
 @taking(columns=columns_of)
 def evaluate(
-    run: Annotated[Path, typer.Argument(help="A run.")],
+    run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
     corpus: Annotated[
-        Path | None, typer.Option(help="For a pre-trained run: a corpus with the same tokenizer.")
+        Path | None, typer.Option(help="For a pre-trained run: corpus to measure it on, made with the same tokenizer.")
     ] = None,
-    split: Annotated[str, typer.Option(help="Of --corpus: validation, test or train.")] = "validation",
+    split: Annotated[
+        str, typer.Option(help="With --corpus: the split to measure on, validation, test or train.")
+    ] = "validation",
     examples: Annotated[
-        int | None, typer.Option(min=1, help="Of --corpus: rows to measure on, spread evenly. Default: all.")
+        int | None,
+        typer.Option(
+            min=1, help="With --corpus: number of rows to measure on, spread evenly over the split. Default: all."
+        ),
     ] = None,
-    data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: a labelled file.")] = None,
+    data: Annotated[Path | None, typer.Option(help="For a fine-tuned run: labelled file to measure it on.")] = None,
     *,
     columns: NamedColumns,
     options: Options = [],  # noqa: B006
@@ -45,19 +50,25 @@ def evaluate(
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     last_word: Annotated[
-        bool, typer.Option("--last-word", help="Of --texts: score each text's last word alone (LAMBADA).")
+        bool, typer.Option("--last-word", help="With --texts: score only the last word of each text (LAMBADA).")
     ] = False,
     stride: Annotated[
         int | None,
-        typer.Option(help="Of --texts longer than a row: tokens that each further row adds. Default: half a row."),
+        typer.Option(
+            help="With --texts longer than a row: number of new tokens in each further row. Default: half a row."
+        ),
     ] = None,
     minimal_pairs: Annotated[
         Path | None,
-        typer.Option(help="For a pre-trained run: pairs of sentences, the first to be the likelier one (BLiMP)."),
+        typer.Option(
+            help="For a pre-trained run: file of sentence pairs; the model should find the first one likelier (BLiMP)."
+        ),
     ] = None,
     reading: Annotated[
         Literal["forwards", "pseudo", "pseudo_words"] | None,
-        typer.Option(help="Of --minimal-pairs: how they are read. Default: forwards where the run can, else pseudo."),
+        typer.Option(
+            help="With --minimal-pairs: how the run scores them. Default: forwards where the run can, else pseudo."
+        ),
     ] = None,
     set: Set = [],  # noqa: B006
     errors: Errors = "strict",

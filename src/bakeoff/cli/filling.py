@@ -20,10 +20,17 @@ TEXTS_AT_ONCE = 2048
 
 def fill(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Texts with [MASK]; absent: those of --texts.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts with [MASK]. If there are none, they are read from --texts.")
+    ] = None,
     texts: TextsFile = None,
-    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
-    k: Annotated[int, typer.Option("-k", "--k", min=1, help="The most probable tokens that are told.")] = 5,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
+    ] = None,
+    k: Annotated[
+        int,
+        typer.Option("-k", "--k", min=1, help="Number of tokens to print for each [MASK], the most probable first."),
+    ] = 5,
     out: Out = None,
     errors: Errors = "strict",
     device: Device = "auto",

@@ -33,30 +33,47 @@ def finetune(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|RECIPE", help="A pre-trained run, or a recipe from scratch.", autocompletion=complete_source
+            metavar="RUN|RECIPE",
+            help="A pre-trained run, or a recipe to train from scratch.",
+            autocompletion=complete_source,
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Directory of the fine-tuned run.")],
+    out: Annotated[Path, typer.Option(help="Directory to write the fine-tuned run to.")],
     *,
     files: Files,
-    unshare: Annotated[bool, typer.Option("--unshare", help="Copy shared layers apart before training.")] = False,
+    unshare: Annotated[
+        bool, typer.Option("--unshare", help="Give layers that share weights copies of their own before training.")
+    ] = False,
     freeze: Annotated[
         str | None,
-        typer.Option(help="Keep weights: model, or the embedding and so many of the lowest layers (0: that alone)."),
+        typer.Option(
+            help=(
+                "What keeps its weights: model (all but the head), or a number N (the embedding and the lowest "
+                "N layers)."
+            )
+        ),
     ] = None,
     reinitialise_last: Annotated[
-        int | None, typer.Option(min=0, help="Begin so many of the topmost layers with fresh weights.")
+        int | None, typer.Option(min=0, help="Number of topmost layers that start with new random weights.")
     ] = None,
     truncate: Annotated[
-        str | None, typer.Option(help="Of texts that are too long, read their head, head+tail, or all in windows.")
+        str | None, typer.Option(help="What to read of texts that are too long: head, head+tail, or all in windows.")
     ] = None,
     search: Annotated[
-        bool, typer.Option("--search", help="Try four learning rates with two numbers of epochs; dev decides.")
+        bool,
+        typer.Option(
+            "--search",
+            help="Try four learning rates with two numbers of epochs each, and keep the setting that is best on dev.",
+        ),
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on, exactly, with what was stopped.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue an interrupted training exactly where it stopped.")
+    ] = False,
     options: Options = [],  # noqa: B006
-    corpus: Annotated[Path | None, typer.Option(help="From scratch: the corpus whose tokenizer to use.")] = None,
-    tokenizer: Annotated[Path | None, typer.Option(help="From scratch: a tokenizer.json, instead of --corpus.")] = None,
+    corpus: Annotated[Path | None, typer.Option(help="From scratch: corpus whose tokenizer to use.")] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="From scratch: tokenizer.json to use, instead of --corpus.")
+    ] = None,
     set: Set = [],  # noqa: B006
     seed: Seed = 0,
     device: Device = "auto",

@@ -13,17 +13,32 @@ from bakeoff.display.terminal import tell
 
 def generate(
     run: Annotated[Path, typer.Argument(help="A run of a causal or a sequence-to-sequence model.")],
-    prompt: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
-    texts: TextsFile = None,
-    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="The most tokens to write.")] = 100,
-    temperature: Annotated[float, typer.Option(min=0.0, help="0 takes the most likely token always.")] = 1.0,
-    top_k: Annotated[int | None, typer.Option(min=1, help="Sample from the so many most likely tokens.")] = None,
-    top_p: Annotated[float, typer.Option(help="Sample from the fewest tokens that have this share together.")] = 1.0,
-    beams: Annotated[
-        int | None, typer.Option(min=1, help="Search for the likeliest text instead; 1: as --temperature 0.")
+    prompt: Annotated[
+        list[str] | None,
+        typer.Argument(help="Texts to continue or translate. If there are none, they are read from --texts."),
     ] = None,
-    length_penalty: Annotated[float, typer.Option(min=0.0, help="Of the search: above 0 favours longer texts.")] = 0.6,
+    texts: TextsFile = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximal number of tokens to write.")] = 100,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="Temperature of sampling; 0 always takes the most likely token.")
+    ] = 1.0,
+    top_k: Annotated[int | None, typer.Option(min=1, help="Sample only from the K most likely tokens.")] = None,
+    top_p: Annotated[
+        float, typer.Option(help="Sample only from the smallest set of tokens whose probabilities sum to P.")
+    ] = 1.0,
+    beams: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Width of a beam search for the likeliest text, in place of sampling; 1 is --temperature 0.",
+        ),
+    ] = None,
+    length_penalty: Annotated[
+        float, typer.Option(min=0.0, help="With --beams: a value above 0 favours longer texts.")
+    ] = 0.6,
     seed: Seed = 0,
     out: Out = None,
     errors: Errors = "strict",

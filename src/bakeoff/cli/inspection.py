@@ -11,9 +11,11 @@ from bakeoff.display.terminal import show
 
 def peek(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
-    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made.")],
-    examples: Annotated[int, typer.Option(min=1, help="Rows to show.")] = 3,
-    held_out: Annotated[bool, typer.Option("--held-out", help="Held-out text in place of the training's.")] = False,
+    corpus: Annotated[Path, typer.Option(help="Corpus, the directory that `bakeoff prepare` made.")],
+    examples: Annotated[int, typer.Option(min=1, help="Number of rows to show.")] = 3,
+    held_out: Annotated[
+        bool, typer.Option("--held-out", help="Show rows of the held-out text instead of the training text.")
+    ] = False,
     set: Set = [],  # noqa: B006
     seed: Seed = 0,
     json: Json = False,
@@ -35,9 +37,11 @@ def peek(
 
 def inspect(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
-    corpus: Annotated[Path | None, typer.Option(help="Its held-out text is read. Default: the run's own.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results. Default: RUN/inspect.")] = None,
-    examples: Annotated[int, typer.Option(min=1, help="Rows of held-out text.")] = 64,
+    corpus: Annotated[
+        Path | None, typer.Option(help="Corpus whose held-out text is read. Default: the corpus of the run.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the results to. Default: RUN/inspect.")] = None,
+    examples: Annotated[int, typer.Option(min=1, help="Number of held-out rows to read.")] = 64,
     device: Device = "auto",
     json: Json = False,
 ) -> None:

@@ -11,18 +11,34 @@ from bakeoff.display.terminal import show
 
 def export(
     run: Annotated[Path, typer.Argument(help="A pre-trained or fine-tuned run.")],
-    out: Annotated[Path, typer.Option(help="The folder to make.")],
-    to: Annotated[str, typer.Option(help="hf, onnx, sentence-transformers or gguf.")] = "hf",
+    out: Annotated[Path, typer.Option(help="Folder to write.")],
+    to: Annotated[str, typer.Option(help="Format: hf, onnx, sentence-transformers or gguf.")] = "hf",
     quantize: Annotated[
-        str | None, typer.Option(help="int8, for onnx: weights of eight bits, their loss and gain measured.")
+        str | None,
+        typer.Option(
+            help=(
+                "With --to onnx: int8 stores weights in eight bits and measures what is lost in quality and gained in "
+                "speed."
+            )
+        ),
     ] = None,
     measure_on: Annotated[
         Path | None,
-        typer.Option(help="What int8 is measured on: labelled rows for a fine-tuned run, else texts, one a line."),
+        typer.Option(
+            help=(
+                "With --quantize: file to measure int8 on. Labelled rows for a fine-tuned run, otherwise texts, one "
+                "per line."
+            )
+        ),
     ] = None,
     pooling: Annotated[
         str | None,
-        typer.Option(help="mean, max (not for gguf) or cls, for sentence-transformers and gguf.  [default: mean]"),
+        typer.Option(
+            help=(
+                "With --to sentence-transformers or gguf: how token vectors become one vector, mean, max (not for "
+                "gguf) or cls.  [default: mean]"
+            )
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -44,15 +60,18 @@ def export(
 
 def import_model(
     source: Annotated[
-        str, typer.Argument(help="A folder as transformers saves it, or OWNER/NAME[@REVISION] of the Hub.")
+        str, typer.Argument(help="Folder saved by transformers, or OWNER/NAME[@REVISION] on the Hugging Face Hub.")
     ],
-    out: Annotated[Path, typer.Option(help="The run to make.")],
+    out: Annotated[Path, typer.Option(help="Directory to write the run to.")],
     pairs: Annotated[
-        bool, typer.Option("--pairs", help="A fine-tuned model of classes, labels or numbers reads pairs of texts.")
+        bool,
+        typer.Option(
+            "--pairs", help="The model was fine-tuned on pairs of texts (classification, multilabel or regression)."
+        ),
     ] = False,
     without_head: Annotated[
         bool,
-        typer.Option("--without-head", help="Make a pre-trained run of a fine-tuned model: the head is not used."),
+        typer.Option("--without-head", help="Drop the head of a fine-tuned model, which makes a pre-trained run."),
     ] = False,
     json: Json = False,
 ) -> None:

@@ -49,15 +49,16 @@ def show(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.", autocompletion=complete_recipe)],
     set: Set = [],  # noqa: B006
     vocabulary: Annotated[
-        int | None, typer.Option(min=1, max=2**32, help="Size of the vocabulary; the recipe's.")
+        int | None, typer.Option(min=1, max=2**32, help="Size of the vocabulary. Default: the recipe's.")
     ] = None,
     batch: Annotated[
-        int | None, typer.Option(min=1, max=2**32, help="Rows at once, for the memory; the recipe's.")
+        int | None,
+        typer.Option(min=1, max=2**32, help="Rows in a batch, for the estimate of memory. Default: the recipe's."),
     ] = None,
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Print a complete recipe, a file of your own to be, and on standard error its parameters and what it costs.
+    """Print a complete recipe, to save and change as your own, and on standard error its parameters and costs.
 
     Example: bakeoff show albert-base --set model.encoder.layers=6 --batch 32
 
@@ -129,16 +130,17 @@ def _by_stack(texts: dict[str, str]) -> str:
 
 
 def pretrain(
-    out: Annotated[Path, typer.Option(help="Directory of the run.")],
+    out: Annotated[Path, typer.Option(help="Directory to write the run to.")],
     recipe: Annotated[
         str | None,
         typer.Argument(
-            help="A recipe's name or file. With --from or --resume: that run's.", autocompletion=complete_recipe
+            help="A recipe's name or file. With --from or --resume, the recipe of that run.",
+            autocompletion=complete_recipe,
         ),
     ] = None,
     corpus: Annotated[
         Path | None,
-        typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3. With --resume: that run's."),
+        typer.Option(help="Corpus; DIR:0.7,DIR:0.3 mixes several. With --resume, the corpus of that run."),
     ] = None,
     budget: Annotated[
         str | None,
@@ -152,30 +154,46 @@ def pretrain(
     threads: Threads = "auto",
     from_run: Annotated[
         Path | None,
-        typer.Option("--from", metavar="RUN", help="Start from a run's weights.", autocompletion=complete_run),
+        typer.Option("--from", metavar="RUN", help="Run whose weights to start from.", autocompletion=complete_run),
     ] = None,
-    grow: Annotated[int | None, typer.Option(min=1, metavar="LAYERS", help="With --from: that many layers.")] = None,
+    grow: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="LAYERS", help="With --from: number of layers of the new, deeper model."),
+    ] = None,
     grow_by: Annotated[
-        str, typer.Option(metavar="repeat|interleave", help="Layers 1 2 become 1 2 1 2, or 1 1 2 2.")
+        str,
+        typer.Option(
+            metavar="repeat|interleave",
+            help="With --grow: order of the copied layers. Layers 1 2 become 1 2 1 2, or 1 1 2 2.",
+        ),
     ] = "repeat",
     encoder_from: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Start a sequence-to-sequence model's encoder from a run.")
+        Path | None,
+        typer.Option(metavar="RUN", help="Run to take the weights of the encoder from (sequence-to-sequence)."),
     ] = None,
-    decoder_from: Annotated[Path | None, typer.Option(metavar="RUN", help="And its decoder from another.")] = None,
+    decoder_from: Annotated[
+        Path | None,
+        typer.Option(metavar="RUN", help="Run to take the weights of the decoder from (sequence-to-sequence)."),
+    ] = None,
     average_last: Annotated[
         int | None,
         typer.Option(
             min=0,
             max=100,
             metavar="N",
-            help="Also write OUT-average-N, a run with the mean of the last N snapshots. Default: the recipe's.",
+            help="Also write the mean of the last N snapshots, as run OUT-average-N. Default: the recipe's.",
         ),
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue an interrupted run, exactly; or with another --budget.")
+        bool,
+        typer.Option(
+            "--resume",
+            help="Continue a run exactly where it stopped; with another --budget, train it further.",
+        ),
     ] = False,
     finish_now: Annotated[
-        bool, typer.Option("--finish-now", help="End an interrupted run as it is, marked as cut short.")
+        bool,
+        typer.Option("--finish-now", help="Finish an interrupted run with the weights it has, marked as cut short."),
     ] = False,
     track: Track = [],  # noqa: B006
     json: Json = False,

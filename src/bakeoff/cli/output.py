@@ -13,9 +13,12 @@ from bakeoff.errors import UserError
 if TYPE_CHECKING:
     from bakeoff.runs.run import Run
 
-Errors = Annotated[Literal["strict", "replace"], typer.Option(help="Refuse invalid UTF-8, or read it as U+FFFD.")]
+Errors = Annotated[
+    Literal["strict", "replace"],
+    typer.Option(help="What to do with invalid UTF-8: refuse it, or replace it by U+FFFD."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
 LARGEST_SEED = 2**63 - 1
 """As far as generators of random numbers count."""
 
@@ -53,8 +56,10 @@ Jobs = Annotated[
     str,
     typer.Option(
         metavar="N",
-        help="Trainings side by side; the results are the same. auto: a thread each and one a core where models are "
-        "small, one at a time where they are large.",
+        help=(
+            "Number of trainings that run at the same time; the results stay the same. auto: as many as there are "
+            "cores, with one thread each, for small models; one at a time for large ones."
+        ),
     ),
 ]
 
@@ -62,7 +67,10 @@ Threads = Annotated[
     str,
     typer.Option(
         metavar="N",
-        help="Threads on a CPU; they decide last bits. auto: a quick look decides; a resumed run keeps its number.",
+        help=(
+            "Number of CPU threads; another number changes the last bits of results. auto: a short measurement "
+            "decides. A resumed run keeps its number."
+        ),
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Seed of everything that is random.")]
@@ -71,12 +79,15 @@ Track = Annotated[
     typer.Option(
         "--track",
         metavar="NAME",
-        help="Mirror its course to tensorboard, trackio or wandb while it trains; may be repeated (docs/runs.md).",
+        help="Also log the training to tensorboard, trackio or wandb (docs/runs.md). May be repeated.",
         autocompletion=complete_tracker,
     ),
 ]
 Set = Annotated[
-    list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a recipe's key, e.g. model.encoder.layers=6.")
+    list[str],
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the recipe, e.g. model.encoder.layers=6. May be repeated."
+    ),
 ]
 
 

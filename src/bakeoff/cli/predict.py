@@ -23,16 +23,29 @@ if TYPE_CHECKING:
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A fine-tuned run.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
-    pair: Annotated[list[str], typer.Option(help="The second text, once for each text, in the same order.")] = [],  # noqa: B006
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts. If there are none, they are read from --texts.")
+    ] = None,
+    pair: Annotated[
+        list[str], typer.Option(help="Second text of a pair. Give one for each text, in the same order.")
+    ] = [],  # noqa: B006
     texts: TextsFile = None,
     text_column: Annotated[
-        str | None, typer.Option(help="Of --texts with columns. Default: as in fine-tuning, as for the next.")
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: the one of fine-tuning.")
     ] = None,
-    pair_column: Annotated[str | None, typer.Option(help="Column with the second text of a pair.")] = None,
+    pair_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column or field of --texts with the second text of a pair. Default: the one of fine-tuning."
+        ),
+    ] = None,
     options: Annotated[
         list[str],
-        typer.Option("--option", metavar="KEY=VALUE", help="How --texts is read, as in evaluate, e.g. header=false."),
+        typer.Option(
+            "--option",
+            metavar="KEY=VALUE",
+            help="Setting of how --texts is read, e.g. header=false, as for evaluate.",
+        ),
     ] = [],  # noqa: B006
     out: Out = None,
     errors: Errors = "strict",

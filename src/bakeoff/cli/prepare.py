@@ -7,6 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bakeoff.cli.output import Errors, Json, Seed, print_json, print_table
+from bakeoff.cli.pair_options import (
+    LongestPair,
+    Ratio,
+    SeparateVocabularies,
+    Source,
+    SourceField,
+    Target,
+    TargetField,
+    TestSource,
+    TestTarget,
+    ValidationSource,
+    ValidationTarget,
+)
 from bakeoff.cli.prepare_values import parse_part, parse_size, parse_tokenizer, parse_validation
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
@@ -44,41 +57,29 @@ OF_PAIRS = (
 
 def prepare(
     context: typer.Context,
-    out: Annotated[Path, typer.Option(help="Directory of the corpus.")],
+    out: Annotated[Path, typer.Option(help="Directory to write the corpus to.")],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="Files, folders or globs: .txt .jsonl .csv .tsv, also .gz .zst, and .parquet .arrow."),
+        typer.Argument(help="Files, folders or globs: .txt, .jsonl, .csv, .tsv (also .gz, .zst), .parquet, .arrow."),
     ] = None,
-    source: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="In place of texts, for translation: a file with a source a line."),
-    ] = None,
-    target: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="And the file with its translation, line by line.")
-    ] = None,
-    source_field: Annotated[str, typer.Option(help="Field or column with the source, in files of records.")] = "source",
-    target_field: Annotated[str, typer.Option(help="The one with the target.")] = "target",
-    separate_vocabularies: Annotated[
-        bool, typer.Option("--separate-vocabularies", help="A tokenizer for sources, and another one for targets.")
-    ] = False,
-    longest_pair: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Leave out pairs with more tokens on one side.")
-    ] = 250,
-    ratio: Annotated[
-        float | None,
-        typer.Option(
-            metavar="R", min=1, help="Leave out pairs with R times as many tokens on one side as on the other."
-        ),
-    ] = None,
+    source: Source = None,
+    target: Target = None,
+    source_field: SourceField = "source",
+    target_field: TargetField = "target",
+    separate_vocabularies: SeparateVocabularies = False,
+    longest_pair: LongestPair = 250,
+    ratio: Ratio = None,
     tokenizer: Annotated[
         str | None,
         typer.Option(
             metavar="KIND|FILE",
-            help="wordpiece, byte_bpe, char_bpe, unigram, word, whitespace or character, trained on the text; "
-            "or an existing tokenizer.json. Default: wordpiece, or the recipe's.",
+            help=(
+                "Kind of tokenizer to train on the text (wordpiece, byte_bpe, char_bpe, unigram, word, whitespace or"
+                " character), or an existing tokenizer.json. Default: the recipe's, or wordpiece."
+            ),
         ),
     ] = None,
-    recipe: Annotated[str | None, typer.Option(help="Take the tokenizer's settings from this recipe.")] = None,
+    recipe: Annotated[str | None, typer.Option(help="Recipe to take the settings of the tokenizer from.")] = None,
     vocabulary: Annotated[
         int | None, typer.Option(help="Size of the vocabulary. Default: 8192, or the recipe's.")
     ] = None,
@@ -89,54 +90,59 @@ def prepare(
         bool | None,
         typer.Option(
             "--end-of-line/--no-end-of-line",
-            help="Each line is a sentence, and its end a token (whitespace, character). Default: no, or the recipe's.",
+            help="With whitespace or character: make the end of each line a token. Default: no, or the recipe's.",
         ),
     ] = None,
     tokenizer_sample: Annotated[
-        str, typer.Option(metavar="SIZE", help="Text to train the tokenizer on, e.g. 50MB.")
+        str, typer.Option(metavar="SIZE", help="Amount of text to train the tokenizer on, e.g. 50MB.")
     ] = "50MB",
     validation: Annotated[
         list[str] | None,
-        typer.Option(metavar="SHARE|FILE", help="Share of the text to hold out, or files to hold out. Default: 1%."),
+        typer.Option(metavar="SHARE|FILE", help="Held-out text: a share of the text, or files. Default: 1%."),
     ] = None,
     test: Annotated[
-        list[str] | None, typer.Option(metavar="FILE", help="Files for the test part, which training never looks at.")
+        list[str] | None, typer.Option(metavar="FILE", help="Files for the test split, which training never reads.")
     ] = None,
-    validation_source: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Of pairs, files to hold out: the sources.")
-    ] = None,
-    validation_target: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="And the targets.")] = None,
-    test_source: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="Of pairs, files for the test part: the sources.")
-    ] = None,
-    test_target: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="And the targets.")] = None,
-    document_per_line: Annotated[bool, typer.Option(help="In .txt files each line is a document.")] = False,
+    validation_source: ValidationSource = None,
+    validation_target: ValidationTarget = None,
+    test_source: TestSource = None,
+    test_target: TestTarget = None,
+    document_per_line: Annotated[bool, typer.Option(help="Read each line of a .txt file as a document.")] = False,
     document_separator: Annotated[
-        str | None, typer.Option(metavar="REGEX", help="In .txt files what matches this separates documents.")
+        str | None,
+        typer.Option(metavar="REGEX", help="Regular expression for what separates documents in .txt files."),
     ] = None,
-    field: Annotated[str, typer.Option(help="Field of .jsonl, column of the other formats, with the text.")] = "text",
-    deduplicate: Annotated[bool, typer.Option(help="Keep documents whose text is the same once.")] = False,
+    field: Annotated[
+        str, typer.Option(help="Field or column with the text, in .jsonl, .csv, .tsv, .parquet and .arrow.")
+    ] = "text",
+    deduplicate: Annotated[
+        bool, typer.Option(help="Keep only the first of several documents with the same text.")
+    ] = False,
     minimum_characters: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters.")
+        int, typer.Option(metavar="N", min=0, help="Leave out documents with fewer characters than this.")
     ] = 0,
     shuffle_ngrams: Annotated[
         int | None,
         typer.Option(
             metavar="N",
             min=1,
-            help="Shuffle the n-grams of N words within each sentence, 1 all words: a control for word order.",
+            help=(
+                "Shuffle the groups of N words within each sentence (1: shuffle all words), as a control for word "
+                "order."
+            ),
         ),
     ] = None,
     errors: Errors = "strict",
     seed: Seed = 0,
-    overwrite: Annotated[bool, typer.Option(help="Replace a corpus at --out.")] = False,
+    overwrite: Annotated[bool, typer.Option(help="Replace the corpus that is at --out.")] = False,
     part: Annotated[
-        str | None, typer.Option(metavar="K/N", help="Make part K of N only, as one of many jobs, in any order.")
+        str | None,
+        typer.Option(metavar="K/N", help="Make only part K of N, so that N jobs can share the work, in any order."),
     ] = None,
-    merge: Annotated[bool, typer.Option(help="Put the parts of --part together.")] = False,
+    merge: Annotated[bool, typer.Option(help="Join the parts that --part made.")] = False,
     ray: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Encode on a Ray cluster: local, auto or HOST:PORT; see docs/prepare.md."),
+        typer.Option(metavar="ADDRESS", help="Ray cluster to encode on: local, auto or HOST:PORT (docs/prepare.md)."),
     ] = None,
     json: Json = False,
 ) -> None:

@@ -17,15 +17,20 @@ def runs(
         list[Path] | None,
         typer.Argument(
             metavar="[RUN|FOLDER]...",
-            help="Folders with runs, or runs; the one you are in.",
+            help="Runs, or folders with runs. Default: the current folder.",
             autocompletion=complete_run,
         ),
     ] = None,
-    sort: Annotated[str, typer.Option(help="path, loss, age or tokens.")] = "path",
-    plot: Annotated[bool, typer.Option("--plot", help="Draw their curves.")] = False,
-    over: Annotated[str, typer.Option(help="With --plot: tokens, steps, seconds or flops.")] = "tokens",
+    sort: Annotated[str, typer.Option(help="Order of the list: path, loss, age or tokens.")] = "path",
+    plot: Annotated[bool, typer.Option("--plot", help="Draw the curves of the loss.")] = False,
+    over: Annotated[
+        str, typer.Option(help="With --plot: the horizontal axis, tokens, steps, seconds or flops.")
+    ] = "tokens",
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw into a .html, .svg or .png instead of the terminal.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="With --plot: file to draw to (.html, .svg or .png) instead of the terminal."
+        ),
     ] = None,
     json: Json = False,
 ) -> None:
@@ -69,7 +74,10 @@ def runs(
 
 def watch(
     run: Annotated[
-        Path, typer.Argument(help="A run, a search, a comparison or a folder of runs.", autocompletion=complete_run)
+        Path,
+        typer.Argument(
+            help="A run, a learning-rate search (tune), a comparison or a folder of runs.", autocompletion=complete_run
+        ),
     ],
     every: Annotated[float, typer.Option(min=0.1, max=3600.0, help="Seconds between looks.")] = 1.0,
 ) -> None:

@@ -19,9 +19,15 @@ if TYPE_CHECKING:
     from bakeoff.inference.totals import Totals
 
 SourceColumn = Annotated[
-    str | None, typer.Option(help="Of --texts with pairs, for sequence-to-sequence runs. Default: source.")
+    str | None,
+    typer.Option(help="For sequence-to-sequence runs: column or field of --texts with the source. Default: source."),
 ]
-TargetColumn = Annotated[str | None, typer.Option(help="The one that is scored. Default: target.")]
+TargetColumn = Annotated[
+    str | None,
+    typer.Option(
+        help="For sequence-to-sequence runs: column or field of --texts with the scored target. Default: target."
+    ),
+]
 
 SCORES_AT_ONCE = 4096
 """Scores that are written at once."""
@@ -29,22 +35,33 @@ SCORES_AT_ONCE = 4096
 
 def score(
     run: Annotated[Path, typer.Argument(help="A pre-trained run.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts. If there are none, they are read from --texts.")
+    ] = None,
     target: Annotated[
-        list[str], typer.Option(help="For sequence-to-sequence runs: what is scored, once for each text, its source.")
+        list[str],
+        typer.Option(
+            help="For sequence-to-sequence runs: target to score. Give one for each text, which is its source."
+        ),
     ] = [],  # noqa: B006
     texts: TextsFile = None,
-    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
+    ] = None,
     source_column: SourceColumn = None,
     target_column: TargetColumn = None,
     last_word: Annotated[
-        bool, typer.Option("--last-word", help="Score each text's last word alone (LAMBADA).")
+        bool, typer.Option("--last-word", help="Score only the last word of each text (LAMBADA).")
     ] = False,
     stride: Annotated[
-        int | None, typer.Option(help="Of texts longer than a row: tokens that each further row adds. Default: half.")
+        int | None,
+        typer.Option(
+            help="For texts longer than a row: number of new tokens in each further row. Default: half a row."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A .jsonl, .tsv or .parquet for the scores, or a .npy. Default: print them.")
+        Path | None,
+        typer.Option(help="File to write the scores to: .jsonl, .tsv, .parquet or .npy. Default: print them."),
     ] = None,
     set: Set = [],  # noqa: B006
     errors: Errors = "strict",

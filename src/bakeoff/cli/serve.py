@@ -11,14 +11,16 @@ from bakeoff.display.terminal import tell
 
 def serve(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Pre-trained and fine-tuned runs.")],
-    comparison: Annotated[Path | None, typer.Option(metavar="DIR", help="A comparison whose report is shown.")] = None,
-    host: Annotated[str, typer.Option(help="127.0.0.1 is reached from this machine alone.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any that is free.")] = 8000,
+    comparison: Annotated[Path | None, typer.Option(metavar="DIR", help="Comparison whose report to show.")] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. 127.0.0.1 can be reached only from this machine.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes any free port.")] = 8000,
     token_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Answer only who sends the token that stands in this file.")
+        Path | None, typer.Option(metavar="FILE", help="Answer only clients that send the token in this file.")
     ] = None,
     open: Annotated[
-        bool, typer.Option("--open", help="Answer everybody who reaches the host, without a token.")
+        bool, typer.Option("--open", help="Answer everybody who can reach the host, without a token.")
     ] = False,
     device: Device = "auto",
 ) -> None:

@@ -10,23 +10,33 @@ from bakeoff.display.terminal import show, tell, write_json
 
 
 def speed(
-    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names of recipes, or files.")],
-    lengths: Annotated[str, typer.Option(help="Tokens of a row: 64,256,1024, or 64..4096 for doublings.")] = "64..4096",
+    recipes: Annotated[list[str], typer.Argument(metavar="RECIPE...", help="Names or files of recipes.")],
+    lengths: Annotated[
+        str, typer.Option(help="Lengths of rows in tokens: 64,256,1024, or 64..4096, which doubles from 64 to 4096.")
+    ] = "64..4096",
     batch_tokens: Annotated[
         int,
-        typer.Option(min=1, max=2**24, help="Tokens of a step; it has this divided by the length rows, one at least."),
+        typer.Option(
+            min=1,
+            max=2**24,
+            help="Tokens in a step. The number of rows is this divided by their length, but at least one.",
+        ),
     ] = 4096,
     vocabulary: Annotated[
-        int | None, typer.Option(min=6, max=2**22, help="Size of the vocabulary; each recipe's own.")
+        int | None, typer.Option(min=6, max=2**22, help="Size of the vocabulary. Default: the recipe's.")
     ] = None,
     seconds: Annotated[
-        float, typer.Option(min=0.0, max=3600.0, help="Time for each measurement of a recipe at a length.")
+        float, typer.Option(min=0.0, max=3600.0, help="Seconds for each measurement of one recipe at one length.")
     ] = 1.0,
     most_seconds: Annotated[
         float,
-        typer.Option(min=0.0, max=86400.0, help="A recipe whose step takes longer is measured at no greater length."),
+        typer.Option(
+            min=0.0,
+            max=86400.0,
+            help="Measure a recipe at no greater length once one step takes longer than this, in seconds.",
+        ),
     ] = 60.0,
-    out: Annotated[Path | None, typer.Option(help="Folder for speed.json, speed.csv and speed.html.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to write speed.json, speed.csv and speed.html to.")] = None,
     set: Set = [],  # noqa: B006
     device: Device = "auto",
     json: Json = False,

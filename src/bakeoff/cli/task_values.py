@@ -43,16 +43,22 @@ def columns_of(
     ] = None,
     label_column: Annotated[
         list[str],
-        typer.Option(help="Column with what is to be predicted; for multilabel, repeated, the column of each label."),
+        typer.Option(help="Column with the label. For multilabel: repeat it, once for the column of each label."),
     ] = [],  # noqa: B006
     spans_column: Annotated[
-        str | None, typer.Option(help="For tagging: field with spans of a raw text, in place of tags.")
+        str | None, typer.Option(help="For tagging: field with spans of a raw text, instead of a tag for each word.")
     ] = None,
     start_column: Annotated[
-        str | None, typer.Option(help="For question answering: column with the character at which the answer begins.")
+        str | None,
+        typer.Option(
+            help="For question answering: column with the position of the character at which the answer begins."
+        ),
     ] = None,
     choices: Annotated[
-        list[str], typer.Option(help="For choice: column with the list of choices; or, repeated, the column of each.")
+        list[str],
+        typer.Option(
+            help="For choice: column with the list of choices. Or repeat it, once for the column of each choice."
+        ),
     ] = [],  # noqa: B006
 ) -> NamedColumns:
     """What the options say of a file's columns."""
@@ -78,26 +84,33 @@ def files_of(
     ] = None,
     data: Annotated[
         str | None,
-        typer.Option(metavar="FOLDER|hub:NAME", help="Of --dataset: the folder with its files as published."),
+        typer.Option(metavar="FOLDER|hub:NAME", help="With --dataset: folder with its files as published."),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
-            help="What is learnt: classification (default), multilabel, regression, tagging, choice, "
-            "question-answering or sequence-to-sequence (docs/tasks.md).",
+            help=(
+                "Kind of task: classification (default), multilabel, regression, tagging, choice, question-answering"
+                " or sequence-to-sequence (docs/tasks.md)."
+            ),
         ),
     ] = None,
-    train: Annotated[Path | None, typer.Option(help="Labelled .csv, .tsv or .jsonl to learn from.")] = None,
+    train: Annotated[Path | None, typer.Option(help="Labelled file to train on: .csv, .tsv or .jsonl.")] = None,
     dev: Annotated[
-        Path | None, typer.Option(help="File that decides when to stop. Default: a part of --train.")
+        Path | None,
+        typer.Option(help="Labelled file that decides when to stop and what to keep. Default: a part of --train."),
     ] = None,
     test: Annotated[
-        Path | None, typer.Option(help="File that the results come from. Default: a part of --train.")
+        Path | None,
+        typer.Option(help="Labelled file that the final results are measured on. Default: a part of --train."),
     ] = None,
     *,
     columns: NamedColumns,
-    metric: Annotated[str | None, typer.Option(help="What dev decides by. Default: the task's first.")] = None,
-    train_rows: Annotated[int | None, typer.Option(help="Learn from the first so many rows only.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(help="Metric that decisions on dev are made by. Default: the first metric of the task."),
+    ] = None,
+    train_rows: Annotated[int | None, typer.Option(help="Train on only this many rows, the first ones.")] = None,
     errors: Errors = "strict",
 ) -> Files:
     """What the options say of a task and its files."""

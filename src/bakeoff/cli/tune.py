@@ -11,32 +11,47 @@ from bakeoff.display.terminal import tell, write_json
 
 def tune(
     recipe: Annotated[str, typer.Argument(help="A recipe's name or file.")],
-    corpus: Annotated[Path, typer.Option(help="Directory that `bakeoff prepare` made; or DIR:0.7,DIR:0.3.")],
-    out: Annotated[Path, typer.Option(help="Directory of all trials, the best recipe and the report.")],
-    trials: Annotated[int, typer.Option(min=1, max=999, help="Trials at most.")] = 16,
+    corpus: Annotated[
+        Path, typer.Option(help="Corpus, the directory that `bakeoff prepare` made; DIR:0.7,DIR:0.3 mixes several.")
+    ],
+    out: Annotated[Path, typer.Option(help="Directory to write all trials, the best recipe and the report to.")],
+    trials: Annotated[int, typer.Option(min=1, max=999, help="Maximal number of trials.")] = 16,
     budget: Annotated[
         str | None,
-        typer.Option(help="Of one whole trial: tokens=5M, flops=1e15, minutes=5, steps=1000. Default: the recipe's."),
+        typer.Option(
+            help="Budget of one complete trial: tokens=5M, flops=1e15, minutes=5 or steps=1000. Default: the recipe's."
+        ),
     ] = None,
     for_budget: Annotated[
         str | None,
         typer.Option(
             metavar="UNIT=AMOUNT",
-            help="Of the training that is to come: the recipe that comes out has it, with the rate carried there.",
+            help=(
+                "Budget of the training that you plan. The resulting recipe has this budget, and the learning rate "
+                "is scaled to it."
+            ),
         ),
     ] = None,
     over: Annotated[
         list[str],
         typer.Option(
             metavar="KEY=RANGE",
-            help="Search this key, too: 0.01..0.3, or values 0.1,0.2. The learning rate always is, from an eighth of "
-            "the recipe's to eight times it, or in the range given here.",
+            help=(
+                "Key to search too, with a range, KEY=0.01..0.3, or values, KEY=0.1,0.2. May be repeated. The "
+                "learning rate is always searched: in the range given here, or from an eighth of the recipe's rate "
+                "to eight times that rate."
+            ),
         ),
     ] = [],  # noqa: B006
     jobs: Jobs = "auto",
     seed: Seed = 0,
     seeds: Annotated[
-        int, typer.Option(min=1, max=99, help="Seeds of each trial, from --seed on; its loss is the mean over them.")
+        int,
+        typer.Option(
+            min=1,
+            max=99,
+            help="Number of seeds of each trial, counted from --seed; the loss of a trial is the mean over them.",
+        ),
     ] = 1,
     set: Set = [],  # noqa: B006
     device: Device = "auto",

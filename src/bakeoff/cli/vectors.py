@@ -18,28 +18,41 @@ if TYPE_CHECKING:
 
 Pooling = Annotated[
     Literal["mean", "cls", "last", "max"],
-    typer.Option(help="How the tokens' states become one vector: mean or max of all, or that of [CLS] or the last."),
+    typer.Option(
+        help=(
+            "How token vectors become one vector: the mean or max of all, or the vector of [CLS] (cls) or of the last "
+            "token (last)."
+        )
+    ),
 ]
 Layers = Annotated[
     str,
     typer.Option(
-        metavar="N,N", help="Whose output is pooled, several averaged; 0 comes into the first, -1 is the last."
+        metavar="N,N",
+        help="Layers whose output is pooled, e.g. 1,-1; several are averaged. 0 is the embedding, -1 the last layer.",
     ),
 ]
 Length = Annotated[
-    int | None, typer.Option(help="The most tokens of a row, longer ones are cut. Default: as in training.")
+    int | None, typer.Option(help="Maximal length of a text in tokens; longer texts are cut. Default: as in training.")
 ]
 
 
 def embed(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Texts; absent: those of --texts.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Texts. If there are none, they are read from --texts.")
+    ] = None,
     texts: TextsFile = None,
-    text_column: Annotated[str | None, typer.Option(help="Of --texts with columns. Default: text.")] = None,
+    text_column: Annotated[
+        str | None, typer.Option(help="Column or field of --texts with the text. Default: text.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            help="A .npy for the vectors, or a .jsonl or .parquet with the texts. Default: print them, an array a line."
+            help=(
+                "File to write to: .npy (vectors alone), .jsonl or .parquet (with the texts). Default: print one "
+                "JSON array per line."
+            )
         ),
     ] = None,
     pooling: Pooling = "mean",
@@ -101,22 +114,31 @@ def embed(
 
 def similarity(
     run: Annotated[Path, typer.Argument(help="A pre-trained or a fine-tuned run.")],
-    data: Annotated[Path, typer.Option(help="A .csv, .tsv or .jsonl with two texts a row.")],
+    data: Annotated[Path, typer.Option(help="File with two texts in each row: .csv, .tsv or .jsonl.")],
     text_column: Annotated[str, typer.Option(help="Column with the first text.")],
     pair_column: Annotated[str, typer.Option(help="Column with the second text.")],
     label_column: Annotated[
         str | None,
-        typer.Option(help="Column with how alike they are, a number. Default: none, each second text is sought."),
+        typer.Option(
+            help=(
+                "Column with a number for how alike the two are. Default: none; then measure retrieval of each second "
+                "text."
+            )
+        ),
     ] = None,
     least_score: Annotated[
-        float | None, typer.Option(help="With scores: seek the second text of rows with at least this one, too.")
+        float | None, typer.Option(help="With scores: also measure retrieval, on the rows with at least this score.")
     ] = None,
-    at: Annotated[str, typer.Option(metavar="K,K", help="The numbers k of recall@k.")] = "1,5,10",
+    at: Annotated[str, typer.Option(metavar="K,K", help="Values of k for recall@k, e.g. 1,10.")] = "1,5,10",
     pooling: Pooling = "mean",
     layers: Layers = "-1",
     length: Length = None,
     whiten: Annotated[
-        bool, typer.Option("--whiten", help="Let all directions of the vectors count alike, over the file's texts.")
+        bool,
+        typer.Option(
+            "--whiten",
+            help="Whiten the vectors: scale all their directions to the same variance over the texts of the file.",
+        ),
     ] = False,
     errors: Errors = "strict",
     device: Device = "auto",
