@@ -36,7 +36,7 @@ LongestPair = Annotated[
 Ratio = Annotated[
     float | None,
     typer.Option(
-        metavar="R", min=1, help="Leave out pairs where one side has this many times as many tokens as the other."
+        metavar="R", min=1, help="Leave out pairs where one side has more than R times the tokens of the other."
     ),
 ]
 ValidationSource = Annotated[
