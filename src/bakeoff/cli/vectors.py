@@ -29,7 +29,7 @@ Layers = Annotated[
     str,
     typer.Option(
         metavar="N,N",
-        help="Layers whose output is pooled, e.g. 1,-1; several are averaged. 0 is the input of the first, -1 the last.",
+        help="Layers whose output is pooled, e.g. 1,-1, and averaged. 0 is the input of the first, -1 the last.",
     ),
 ]
 Length = Annotated[
