@@ -28,31 +28,8 @@ if TYPE_CHECKING:
     from bakeoff.corpus.store import Corpus
 
 
-OF_TEXTS = (
-    "document_per_line",
-    "document_separator",
-    "field",
-    "deduplicate",
-    "minimum_characters",
-    "shuffle_ngrams",
-    "part",
-    "merge",
-    "ray",
-)
-"""Options that mean nothing for pairs."""
-
-OF_PAIRS = (
-    "source_field",
-    "target_field",
-    "separate_vocabularies",
-    "longest_pair",
-    "ratio",
-    "validation_source",
-    "validation_target",
-    "test_source",
-    "test_target",
-)
-"""Options that mean nothing for texts."""
+OF_TEXTS_ALONE = ("part", "merge", "ray")
+"""Options that say how a corpus of texts is made, and mean nothing for pairs."""
 
 
 def prepare(
@@ -152,17 +129,23 @@ def prepare(
 
     Example: bakeoff prepare --source train.de --target train.en --out corpora/de-en --recipe transformer-base-wmt
     """
+    typed = dict(locals())
+    from bakeoff.preparation.options import PrepareOptions, PreparePairsOptions
+
     held_out, sample = parse_validation(validation or ["1%"]), parse_size(tokenizer_sample)
     pairs = bool(source or target)
     if pairs == bool(texts):
         raise UserError("give either texts, or --source and --target")
     if any(not str(text) for text in texts or []):
         raise UserError("one of the texts has an empty name; name files or folders")
-    for name in OF_TEXTS if pairs else OF_PAIRS:
-        given = context.get_parameter_source(name)
-        if given is not None and given.name != "DEFAULT":
-            of, other = ("texts", "pairs") if pairs else ("pairs", "texts")
-            raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {other}; leave it out")
+    given = {name: value for name, value in typed.items() if _is_given(context, name)}
+    of_texts, of_pairs = {*PrepareOptions.model_fields}, {*PreparePairsOptions.model_fields}
+    own = of_pairs if pairs else of_texts
+    foreign = {*of_texts, *OF_TEXTS_ALONE} - of_pairs - {"test"} if pairs else of_pairs - of_texts
+    for name in given:
+        if name in foreign:
+            of, others = ("texts", "pairs") if pairs else ("pairs", "texts")
+            raise UserError(f"--{name.replace('_', '-')} is for {of}, not for {others}; leave it out")
     if pairs and (test or not isinstance(held_out, float)):
         raise UserError(
             "--validation FILE and --test are for texts; of pairs give --validation-source and --validation-target, "
@@ -173,53 +156,24 @@ def prepare(
     number = None if part is None else parse_part(part)
     if (part is not None) + merge + (ray is not None) > 1:
         raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
-    options: dict[str, Any] = {
+    options = {name: value for name, value in given.items() if name in own} | {
         "tokenizer": parse_tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
         "validation": held_out,
-        "errors": errors,
-        "seed": seed,
-        "overwrite": overwrite,
-        "progress": True,
     }
     if pairs:
         from bakeoff.preparation.prepare_pairs import prepare_pairs
 
         if isinstance(options["tokenizer"], Path) and separate_vocabularies:
             raise UserError("--tokenizer FILE is taken as it is: leave out --separate-vocabularies")
-        _show_pairs(
-            prepare_pairs(
-                source or [],
-                target or [],
-                out,
-                source_field=source_field,
-                target_field=target_field,
-                separate_vocabularies=separate_vocabularies,
-                longest_pair=longest_pair,
-                ratio=ratio,
-                validation_source=validation_source or [],
-                validation_target=validation_target or [],
-                test_source=test_source or [],
-                test_target=test_target or [],
-                **options,
-            ),
-            out,
-            json,
-        )
+        paired = prepare_pairs(source or [], target or [], out, overwrite=overwrite, progress=True, **options)
+        _show_pairs(paired, out, json)
         return
 
     from bakeoff.preparation import prepare as preparing
 
+    options |= {"overwrite": overwrite, "progress": True}
     texts = texts or []
-    options |= {
-        "test": test,
-        "document_per_line": document_per_line,
-        "document_separator": document_separator,
-        "field": field,
-        "deduplicate": deduplicate,
-        "minimum_characters": minimum_characters,
-        "shuffle_ngrams": shuffle_ngrams,
-    }
     if number is not None:
         made = preparing.prepare_part(texts, out, *number, **options)
         print_json(made) if json else print_table(_part_table(made, out))
@@ -230,6 +184,17 @@ def prepare(
         corpus = prepare_on_ray(texts, out, ray, **options)
     else:
         corpus = (preparing.merge_parts if merge else preparing.prepare)(texts, out, **options)
+    _show_texts(corpus, out, json)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether an option was typed, not left at its default, which then is that of the options' config."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
+
+
+def _show_texts(corpus: "Corpus", out: Path, json: bool) -> None:
+    """Print what a corpus of texts holds."""
     from bakeoff.text.sentences import LINES
 
     summary = corpus.summary()

@@ -1,4 +1,4 @@
-"""The options of `prepare` that decide on the bytes of a corpus."""
+"""The options of `prepare` and `prepare_pairs` that decide on the bytes of a corpus, each declared here alone."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,35 +6,53 @@ from typing import Any, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from bakeoff.config import Config
+from bakeoff.preparation.encoding.pair_encoding import LengthFilter
 from bakeoff.preparation.planning.selection import SelectionOptions
+from bakeoff.reading.aligned import PairOptions
 from bakeoff.reading.sources import SourceOptions
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 Texts = str | Path | Sequence[str | Path]
 
 
-class PrepareOptions(SourceOptions, SelectionOptions):
-    """What is made of the texts; all parts of a corpus are made with the same options."""
+class CorpusOptions(Config):
+    """What is made of any input; all shards of a corpus are made with the same options."""
 
     tokenizer: TokenizerConfig | Path = TokenizerConfig()
     """What to train, or the path of a `tokenizer.json` that is taken as it is."""
     tokenizer_sample: int = 50_000_000
-    """UTF-8 bytes of text to train the tokenizer on at most."""
-    validation: float | list[str] = 0.01
-    """Share of the text to hold out: whole documents, or runs within them where they cannot give it; or files like
-    those of the text, which are held out whole, in their order, and the text is all trained on."""
-    test: list[str] | None = None
-    """Such files for a third part, which `evaluate` can be asked for."""
-    shuffle_ngrams: int | None = None
-    """Shuffle the n-grams of so many words within each sentence, 1 all words; see `text/word_order.py`. None: do
-    not."""
+    """UTF-8 bytes of text to train a tokenizer on at most."""
     seed: int = Field(default=0)
-    """Chooses the tokenizer's sample and the held-out text, and shuffles."""
+    """Chooses the tokenizer's sample and the held-out text or pairs, and shuffles."""
 
     @field_validator("tokenizer", mode="before")
     @classmethod
     def _default(cls, value: Any) -> Any:
         return TokenizerConfig() if value is None else value
+
+    @model_validator(mode="after")
+    def _sampled(self) -> Self:
+        if self.tokenizer_sample < 1:
+            raise ValueError(f"tokenizer_sample: {self.tokenizer_sample} is not a number of bytes above 0")
+        return self
+
+    def fields_of(self, config: type[Config]) -> dict[str, Any]:
+        """The options that are a config's own, in its order."""
+        return {name: getattr(self, name) for name in config.model_fields}
+
+
+class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
+    """What is made of texts."""
+
+    validation: float | list[str] = 0.01
+    """Share of the text to hold out: whole documents, or runs within them where they cannot give it; or files like
+    those of the text, which are held out whole, in their order, and the text is all trained on."""
+    test: list[str] | None = None
+    """Such files for a third split, which `evaluate` can be asked for."""
+    shuffle_ngrams: int | None = None
+    """Shuffle the n-grams of so many words within each sentence, 1 all words; see `text/word_order.py`. None: do
+    not."""
 
     @field_validator("validation", "test", mode="before")
     @classmethod
@@ -45,14 +63,46 @@ class PrepareOptions(SourceOptions, SelectionOptions):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if isinstance(self.validation, float) and not 0 < self.validation < 1:
-            raise ValueError(f"validation: {self.validation:g} is not a share between 0 and 1, such as 0.01")
-        if self.tokenizer_sample < 1:
-            raise ValueError(f"tokenizer_sample: {self.tokenizer_sample} is not a number of bytes above 0")
+        if isinstance(self.validation, float):
+            _require_share(self.validation)
         if self.shuffle_ngrams is not None and self.shuffle_ngrams < 1:
             raise ValueError(f"shuffle_ngrams: {self.shuffle_ngrams} is not a number of words above 0")
         return self
 
-    def part_of(self, config: type[SourceOptions] | type[SelectionOptions]) -> dict[str, Any]:
-        """The options that are a config's own, in its order."""
-        return {name: getattr(self, name) for name in config.model_fields}
+
+class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
+    """What is made of texts and their translations."""
+
+    separate_vocabularies: bool = False
+    """Train a tokenizer for each side; else one for both."""
+    validation: float = 0.01
+    """Share of the pairs to hold out; pairs with the same source stay together."""
+    validation_source: tuple[Path, ...] = ()
+    """In place of that share, files of sources that are held out whole and in their order, whatever the lengths of
+    their pairs."""
+    validation_target: tuple[Path, ...] = ()
+    """Their translations."""
+    test_source: tuple[Path, ...] = ()
+    """Such files for a third split, which `evaluate` can be asked for."""
+    test_target: tuple[Path, ...] = ()
+    """Their translations."""
+
+    @field_validator("validation_source", "validation_target", "test_source", "test_target", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return paths_of(value) if isinstance(value, str | Path | Sequence) else value
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        _require_share(self.validation)
+        return self
+
+
+def paths_of(given: Texts) -> list[Path]:
+    """The paths of one file or several, `~` being the user's folder."""
+    return [Path(each).expanduser() for each in ([given] if isinstance(given, str | Path) else given)]
+
+
+def _require_share(value: float) -> None:
+    if not 0 < value < 1:
+        raise ValueError(f"validation: {value:g} is not a share between 0 and 1, such as 0.01")

@@ -48,7 +48,7 @@ class Planner:
         chosen = options.tokenizer
         self._given = None if isinstance(chosen, TokenizerConfig) else Tokenizer.load(chosen)
         self._config = chosen if isinstance(chosen, TokenizerConfig) else TokenizerConfig()
-        self._select = SelectionOptions(**options.part_of(SelectionOptions))
+        self._select = SelectionOptions(**options.fields_of(SelectionOptions))
         self._skips: Counter[str] = Counter()
         lines = self._config.end_of_line if self._given is None else self._given.end_of_line is not None
         self._rule = LINES if lines else RULE
@@ -58,8 +58,8 @@ class Planner:
         official = {name: files for name, files in (given | {"test": options.test}).items() if files is not None}
         self.given = read_given(self.reader, official, self._skips)
         self.recorded: dict[str, Any] = {
-            **options.part_of(SourceOptions),
-            **options.part_of(SelectionOptions),
+            **options.fields_of(SourceOptions),
+            **options.fields_of(SelectionOptions),
             "shuffle_ngrams": options.shuffle_ngrams,
             "validation": share,
             **official,
