@@ -28,7 +28,7 @@ from bakeoff.models.mixers.light_conv import LightConvConfig
 from bakeoff.models.mixers.none import NoMixingConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, HeadTransform, SentenceHead, TokenHead, UntiedTokenHead
 
 ROWS, LENGTH, WIDTH, HALF = 8, 32, 32, 0.5
 ONES = torch.ones(ROWS, LENGTH, WIDTH)
@@ -338,7 +338,7 @@ def test_what_leaves_the_last_layer_is_dropped_if_the_model_says_so():
 def test_heads_of_pre_training_drop_nothing():
     rows, table = torch.randn(7, WIDTH), torch.randn(50, WIDTH)
     for head in (
-        TokenHead(WIDTH, WIDTH, 50, transform=True, activation="gelu", norm_epsilon=1e-5),
+        TokenHead(WIDTH, WIDTH, 50, HeadTransform("gelu", 1e-5)),
         UntiedTokenHead(WIDTH, 50, bias=True),
         AdaptiveTokenHead(WIDTH, 50, [20], bias=True),
         SentenceHead(WIDTH, 3),

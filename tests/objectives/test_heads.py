@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
-from bakeoff.objectives.heads import AdaptiveTokenHead, SentenceHead, TokenHead, UntiedTokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, HeadTransform, SentenceHead, TokenHead, UntiedTokenHead
 from bakeoff.recipe_files import load_recipe, recipe_names
 
 
@@ -60,9 +60,9 @@ def test_adaptive_softmax_costs_what_its_labels_need():
     [
         SentenceHead(24, 3),
         UntiedTokenHead(24, 50, bias=True),
-        TokenHead(24, 16, 50, True, "gelu", 1e-12),
-        TokenHead(24, 24, 50, False, "gelu", 1e-12),
-        TokenHead(24, 16, 50, False, "gelu", 1e-12),
+        TokenHead(24, 16, 50, HeadTransform("gelu", 1e-12)),
+        TokenHead(24, 24, 50),
+        TokenHead(24, 16, 50),
     ],
 )
 def test_heads_cost_what_torch_counts(head):
@@ -112,7 +112,7 @@ def test_cutoffs_that_make_no_sense_are_refused(objective, message):
 
 def test_heads_share_the_table_or_have_their_own():
     rows, table = torch.randn(3, 8), torch.randn(20, 5)
-    tied = TokenHead(8, 5, 20, False, "gelu", 1e-5, bias=True)
+    tied = TokenHead(8, 5, 20, bias=True)
     torch.testing.assert_close(tied.scores(rows, table), tied.transform(rows) @ table.T)
     nn.init.ones_(tied.bias)
     torch.testing.assert_close(tied.scores(rows, table), tied.transform(rows) @ table.T + 1)

@@ -6,7 +6,7 @@ Shapes: N gathered rows, D model width, E embedding width, V vocabulary, C class
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -52,13 +52,28 @@ class Head(nn.Module):
         return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), table)
 
 
+class HeadTransform(NamedTuple):
+    """What stands in front of the table in BERT's head (section 3.1 and its code): norm(activation(W h + b))."""
+
+    activation: str
+    """The name of the activation, such as gelu."""
+    norm_epsilon: float
+    """What the norm adds to the variance."""
+    norm_affine: bool = True
+    """The norm has a gain."""
+    norm_bias: bool = True
+    """And a shift."""
+    map_bias: bool = True
+    """There is a b, which ModernBERT leaves out."""
+
+
 class TokenHead(Head):
     """Scores of every token of the vocabulary, with the embedding's table as the last map.
 
-    With `transform` (BERT, section 3.1 and its code): table norm(gelu(W h)) + bias; without it (GPT): table h, or
-    table (W h) where the model's last width is not the table's; a bias of each token where `bias` says so; `scaled`
-    divides h by the root of its width before (T5's code); W has a bias unless `map_bias` is false (ModernBERT). With
-    `label_smoothing` the loss is that of labels which give this share of their probability to all tokens alike.
+    With a transform (BERT): table transform(h) + bias; without one (GPT): table h, or table (W h + b) where the model's
+    last width is not the table's; a bias of each token where `bias` says so; `scaled` divides h by the root of its
+    width before (T5's code). With `label_smoothing` the loss is that of labels which give this share of their
+    probability to all tokens alike.
     """
 
     def __init__(
@@ -66,22 +81,24 @@ class TokenHead(Head):
         width: int,
         table_width: int,
         vocabulary: int,
-        transform: bool,
-        activation: str,
-        norm_epsilon: float,
+        transform: HeadTransform | None = None,
         bias: bool = False,
         label_smoothing: float = 0.0,
-        norm_affine: bool = True,
         scaled: bool = False,
-        norm_bias: bool = True,
-        map_bias: bool = True,
     ) -> None:
         super().__init__()
-        self.activation, self.label_smoothing = activation, label_smoothing
+        self.label_smoothing = label_smoothing
         self.scale = width**-0.5 if scaled else None
-        self.transform = nn.Linear(width, table_width, map_bias) if transform or width != table_width else None
-        self.norm = nn.LayerNorm(table_width, norm_epsilon, norm_affine, norm_bias) if transform else None
-        self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform or bias else None
+        self.activation: str | None = None
+        self.transform: nn.Linear | None = None
+        self.norm: nn.LayerNorm | None = None
+        if transform is not None:
+            self.activation = transform.activation
+            self.transform = nn.Linear(width, table_width, transform.map_bias)
+            self.norm = nn.LayerNorm(table_width, transform.norm_epsilon, transform.norm_affine, transform.norm_bias)
+        elif width != table_width:
+            self.transform = nn.Linear(width, table_width)
+        self.bias = nn.Parameter(torch.zeros(vocabulary)) if transform is not None or bias else None
         self.flops_per_row = 2 * table_width * vocabulary + (2 * width * table_width if self.transform else 0)
         initialise(self)
 
@@ -91,7 +108,7 @@ class TokenHead(Head):
             rows = rows * self.scale
         if self.transform is not None:
             rows = self.transform(rows)
-        if self.norm is not None:
+        if self.norm is not None and self.activation is not None:
             rows = self.norm(activate(rows, self.activation))
         return F.linear(rows, table, self.bias)
 
@@ -104,23 +121,14 @@ def table_head(
     model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0, scaled: bool = False
 ) -> TokenHead:
     """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
-    width, epsilon = model.stack.output_width, model.norm_epsilon
-    return TokenHead(width, model.table_width, vocabulary, False, "gelu", epsilon, bias, label_smoothing, scaled=scaled)
+    width = model.stack.output_width
+    return TokenHead(width, model.table_width, vocabulary, None, bias, label_smoothing, scaled)
 
 
 def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_bias: bool = True) -> TokenHead:
     """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
-    return TokenHead(
-        model.stack.output_width,
-        model.table_width,
-        vocabulary,
-        True,
-        activation,
-        model.norm_epsilon,
-        norm_affine=model.norm_affine,
-        norm_bias=model.norm_bias,
-        map_bias=map_bias,
-    )
+    transform = HeadTransform(activation, model.norm_epsilon, model.norm_affine, model.norm_bias, map_bias)
+    return TokenHead(model.stack.output_width, model.table_width, vocabulary, transform)
 
 
 class UntiedTokenHead(Head):

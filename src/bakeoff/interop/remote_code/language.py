@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import MaskedLMOutput
 
 from bakeoff.interop.remote_code.base import BakeoffConfig, BakeoffModel, BakeoffPreTrainedModel, arranged
-from bakeoff.objectives.heads import AdaptiveTokenHead, Head, TokenHead, UntiedTokenHead
+from bakeoff.objectives.heads import AdaptiveTokenHead, Head, HeadTransform, TokenHead, UntiedTokenHead
 
 LANGUAGE_HEADS = {"tied": TokenHead, "untied": UntiedTokenHead, "adaptive": AdaptiveTokenHead}
 """The heads that score tokens."""
@@ -24,6 +24,8 @@ class LanguageModel(BakeoffPreTrainedModel):
         self.model = BakeoffModel(config)
         settings = dict(cast(dict[str, Any], config.language_head))
         kind = settings.pop("kind")
+        if settings.get("transform") is not None:
+            settings["transform"] = HeadTransform(**settings["transform"])
         self.language: Head = LANGUAGE_HEADS[kind](vocabulary=config.vocab_size, **settings)
         self.post_init()
 

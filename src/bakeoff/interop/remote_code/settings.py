@@ -46,17 +46,21 @@ def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
     """The kind and the arguments of a head that scores tokens; None where it is none of ours."""
     if type(head) is TokenHead:
         norm, table_width = head.norm, model.embedding.table.shape[1]
+        transform: dict[str, Any] | None = None
+        if norm is not None and head.transform is not None:
+            transform = {
+                "activation": head.activation,
+                "norm_epsilon": norm.eps,
+                "norm_affine": norm.elementwise_affine,
+                "norm_bias": not norm.elementwise_affine or norm.bias is not None,
+                "map_bias": head.transform.bias is not None,
+            }
         return {
             "kind": "tied",
             "width": table_width if head.transform is None else head.transform.in_features,
             "table_width": table_width,
-            "transform": norm is not None,
-            "activation": head.activation,
-            "norm_epsilon": 1e-12 if norm is None else norm.eps,
+            "transform": transform,
             "bias": head.bias is not None,
-            "norm_affine": norm is None or norm.elementwise_affine,
-            "norm_bias": norm is None or not norm.elementwise_affine or norm.bias is not None,
-            "map_bias": head.transform is None or head.transform.bias is not None,
         }
     if type(head) is UntiedTokenHead:
         return {"kind": "untied", "width": head.output.in_features, "bias": head.output.bias is not None}
