@@ -1,6 +1,7 @@
 """Reads the directories of finished runs into one `Results`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -56,29 +57,34 @@ class FinetuneOutcome(Record):
     """Time spent."""
 
 
-def collect(
-    jobs: Jobs,
-    seeds: list[int],
-    *,
-    failures: list[Failure],
-    budget: BudgetFacts,
-    corpus: CorpusFacts,
-    tasks: list[TaskFacts],
-    floors: list[Floor],
-    searches: dict[str, TuningResults],
-    starts: dict[str, StartFacts],
-    environment: tuple[dict[str, str], dict[str, str]],
-) -> Results:
+@dataclass(frozen=True)
+class ComparisonFacts:
+    """What a comparison knows beside the runs of its seeds."""
+
+    budget: BudgetFacts
+    """What each training may spend."""
+    corpus: CorpusFacts
+    """What is trained on."""
+    tasks: list[TaskFacts]
+    """The labelled data."""
+    floors: list[Floor]
+    """What is reached on it without a neural network."""
+    searches: Mapping[str, TuningResults]
+    """By the recipe's name, the search for its learning rate, where there was one."""
+    starts: Mapping[str, StartFacts]
+    """By the recipe's name, the run that its first weights come from, where there is one."""
+    machine: dict[str, str]
+    """Where it runs."""
+    versions: dict[str, str]
+    """With which libraries."""
+
+
+def collect(jobs: Jobs, seeds: list[int], failures: list[Failure], known: ComparisonFacts) -> Results:
     """Everything about the seeds that have finished, with the statistics; recipes that failed are left out."""
-    plan = jobs.plan
+    plan, tasks = jobs.plan, known.tasks
     failed = {failure.recipe for failure in failures}
-    metrics, configs = {task.name: task.metric for task in tasks}, {task.name: task.data for task in plan.tasks}
-    entries = [
-        _entry(jobs, recipe, seeds, metrics, corpus, searches.get(recipe.name), starts.get(recipe.name))
-        for recipe in plan.recipes
-        if recipe.name not in failed
-    ]
-    machine, versions = environment
+    configs = {task.name: task.data for task in plan.tasks}
+    entries = [_entry(jobs, recipe, seeds, known) for recipe in plan.recipes if recipe.name not in failed]
     return Results(
         title=plan.title,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -86,16 +92,16 @@ def collect(
         finished_seeds=seeds,
         finetune_seeds=plan.finetune_seeds,
         device=plan.device,
-        budget=budget,
+        budget=known.budget,
         search=plan.search,
-        corpus=corpus,
+        corpus=known.corpus,
         tasks=tasks,
         recipes=entries,
         failures=failures,
-        floors=floors,
+        floors=known.floors,
         analyses=[analyse(entries, task, configs[task.name], jobs.out) for task in tasks],
-        machine=machine,
-        versions=versions,
+        machine=known.machine,
+        versions=known.versions,
     )
 
 
@@ -129,16 +135,9 @@ def analyse(entries: list[RecipeEntry], task: TaskFacts, config: TaskConfig, roo
     )
 
 
-def _entry(
-    jobs: Jobs,
-    recipe: RecipePlan,
-    seeds: list[int],
-    metrics: Mapping[str, str],
-    corpus: CorpusFacts,
-    search: TuningResults | None,
-    start: StartFacts | None,
-) -> RecipeEntry:
-    """One recipe with its runs and scores; `metrics` has what each task is decided by."""
+def _entry(jobs: Jobs, recipe: RecipePlan, seeds: list[int], known: ComparisonFacts) -> RecipeEntry:
+    """One recipe with its runs and scores."""
+    metrics = {task.name: task.metric for task in known.tasks}  # by which each is decided
     runs, scores, summary = [], [], {}
     for seed in seeds:
         directory = jobs.pretraining(recipe, seed).directory
@@ -147,9 +146,9 @@ def _entry(
         scores += [_score(job, metrics[job.task.name], jobs.out) for job in jobs.finetunings(recipe, seed)]
     return RecipeEntry(
         label=recipe.name,
-        recipe=_trained(jobs.recipes[recipe.name], corpus),
-        search=search,
-        start=start,
+        recipe=_trained(jobs.recipes[recipe.name], known.corpus),
+        search=known.searches.get(recipe.name),
+        start=known.starts.get(recipe.name),
         parameters=summary["parameters"],
         flops_per_token=summary["flops_per_token"],
         steps=summary["steps"],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bakeoff import checksums
-from bakeoff.comparison.collect import collect
+from bakeoff.comparison.collect import ComparisonFacts, collect
 from bakeoff.comparison.facts import TaskFacts
 from bakeoff.comparison.plan import Plan, TaskPlan, directory_name
 from bakeoff.comparison.results import Failure, Floor, Results
@@ -278,18 +278,18 @@ class _Comparison:
         if len(failures) == len(self.recipes):
             messages = "; ".join(failure.message for failure in failures.values())
             raise UserError(f"{self.out}: every recipe diverged: {messages}")
-        results = collect(
-            jobs,
-            seeds,
-            failures=list(failures.values()),
+        machine, versions = self.engine.environment(self.plan.device)
+        known = ComparisonFacts(
             budget=self.budget.facts,
             corpus=self.corpus,
             tasks=self.tasks,
             floors=self.floors,
             searches=self.searches.results,
             starts=self.starts,
-            environment=self.engine.environment(self.plan.device),
+            machine=machine,
+            versions=versions,
         )
+        results = collect(jobs, seeds, list(failures.values()), known)
         written = ("results.json", "results.csv", "report.html")
         checksums.forget(self.out, written)
         results.write_json(self.out / written[0])

@@ -38,6 +38,13 @@ CAUSAL = [name for name in ALIKE if narrow(name).model.causal]
 SEQUENCE_TO_SEQUENCE = [name for name in CAUSAL if narrow(name).model.sequence_to_sequence]
 BIDIRECTIONAL = [name for name in ALIKE if name not in CAUSAL]
 
+UNCOUNTED = [
+    name
+    for name in CAUSAL
+    if (model := narrow(name).model).embedding.positions == "none"
+    and not any(mixer.counts_positions for mixer in model.mixers)
+]
+
 MODES = ["evaluation", "training"]
 
 
@@ -131,6 +138,17 @@ def test_chunks_give_what_the_whole_gives(recipe, module, length, sizes):
                 assert torch.equal(again, hidden)
             found.append(hidden)
     assert_close(torch.cat(found, dim=1), expected)
+
+
+@pytest.mark.parametrize("name", UNCOUNTED)
+def test_what_counts_no_positions_goes_on_alike_wherever_it_stands(recipe, module, length):
+    """Exports give such a model its state alone, and not how many tokens it has read."""
+    ids, source = random_ids(length), Source(random_ids(13, 9)) if recipe.model.sequence_to_sequence else None
+    with torch.no_grad():
+        _, state = module.model.extend(ids[:, :12], module.model.start(ROWS, source))
+        expected, _ = module.model.extend(ids[:, 12:], state)
+        found, _ = module.model.extend(ids[:, 12:], state._replace(tokens=state.tokens + 5))
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("name", CAUSAL)

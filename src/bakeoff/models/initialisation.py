@@ -1,7 +1,7 @@
 """How weights begin."""
 
 import math
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, Protocol, cast, runtime_checkable
 
 import torch
 from pydantic import Field
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from bakeoff.config import Config
 from bakeoff.errors import UserError
+from bakeoff.models.part import Wrapper
 from bakeoff.models.stack import Stack
 
 INITIAL_STANDARD_DEVIATION = 0.02
@@ -51,15 +52,22 @@ class InitialWeightsConfig(Config):
         return linear.in_features**-0.5 if self.linear == "fan_in" else self.linear
 
 
+@runtime_checkable
+class DrawsItself(Protocol):
+    """A module, of a plugin too, that draws its own initial weights and those of what is in it."""
+
+    def initialise(self) -> None:
+        """Draw them, from torch's global generator."""
+
+
 def initialise(module: nn.Module, config: InitialWeightsConfig | None = None) -> None:
     """Linear maps and tables from a truncated normal distribution, biases zero (Devlin et al. 2019).
 
-    A part that has a method of this name takes care of itself and of what is in it.
+    What draws itself (`DrawsItself`) is left to do so, with all that is in it.
     """
     config = config or InitialWeightsConfig()
-    own = getattr(module, "initialise", None)
-    if own is not None:
-        own()
+    if isinstance(module, DrawsItself):
+        module.initialise()
         return
     if isinstance(module, nn.Linear | nn.Embedding):
         deviation = config.deviation(module) if isinstance(module, nn.Linear) else INITIAL_STANDARD_DEVIATION
@@ -104,7 +112,7 @@ def _last_maps(stack: Stack) -> list[Tensor]:
     Raises:
         UserError: a recurrent mixer, whose states are what comes out, has none.
     """
-    functions = [cast(Any, part).function for part in {part: None for layer in stack.layers for part in layer}]
-    if any(not hasattr(function, "output") for function in functions):
+    maps = [cast(Wrapper, part).function.last_map for part in {part: None for layer in stack.layers for part in layer}]
+    if None in maps:
         raise UserError("initial.zero_branches and scaled_residuals: a recurrent mixer has no last map; leave them out")
-    return [function.output.weight for function in functions]
+    return [last.weight for last in maps if last is not None]

@@ -46,6 +46,12 @@ class Part(nn.Module):
         """Whether it can be given rows that are packed; what cannot is given them spread out, padding included."""
         return False
 
+    @property
+    def last_map(self) -> nn.Linear | None:
+        """The linear map that gives its output, which by custom is called `output`; None: its output is no map's."""
+        found = self._modules.get("output")
+        return found if isinstance(found, nn.Linear) else None
+
     def start(self, rows: int, like: Tensor) -> State:
         """The state before the first token of so many rows, of the type and on the device of `like`.
 

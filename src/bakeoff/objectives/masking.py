@@ -53,6 +53,11 @@ class MaskingConfig(TokenObjectiveConfig):
     map_bias: bool = True
     """The head's linear map has a bias; ModernBERT's has none. The scores of the tokens have one in any case."""
 
+    @property
+    def head_activation(self) -> str | None:
+        """That of the transform in front of the table."""
+        return self.activation
+
     @model_validator(mode="after")
     def _shares(self) -> Self:
         if self.mask + self.random > 1 + 1e-9:

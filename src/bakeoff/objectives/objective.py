@@ -102,6 +102,11 @@ class ObjectiveConfig(PartConfig):
     """The objective that a smaller model, this one's generator, learns in the model's place. In each step the generator
     fills what that objective has hidden; the labels of this one are made then."""
 
+    @property
+    def head_activation(self) -> str | None:
+        """The activation within its head; None: there is none."""
+        return None
+
     def build(self, model: ModelConfig, vocabulary: int) -> "Objective":
         """The objective with a fresh head.
 

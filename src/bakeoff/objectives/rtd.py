@@ -48,6 +48,11 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
 
+    @property
+    def head_activation(self) -> str | None:
+        """Between its two maps."""
+        return self.activation
+
     def generator_model(self, model: ModelConfig) -> ModelConfig:
         """The generator's config: the model's with a narrower encoder, over a map of the model's vectors."""
         values = model.model_dump(mode="json")

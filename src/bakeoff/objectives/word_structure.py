@@ -42,6 +42,11 @@ class WordStructureConfig(TokenObjectiveConfig):
     targets_together: ClassVar[int] = RUN
     head_of: ClassVar[str | None] = "mlm"
 
+    @property
+    def head_activation(self) -> str | None:
+        """That of the transform in front of the table."""
+        return self.activation
+
     @override
     def build(self, model: ModelConfig, vocabulary: int) -> "WordStructure":
         return WordStructure(self, model, vocabulary)

@@ -75,7 +75,7 @@ def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
         raise NotSaid(f"model.{key} is {here!r:.50} here, and {there!r:.50} in that family")
     heads = {part["kind"]: part.get("activation", "gelu") for part in values["objective"]}
     for part in recipe.objective:
-        here, there = getattr(part, "activation", None), heads.get(part.kind)
+        here, there = part.head_activation, heads.get(part.kind)
         if here is not None and there is not None and here != there:
             raise NotSaid(f"{part.kind}'s head has the activation {here} here, and {there} in that family")
     return {"model_type": family.model_types[0], **config}

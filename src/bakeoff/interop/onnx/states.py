@@ -87,9 +87,7 @@ class TextState:
         Positions do, a memory whose places are not all filled, and genCNN's windows.
         """
         config = self.model.config
-        positions = config.embedding.positions != "none" or any(
-            getattr(mixer, "positions", "none") != "none" for mixer in config.mixers
-        )
+        positions = config.embedding.positions != "none" or any(mixer.counts_positions for mixer in config.mixers)
         counts = any(isinstance(part, GenCnn) or _limit(part) is not None for part in self.model.stack.modules())
         return counts or (positions and self.told_by is None)
 

@@ -48,7 +48,7 @@ class OfDecoder(Graph):
         present = [tuple("total" if axis == "past" else str(axis) for axis in own) for own in self.state.axes]
         self.outputs += [(f"present.{place}", axes) for place, axes in enumerate(present)]
         if reads_prefix:
-            if any(getattr(mixer, "window", None) is not None for mixer in model.config.mixers):
+            if any(mixer.attention_window is not None for mixer in model.config.mixers):
                 raise UserError(f"{where}: a window within a prefix is not written as ONNX; --to hf can take it")
             object.__setattr__(model, "_mask_of_chunk", _of_prefix)
 

@@ -34,8 +34,7 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
         "bos_token_id": tokenizer.opening,
         "tie_word_embeddings": False,
     }
-    heads = getattr(mixers[0], "heads", None)
-    if heads is not None:
+    if (heads := mixers[0].head_count) is not None:
         values["num_attention_heads"] = heads
     if config.sequence_to_sequence:
         values["decoder_start_token_id"] = tokenizer.start

@@ -7,7 +7,9 @@ from typing import Any
 from bakeoff.config import Config
 from bakeoff.interop.remote_code.emission import Emission, Kept
 from bakeoff.interop.remote_code.modules import DROPPED_DECORATORS, Definition, Module, names
+from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.model import ModelConfig
+from bakeoff.models.stack import StackConfig
 
 ROOM = "bakeoff.interop.remote_code"
 PLAIN = f"{ROOM}.plain"
@@ -48,7 +50,7 @@ def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]
         value = getattr(config, name)
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, Config) and name != "initial":
-                found[type(config).__name__, name, getattr(each, "kind", None)] = type(each)
+                found[type(config).__name__, name, dict(each).get("kind")] = type(each)
                 found |= configs_of(each)
     return found
 
@@ -63,9 +65,9 @@ class _Collector:
         self._parts, self._heads = parts, heads
         mixers = [mixer for stack in config.stacks().values() for mixer in _mixers(stack)]
         self._absent = set[str]()
-        if not any(getattr(mixer, "positions", None) == "t5" for mixer in mixers):
+        if not any(mixer.shares_distance_bias for mixer in mixers):
             self._absent.add("relative_bias")
-        if not any(mixer.kind == "disentangled_attention" for mixer in mixers):
+        if not any(mixer.shares_distance_vectors for mixer in mixers):
             self._absent.add("distance_table")
         if not any(stack.layer_weights for stack in config.stacks().values()):
             self._absent.add("LayerWeighting")
@@ -202,5 +204,5 @@ def is_config(module: Module, name: str) -> bool:
     return isinstance(found, type) and issubclass(found, Config)
 
 
-def _mixers(stack: Any) -> list[Any]:
+def _mixers(stack: StackConfig) -> list[MixerBaseConfig]:
     return [block.mixer_config for block in stack.distinct()]

@@ -48,6 +48,12 @@ class AttentionHeadsConfig(Config):
     dropout: float | None = Field(default=None, ge=0, lt=1)
     """Dropout of the attention weights; the model's dropout where absent."""
     stands_at: ClassVar[str] = "mixer"
+
+    @property
+    def head_count(self) -> int | None:
+        """H."""
+        return self.heads
+
     """The block's key for it."""
 
     def widths(self, context: BuildContext) -> HeadWidths:
@@ -111,6 +117,21 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     def forgets(self) -> bool:
         """Every token seen counts for ever, unless there is a window."""
         return self.window is not None
+
+    @property
+    def counts_positions(self) -> bool:
+        """Rotations and T5's bias start from the position of the first token that is read."""
+        return self.positions != "none"
+
+    @property
+    def attention_window(self) -> int | None:
+        """W."""
+        return self.window
+
+    @property
+    def shares_distance_bias(self) -> bool:
+        """With T5's positions."""
+        return self.positions == "t5"
 
     @property
     def blind_ahead(self) -> bool:

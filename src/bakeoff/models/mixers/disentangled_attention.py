@@ -38,6 +38,11 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
     attends: ClassVar[bool] = True
 
     @property
+    def shares_distance_vectors(self) -> bool:
+        """Always."""
+        return True
+
+    @property
     def forgets(self) -> bool:
         """Every token seen counts for ever."""
         return False

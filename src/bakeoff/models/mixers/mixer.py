@@ -37,3 +37,28 @@ class MixerBaseConfig(PartConfig):
     def reads_segments(self) -> bool:
         """It tells tokens of its own segment from others, whatever the embedding does."""
         return False
+
+    @property
+    def counts_positions(self) -> bool:
+        """What it makes of a token depends on how many tokens stand before, beyond what its state holds of them."""
+        return False
+
+    @property
+    def head_count(self) -> int | None:
+        """Number of its heads, be they of attention or of kernels; None: it has none."""
+        return None
+
+    @property
+    def attention_window(self) -> int | None:
+        """How many tokens away it attends at most; None: to all that it is shown, or it does not attend."""
+        return None
+
+    @property
+    def shares_distance_bias(self) -> bool:
+        """It adds the bias by distance that the layers of a stack share (`relative_bias.py`)."""
+        return False
+
+    @property
+    def shares_distance_vectors(self) -> bool:
+        """It reads the vectors of distances that the layers of a stack share (`distance_table.py`)."""
+        return False

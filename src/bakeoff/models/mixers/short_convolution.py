@@ -44,6 +44,11 @@ class HeadsConfig(ConvolutionConfig):
     weight_dropout: float = Field(default=0.0, ge=0, lt=1)
     """DropConnect: dropout of the kernels' taps after the softmax."""
 
+    @property
+    def head_count(self) -> int | None:
+        """Number of kernels."""
+        return self.heads
+
     def require_heads_that_divide(self, width: int) -> None:
         """Raises UserError where they do not."""
         if width % self.heads:
