@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 
 from bakeoff.corpus.store import Corpus
 from bakeoff.full_disk import DiskFull
-from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetune import finetune
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
@@ -65,15 +65,15 @@ def test_parts_go_on_where_there_was_no_space(corpus, text_folder, tmp_path):
     options |= {"document_per_line": True, "workers": 0}
 
     def part(number):
-        prepare_part([text_folder], out, number, 2, **options)
+        prepare_shard([text_folder], out, number, 2, **options)
 
     part(1)
     with space(10_000), pytest.raises(DiskFull, match=r"part-00002-of-00002.*: cannot be written: .* is kept"):
         part(2)
     part(2)
-    with space(20_000), pytest.raises(DiskFull, match="all parts are kept: with more space the same command merges"):
-        merge_parts([text_folder], out, **{key: value for key, value in options.items() if key != "workers"})
-    merge_parts([text_folder], out, **{key: value for key, value in options.items() if key != "workers"})
+    with space(20_000), pytest.raises(DiskFull, match="all shards are kept: with more space the same command merges"):
+        merge_shards([text_folder], out, **{key: value for key, value in options.items() if key != "workers"})
+    merge_shards([text_folder], out, **{key: value for key, value in options.items() if key != "workers"})
     assert Corpus.open(out).train_tokens == corpus.train_tokens
 
 

@@ -13,7 +13,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.durable import beside, own_folder, remove, write_atomically
 from bakeoff.errors import UserError
 from bakeoff.inspection.inspect import inspect
-from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.training.pretrain import pretrain
@@ -67,9 +67,9 @@ def test_so_do_its_parts_and_pairs(tmp_path, text, precious):
     place, other = link(tmp_path / ".mine.unfinished", precious), tmp_path / "other.txt"
     other.write_bytes(text.read_bytes())
     with refused(place):
-        prepare_part(text, tmp_path / "mine", 1, 2, tokenizer=BYTES)
+        prepare_shard(text, tmp_path / "mine", 1, 2, tokenizer=BYTES)
     with refused(place):
-        merge_parts(text, tmp_path / "mine", tokenizer=BYTES)
+        merge_shards(text, tmp_path / "mine", tokenizer=BYTES)
     with refused(place):
         prepare_pairs(text, other, tmp_path / "mine", tokenizer=BYTES)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bakeoff.overview.listing import list_runs
     from bakeoff.overview.watch import watch
     from bakeoff.plugins import load_plugin
-    from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+    from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
     from bakeoff.preparation.prepare_pairs import prepare_pairs
     from bakeoff.preparation.ray_cluster import prepare_on_ray
     from bakeoff.recipe_files import load_recipe
@@ -81,13 +81,13 @@ _HOMES = {
     "list_runs": "bakeoff.overview.listing",
     "load_plugin": "bakeoff.plugins",
     "load_recipe": "bakeoff.recipe_files",
-    "merge_parts": "bakeoff.preparation.prepare",
+    "merge_shards": "bakeoff.preparation.prepare",
     "peek": "bakeoff.inspection.peek",
     "predict": "bakeoff.tasks.predict",
     "prepare": "bakeoff.preparation.prepare",
     "prepare_on_ray": "bakeoff.preparation.ray_cluster",
     "prepare_pairs": "bakeoff.preparation.prepare_pairs",
-    "prepare_part": "bakeoff.preparation.prepare",
+    "prepare_shard": "bakeoff.preparation.prepare",
     "pretrain": "bakeoff.training.pretrain",
     "serve": "bakeoff.web.serve",
     "similarity": "bakeoff.vectors.similarity",
@@ -96,6 +96,9 @@ _HOMES = {
     "tune": "bakeoff.tuning.tune",
     "watch": "bakeoff.overview.watch",
 }
+
+_FORMER_NAMES = {"merge_parts": "merge_shards", "prepare_part": "prepare_shard"}
+"""Functions that programs may still call by an older name."""
 
 __all__ = [
     "Budget",
@@ -131,13 +134,13 @@ __all__ = [
     "load",
     "load_plugin",
     "load_recipe",
-    "merge_parts",
+    "merge_shards",
     "peek",
     "predict",
     "prepare",
     "prepare_on_ray",
     "prepare_pairs",
-    "prepare_part",
+    "prepare_shard",
     "pretrain",
     "serve",
     "similarity",
@@ -155,6 +158,7 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> Any:
     """Import a part of the public API when it is first used: `bakeoff --help` shall not wait for torch."""
+    name = _FORMER_NAMES.get(name, name)
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'bakeoff' has no attribute '{name}'")

@@ -24,10 +24,10 @@ Kind = Literal["corpus", "run", "fine-tuned run", "comparison", "search"]
 
 
 class FileGroup(Config):
-    """Files that are reported in one line: one file, a folder, or a part of a corpus."""
+    """Files that are reported in one line: one file, a folder, or a split of a corpus."""
 
     name: str
-    """A file, or a folder, or a part of a corpus."""
+    """A file, or a folder, or a split of a corpus."""
     files: int
     """How many files there are."""
     bytes: int
@@ -93,7 +93,7 @@ def _kind(path: Path) -> Kind:
 
 
 def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
-    """The files of a directory by groups: its own, of a corpus by parts, and each folder with all below it that is one.
+    """The files of a directory by groups: its own, of a corpus by splits, and each folder that is one with all below.
 
     Of the folders, in which others are, each stands for itself.
     """
@@ -109,11 +109,11 @@ def _grouped(path: Path, kind: Kind) -> Iterator[tuple[str, list[Path]]]:
             if files:
                 yield str(here.relative_to(path)), files
             continue
-        parts: dict[str, list[Path]] = {}
+        splits: dict[str, list[Path]] = {}
         for file in files:
             grown = kind == "corpus" and file.suffix != ".json"
-            parts.setdefault(file.stem if grown else file.name, []).append(file)
-        yield from parts.items()
+            splits.setdefault(file.stem if grown else file.name, []).append(file)
+        yield from splits.items()
 
 
 def _listed(folder: Path) -> tuple[dict[str, str], str | None]:
@@ -145,9 +145,9 @@ def _check(name: str, files: list[Path]) -> FileGroup:
             _read(file)
         except UserError as error:
             problems.append(str(error))
-    if not problems and (parts := [file.stem for file in files if file.suffix == ".tokens"]):
+    if not problems and (splits := [file.stem for file in files if file.suffix == ".tokens"]):
         try:
-            Corpus.open(folder).split(parts[0])  # looks at the numbers, too
+            Corpus.open(folder).split(splits[0])  # looks at the numbers, too
         except UserError as error:
             problems.append(str(error))
     count = sum(file.name in listed for file in files)

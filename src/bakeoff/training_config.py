@@ -22,8 +22,8 @@ class TrainingConfig(Config):
     """The share of `batch` that the first step has; from there batches grow evenly to the whole at the end (GPT-BERT:
     a quarter, Charpentier and Samuel 2024, arXiv:2410.24159). 1: they have one size."""
     micro_batch: PositiveInt | TokenBatch | None = None
-    """Rows, or tokens, that go through the model at once; gradients of a batch's parts are added. Absent: the whole
-    batch."""
+    """Rows, or tokens, that go through the model at once; gradients of a batch's micro-batches are added. Absent: the
+    whole batch."""
     optimizer: OptimizerConfig
     """The optimizer."""
     schedule: ScheduleConfig

@@ -144,6 +144,6 @@ def test_the_rows_that_never_change_are_spread_evenly_over_many_parts(parallel_c
     indices = np.concatenate([each.indices for each in made])
     for each in made:
         assert each.epochs.tolist() == [0] * len(each.indices)
-        assert each.parts == [(0, len(each.indices))]
+        assert each.micro_batches == [(0, len(each.indices))]
     assert len(set(indices.tolist())) == 60
     assert np.diff(np.sort(indices)).max() <= -(-found.texts[0].format.size // 60)

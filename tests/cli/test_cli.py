@@ -437,7 +437,7 @@ def test_an_interrupted_verb_says_so(tmp_path, corpus):
     assert sorted(tmp_path.iterdir()) == [unfinished, file]
 
 
-@pytest.mark.parametrize("option", [("--part", "1/2"), ("--merge",), ("--ray", "local")])
+@pytest.mark.parametrize("option", [("--shard", "1/2"), ("--merge",), ("--ray", "local")])
 def test_a_corpus_of_pairs_is_made_in_one_go(capsys, tmp_path, option):
     for side in ("source", "target"):
         (tmp_path / side).write_text("A river.\n")

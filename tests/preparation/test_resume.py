@@ -18,9 +18,9 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 # Saves as often as it can, since the text is short.
 OFTEN = """
-from bakeoff.preparation import parts
+from bakeoff.preparation import shards
 from bakeoff.preparation.encoding import jobs
-parts._SAVE_EVERY, parts._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
+shards._SAVE_EVERY, shards._SAVE_SHARE, jobs._JOB = 0.0, 1e9, 1 << 14
 """
 PREPARE = f"""
 import json, sys

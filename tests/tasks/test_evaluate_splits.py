@@ -91,5 +91,5 @@ def test_all_rows_are_those_of_a_sample_of_as_many(name, corpus):
 
 def test_a_part_that_is_not_there_is_refused(official, tmp_path):
     run = untrained("gpt-tiny", official, tmp_path / "run")
-    with pytest.raises(UserError, match="has no part 'dev'; prepare the text again with --dev FILES"):
+    with pytest.raises(UserError, match="has no split 'dev'; prepare the text again with --dev FILES"):
         evaluate(run.path, corpus=official.path, split="dev", device="cpu")

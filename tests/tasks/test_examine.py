@@ -41,7 +41,7 @@ def plenty(count=20):
 def test_counts_are_those_of_a_naive_count(tmp_path_factory, pairs):
     folder = tmp_path_factory.mktemp("counts")
     found = check_task(config(folder, train=rows(*pairs), dev=rows(("x", "a")), test=rows(("new", "a"))))
-    train = found.parts[0]
+    train = found.splits[0]
     assert {each.label: each.count for each in train.labels} == Counter(label for _, label in pairs)
     for each in train.labels:
         first = next(place for place, (_, label) in enumerate(pairs) if label == each.label)
@@ -63,12 +63,12 @@ def test_lengths_in_tokens_are_those_of_training(run, recipe, corpus, tmp_path):
     found = check_task(task, str(run.path), length=12)
     tokenizer = Tokenizer.load(corpus)
     counts = np.array([len(tokenizer.encode([row["text"]])[0][0]) + 2 for row in labelled(60, 1)])  # [CLS] and [SEP]
-    lengths = found.parts[0].lengths
+    lengths = found.splits[0].lengths
     assert (lengths.unit, lengths.limit, lengths.quantiles["100 %"]) == ("tokens", 12, counts.max())
     assert lengths.longer == pytest.approx((counts > 12).mean(), abs=1e-6)
-    assert check_task(task, tokenizer=corpus).parts[0].lengths.quantiles == lengths.quantiles
-    assert check_task(task, tokenizer=corpus).parts[0].lengths.longer is None
-    assert check_task(task, str(run.path)).parts[0].lengths.limit == recipe.input.length
+    assert check_task(task, tokenizer=corpus).splits[0].lengths.quantiles == lengths.quantiles
+    assert check_task(task, tokenizer=corpus).splits[0].lengths.longer is None
+    assert check_task(task, str(run.path)).splits[0].lengths.limit == recipe.input.length
     quick = FinetuneConfig(epochs=1, least_steps=0, length=12)
     notes = finetune(run.path, task, tmp_path / "out", config=quick, device="cpu", progress=False).notes
     assert f"{(counts > 12).sum()} of the 60 rows of train were cut to 12 tokens" in notes
@@ -82,7 +82,7 @@ def test_all_mistakes_are_told_at_once(tmp_path):
         f"the label 'c' does not occur in {task.train}, which has a, b (and 1 more of dev)",
         f"the label 'e' does not occur in {task.train}, which has a, b",
     ]
-    assert {part.part: part.examples for part in found.parts} == {"train": 40, "dev": 3, "test": 1}
+    assert {split.split: split.examples for split in found.splits} == {"train": 40, "dev": 3, "test": 1}
     task.test.write_text("")
     found = check_task(task)
     assert [problem.partition(": ")[2] for problem in found.problems] == [
@@ -125,13 +125,13 @@ def test_nothing_is_warned_of_where_nothing_is_wrong(tmp_path):
 def test_every_kind_is_looked_at(tmp_path):
     numbers = write_jsonl(tmp_path / "n.jsonl", [{"text": f"x {i % 30}", "label": i / 7} for i in range(40)])
     found = check_task(RegressionConfig(train=numbers, text_column="text", label_column="label"))
-    assert not any(part.labels for part in found.parts)
-    assert found.parts[0].contradictory > 0
+    assert not any(split.labels for split in found.splits)
+    assert found.splits[0].contradictory > 0
 
     words = tmp_path / "w.conll"
     words.write_text("".join(f"Ann{i} I-PER\nran O\n\n" for i in range(40)))
     found = check_task(TaggingConfig(train=words))
-    assert {each.label: (each.count, each.example[:3]) for each in found.parts[0].labels} == {
+    assert {each.label: (each.count, each.example[:3]) for each in found.splits[0].labels} == {
         "I-PER": (28, "Ann"),
         "O": (28, "ran"),
     }
@@ -140,7 +140,7 @@ def test_every_kind_is_looked_at(tmp_path):
     choices = [{"text": f"c {i}", "choices": ["a", "b"], "label": i % 2} for i in range(40)]
     path = write_jsonl(tmp_path / "c.jsonl", choices)
     found = check_task(ChoiceConfig(train=path, text_column="text", choices="choices", label_column="label"))
-    assert [each.label for each in found.parts[0].labels] == ["0", "1"]
+    assert [each.label for each in found.splits[0].labels] == ["0", "1"]
 
 
 def test_answers_that_are_not_in_their_contexts_are_told(tmp_path, corpus):
@@ -152,7 +152,7 @@ def test_answers_that_are_not_in_their_contexts_are_told(tmp_path, corpus):
     lines[3]["answer"] = ""
     (tmp_path / "train.jsonl").write_text("".join(json.dumps(each) + "\n" for each in lines))
     found = check_task(task)
-    assert [(each.label, each.count, each.example) for each in found.parts[0].labels] == [
+    assert [(each.label, each.count, each.example) for each in found.splits[0].labels] == [
         ("an answer", 19, "What is 0?"),
         ("no answer", 1, "What is 3?"),
     ]
@@ -174,7 +174,7 @@ def test_the_command_line_tells_and_exits(run, tmp_path, capsys):
     assert "  b         20   50.0%  b 0 (line 3)" in out
     assert "warning: 6 of the 6 examples of dev have texts that train has, too" in out
     assert run_cli(["check", *files, *columns, "--json", "--option", "train_rows=5"]) == 0
-    assert json.loads(capsys.readouterr().out)["parts"][0]["examples"] == 5
+    assert json.loads(capsys.readouterr().out)["splits"][0]["examples"] == 5
     assert run_cli(["check", *files, *columns, "--option", "label_names={a: c, b: null}"]) == 2
     out, err = capsys.readouterr()
     assert "problem: " in out

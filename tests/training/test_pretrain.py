@@ -358,7 +358,7 @@ def test_epochs_are_passes_over_the_corpus(corpus, mixture, tmp_path):
     run = pretrain(recipe, corpus.path, tmp_path / "run", budget=Budget(epochs=1.5), progress=False)
     assert run.summary["tokens"] == pytest.approx(1.5 * len(corpus.train.tokens), rel=0.05)
     opened = open_corpus(mixture)
-    assert opened.train_tokens == sum(len(part.train.tokens) for part in opened.parts)
+    assert opened.train_tokens == sum(len(each.train.tokens) for each in opened.corpora)
     steps = resolve_recipe(recipe, opened, Budget(epochs=3), "cpu").training.budget.steps
     assert steps == resolve_recipe(recipe, opened, Budget(tokens=3 * opened.train_tokens), "cpu").training.budget.steps
 

@@ -11,7 +11,7 @@ from bakeoff.models.inputs import Inputs, Queries, Source
 
 @dataclass(frozen=True)
 class Batch:
-    """One batch, or a part of it; B rows, T length."""
+    """One batch, or a micro-batch of it; B rows, T length."""
 
     ids: Tensor
     """(B, T) token ids."""
@@ -64,7 +64,7 @@ class Batch:
             {name: (cast(Tensor, move(r)), cast(Tensor, move(y))) for name, (r, y) in self.targets.items()},
             self.tokens,
             self.source and Source(cast(Tensor, move(self.source.ids)), move(self.source.real)),
-            self.queries and Queries(*(cast(Tensor, move(part)) for part in self.queries)),
+            self.queries and Queries(*(cast(Tensor, move(each)) for each in self.queries)),
             move(self.backwards),
             move(self.prefix),
             self.follows,

@@ -26,12 +26,12 @@ from bakeoff.optimization.course import Course
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How large the batches of a training are, and the parts that each is handed out in."""
+    """How large the batches of a training are, and the micro-batches that each is handed out in."""
 
     batch: int | TokenBatch
     """Rows of a batch, or tokens."""
     micro_batch: int | TokenBatch
-    """Rows, or tokens, of each part."""
+    """Rows, or tokens, of each of these."""
     steps: int | None = None
     """Those of the training, where what is drawn depends on how far it is; None: as at its end."""
     first_batch: float = 1.0
@@ -100,32 +100,32 @@ class Batches:
         return sum(count * text.tokens_per_example for count, text in rows)
 
     def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in its parts; several steps are made at a time, and kept for those that follow."""
+        """The micro-batches of one step; several steps are made at a time, and kept for those that follow."""
         chunk, place = divmod(step, self.order.steps_at_once)
         if self._kept[0] != chunk:
             self._kept = (chunk, self._steps(chunk * self.order.steps_at_once))
         return self._kept[1][place]
 
     def _steps(self, first: int) -> list[list[Batch]]:
-        """The batches of the steps that are made at once, from that one on, each in its parts."""
+        """The batches of the steps that are made at once, from that one on, each in its micro-batches."""
         chosen = self.order.steps(first)
         assert chosen.steps is not None
         steps: list[list[Batch]] = [[] for _ in range(self.order.steps_at_once)]
-        for (begin, _), part in zip(chosen.parts, self.make(chosen), strict=True):
-            steps[int(chosen.steps[begin]) - first].append(part)
+        for (begin, _), batch in zip(chosen.micro_batches, self.make(chosen), strict=True):
+            steps[int(chosen.steps[begin]) - first].append(batch)
         return steps
 
     def fixed(self, examples: int) -> list[Batch]:
-        """Parts that never change: examples spread evenly over the split, their draws fixed whatever the run's seed."""
-        return [part for chosen in self.order.spread(examples) for part in self.make(chosen)]
+        """Batches that never change: examples spread evenly over the split, their draws fixed for any seed."""
+        return [batch for chosen in self.order.spread(examples) for batch in self.make(chosen)]
 
     def whole(self) -> Iterator[Batch]:
-        """Parts with all of the split once and in its order, their draws fixed as those of `fixed`."""
+        """Batches with all of the split once and in its order, their draws fixed as those of `fixed`."""
         for chosen in self.order.whole():
             yield from self.make(chosen)
 
     def make(self, chosen: Selection) -> list[Batch]:
-        """Batches of these rows, cut into their parts."""
+        """Batches of these rows, cut into their micro-batches."""
         progress = None if chosen.steps is None else self.course.progress(chosen.steps)
         numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
         made: list[RowsWithTargets] = []
@@ -138,4 +138,4 @@ class Batches:
             places.append(own)
         first = self.texts[0]
         rows = made[0] if len(made) == 1 else joined(made, places, first.tokenizer.pad)
-        return batches_of(rows, chosen.parts, first.format.advance)
+        return batches_of(rows, chosen.micro_batches, first.format.advance)

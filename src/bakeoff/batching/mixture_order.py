@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bakeoff.batching.order import Selection, ShuffledOrder, part_bounds, steps_at_once, steps_between
+from bakeoff.batching.order import Selection, ShuffledOrder, micro_batch_bounds, steps_at_once, steps_between
 from bakeoff.corpus.mixture import Mixture, apportioned
 from bakeoff.optimization.course import Course
 from bakeoff.randomness.order import examples_of
 
 
 class MixtureOrder:
-    """The rows of each step, corpus by corpus within each part of its batch.
+    """The rows of each step, corpus by corpus within each micro-batch.
 
     Args:
         mixture: the corpora.
         orders: the order of each of them alone, with a seed of its own.
         course: rows of the batch of each step.
-        micro_batch: rows of a part.
+        micro_batch: rows of a micro-batch.
         seed: the run's seed, which decides from which corpus each row is.
     """
 
@@ -40,10 +40,10 @@ class MixtureOrder:
         for number, (order, begin) in enumerate(zip(self.orders, drawn.first, strict=True)):
             own = drawn.corpora == number
             indices[own], epochs[own] = examples_of(begin, int(own.sum()), order.format.size, order.seed)
-        parts = part_bounds(bounds, self.micro_batch)
-        part = np.repeat(np.arange(len(parts)), [high - low for low, high in parts])
-        turn = np.lexsort((drawn.corpora, part))  # which keeps the turn of the rows of one corpus
-        return Selection(indices[turn], epochs[turn], parts, steps_between(first, bounds), drawn.corpora[turn])
+        cuts = micro_batch_bounds(bounds, self.micro_batch)
+        micro_batches = np.repeat(np.arange(len(cuts)), [high - low for low, high in cuts])
+        turn = np.lexsort((drawn.corpora, micro_batches))  # which keeps the turn of the rows of one corpus
+        return Selection(indices[turn], epochs[turn], cuts, steps_between(first, bounds), drawn.corpora[turn])
 
     def spread(self, examples: int) -> Iterator[Selection]:
         """So many examples, of each corpus its share, spread evenly over it."""

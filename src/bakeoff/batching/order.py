@@ -1,4 +1,4 @@
-"""Orders: which examples the steps of a training read, and where the batch of each is cut into parts."""
+"""Orders: which examples the steps of a training read, and where the batch of each is cut into micro-batches."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -18,7 +18,7 @@ TOKENS_AT_ONCE = 4096
 """Tokens that go through the model at once where all of a text is measured."""
 
 Cuts = Sequence[tuple[int, int]]
-"""Where parts begin and end in some rows."""
+"""Where micro-batches begin and end in some rows."""
 
 
 class Selection(NamedTuple):
@@ -28,8 +28,8 @@ class Selection(NamedTuple):
     """(n,) the example that each is, of its text."""
     epochs: NDArray[np.int64]
     """(n,) how often each had been read before."""
-    parts: Cuts
-    """Where the parts begin and end that they are handed out in."""
+    micro_batches: Cuts
+    """Where the micro-batches begin and end that they are handed out in."""
     steps: NDArray[np.int64] | None = None
     """(n,) the step that each belongs to, in rising order; None: rows of no training."""
     texts: NDArray[np.int64] | None = None
@@ -47,7 +47,7 @@ class Order(Protocol):
     """Rows lie in batches with others of about their length, so that they are cut to the longest of them."""
 
     def steps(self, first: int) -> Selection:
-        """The rows of `steps_at_once` steps from one on; no part reaches over the end of a step."""
+        """The rows of `steps_at_once` steps from one on; no micro-batch reaches over the end of a step."""
         ...
 
     def spread(self, examples: int) -> Iterator[Selection]:
@@ -59,7 +59,7 @@ class Order(Protocol):
         ...
 
     def epoch(self) -> Iterator[Selection]:
-        """The examples of the first epoch, as many at once as in training, in no parts."""
+        """The examples of the first epoch, as many at once as in training, in no micro-batches."""
         ...
 
 
@@ -69,7 +69,7 @@ class ShuffledOrder:
     Args:
         rows: the examples.
         course: rows of the batch of each step.
-        micro_batch: rows of a part.
+        micro_batch: rows of a micro-batch.
         seed: the run's seed.
     """
 
@@ -84,7 +84,7 @@ class ShuffledOrder:
         """The rows of `steps_at_once` steps from one on."""
         bounds = self.course.bounds(first, self.steps_at_once)
         indices, epochs = self.examples_between(first, bounds)
-        return Selection(indices, epochs, part_bounds(bounds, self.micro_batch), steps_between(first, bounds))
+        return Selection(indices, epochs, micro_batch_bounds(bounds, self.micro_batch), steps_between(first, bounds))
 
     def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The examples of the steps from one on, whose batches lie between these places, and their epochs."""
@@ -94,7 +94,7 @@ class ShuffledOrder:
         """So many examples, or all where there are fewer, in batches as large as the training's last."""
         indices = spread(examples, self.format.size)
         bounds = np.array([*range(0, len(indices), self.course.batch), len(indices)])
-        yield Selection(indices, np.zeros_like(indices), part_bounds(bounds, self.micro_batch))
+        yield Selection(indices, np.zeros_like(indices), micro_batch_bounds(bounds, self.micro_batch))
 
     def whole(self) -> Iterator[Selection]:
         """All examples in their order; those that are read from both ends as `spread` has them."""
@@ -107,11 +107,11 @@ class ShuffledOrder:
         count = self.steps_at_once * self.course.batch
         for start in range(0, self.format.size, count):
             own = examples_of(start, min(count, self.format.size - start), self.format.size, self.seed)
-            yield Selection(*own, parts=())
+            yield Selection(*own, micro_batches=())
 
 
 def in_order(size: int, rows: int) -> Iterator[Selection]:
-    """All of so many examples as they come, some at a time, in parts of so many rows."""
+    """All of so many examples as they come, some at a time, in micro-batches of so many rows."""
     for begin in range(0, size, EXAMPLES_AT_ONCE):
         indices = np.arange(begin, min(begin + EXAMPLES_AT_ONCE, size))
         bounds = [(low, min(low + rows, len(indices))) for low in range(0, len(indices), rows)]
@@ -134,12 +134,12 @@ def steps_between(first: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
 
 
-def part_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tuple[int, int]]:
-    """Where the parts begin and end, counted from the first row; a part never reaches over the end of its batch.
+def micro_batch_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tuple[int, int]]:
+    """Where micro-batches begin and end, counted from the first row; none reaches over the end of its batch.
 
     Args:
         bounds: (n + 1,) where n batches begin and end.
-        micro_batch: rows of a part, but for the last of a batch.
+        micro_batch: rows of a micro-batch, but for the last of a batch.
     """
     ends = (bounds - bounds[0]).tolist()
     return [

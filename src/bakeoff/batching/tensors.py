@@ -9,18 +9,18 @@ from bakeoff.batching.rows import RowsWithTargets
 from bakeoff.models.inputs import Queries, Source
 
 
-def batches_of(rows: RowsWithTargets, parts: Cuts, advance: int | None) -> list[Batch]:
+def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) -> list[Batch]:
     """Cut rows into batches, and make tensors of what they hold.
 
     Args:
         rows: N rows.
-        parts: where each batch begins and ends in them.
+        micro_batches: where each of them begins and ends in them.
         advance: see `Batch`.
     """
     examples, length = rows.examples, rows.length
     counted = {name: target.in_rows_of(examples.ids.shape[1], length) for name, target in rows.targets.items()}
     made = []
-    for begin, end in parts:
+    for begin, end in micro_batches:
         documents = examples.documents[begin:end]
         packed, padded = bool((documents > 1).any()), bool((documents == 0).any())
         source_real = None if examples.source_real is None else examples.source_real[begin:end]
@@ -34,7 +34,7 @@ def batches_of(rows: RowsWithTargets, parts: Cuts, advance: int | None) -> list[
         queries = None
         if examples.query_positions is not None and examples.visible is not None:
             own = examples.query_positions[begin:end], examples.visible[begin:end]
-            queries = Queries(*(torch.from_numpy(part) for part in own))
+            queries = Queries(*(torch.from_numpy(each) for each in own))
         backwards = None if examples.backwards is None else torch.from_numpy(examples.backwards[begin:end])
         prefix = None if examples.prefix is None else torch.from_numpy(examples.prefix[begin:end])
         follows = None if examples.follows is None else torch.from_numpy(examples.follows[begin:end])

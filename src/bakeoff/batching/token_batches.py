@@ -18,7 +18,7 @@ from bakeoff.randomness.order import permute
 
 
 class TokenBatch(Config):
-    """The size of a batch, or of a part of one, in tokens."""
+    """The size of a batch, or of a micro-batch, in tokens."""
 
     tokens: int = Field(gt=0)
     """The most tokens of all its rows, padding included; and of the rows' sources as many again."""
@@ -39,7 +39,7 @@ class TokenOrder:
     even = True
 
     def __init__(self, lengths: NDArray[np.int64], tokens: int, micro_tokens: int, seed: int) -> None:
-        """Order S examples by their (S, K) lengths into batches of so many tokens, in parts of fewer."""
+        """Order S examples by their (S, K) lengths into batches of so many tokens, in micro-batches of fewer."""
         self.seed, self.tokens, self.micro_tokens = seed, tokens, micro_tokens
         self.lengths = -(-lengths // LENGTH_STEP) * LENGTH_STEP
         longest = self.lengths.max(1)
@@ -72,12 +72,12 @@ class TokenOrder:
         """The rows of a step."""
         indices, epoch = self.examples_of(first)
         epochs, steps = np.full(len(indices), epoch), np.full(len(indices), first)
-        return Selection(indices, epochs, self.parts(indices, self.micro_tokens), steps)
+        return Selection(indices, epochs, self.micro_batches(indices, self.micro_tokens), steps)
 
     def spread(self, examples: int) -> Iterator[Selection]:
         """So many examples, or all where there are fewer."""
         indices = spread(examples, len(self.lengths))
-        for low, high in self.parts(indices, self.micro_tokens):
+        for low, high in self.micro_batches(indices, self.micro_tokens):
             yield Selection(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
 
     def whole(self) -> Iterator[Selection]:
@@ -88,8 +88,8 @@ class TokenOrder:
         """The examples of the first epoch."""
         return map(self.steps, range(self.batches))
 
-    def parts(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
-        """Where the parts of at most so many tokens begin and end that (B,) examples are cut into, in their order."""
+    def micro_batches(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
+        """Where micro-batches of at most so many tokens begin and end in (B,) examples, in their order."""
         longest = np.maximum.accumulate(self.lengths[examples].max(1))
         return list(pairwise(cut_by_tokens(longest, tokens)))
 

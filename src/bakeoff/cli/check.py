@@ -46,7 +46,7 @@ def check(
 ) -> None:
     """Read every byte of a directory and compare it with its checksums; or look at labelled data before a training.
 
-    Of labelled data: counts, labels, lengths, what several parts share, likely mistakes, and what would be refused.
+    Of labelled data: counts, labels, lengths, what several splits share, likely mistakes, and what would be refused.
 
     Example: bakeoff check runs/bert
 

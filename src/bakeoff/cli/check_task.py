@@ -10,10 +10,10 @@ from bakeoff.display.terminal import show
 from bakeoff.errors import UserError
 
 if TYPE_CHECKING:
-    from bakeoff.tasks.checks.findings import LengthFinding, PartFinding, TaskFindings
+    from bakeoff.tasks.checks.findings import LengthFinding, SplitFinding, TaskFindings
 
 _LABELS = 20
-"""Labels of a part that are shown; --json has all."""
+"""Labels of a split that are shown; --json has all."""
 
 
 def check_task(
@@ -53,10 +53,10 @@ def check_task(
 
 def _print(found: "TaskFindings") -> None:
     show(f"{found.task}: {found.kind}" + ("" if found.metric is None else f", by {found.metric}"))
-    for part in found.parts:
+    for split in found.splits:
         show("")
-        print_table(_rows(part))
-        _print_labels(part)
+        print_table(_rows(split))
+        _print_labels(split)
     lines = {
         "without a model": ["  ".join(f"{name} {value:.4f}" for name, value in found.simplest.items())],
         "note": found.notes,
@@ -72,11 +72,11 @@ def _print(found: "TaskFindings") -> None:
         show("nothing here looks wrong")
 
 
-def _rows(part: "PartFinding") -> dict[str, str]:
+def _rows(split: "SplitFinding") -> dict[str, str]:
     return {
-        part.part: part.file,
-        "examples": f"{part.examples:,}",
-        part.lengths.unit: _length_text(part.lengths),
+        split.split: split.file,
+        "examples": f"{split.examples:,}",
+        split.lengths.unit: _length_text(split.lengths),
     }
 
 
@@ -87,10 +87,10 @@ def _length_text(lengths: "LengthFinding") -> str:
     return text if lengths.longer is None else f"{text}  longer than {lengths.limit:,}: {lengths.longer:.1%}"
 
 
-def _print_labels(part: "PartFinding") -> None:
-    shown = part.labels[:_LABELS]
+def _print_labels(split: "SplitFinding") -> None:
+    shown = split.labels[:_LABELS]
     width = max((len(each.label) for each in shown), default=0)
     for each in shown:
         show(f"  {each.label:<{width}}  {each.count:>9,}  {each.share:6.1%}  {each.example} (line {each.line})")
-    if len(part.labels) > len(shown):
-        show(f"  and {len(part.labels) - len(shown)} labels more")
+    if len(split.labels) > len(shown):
+        show(f"  and {len(split.labels) - len(shown)} labels more")

@@ -20,7 +20,7 @@ from bakeoff.cli.pair_options import (
     ValidationSource,
     ValidationTarget,
 )
-from bakeoff.cli.prepare_values import parse_part, parse_size, parse_tokenizer, parse_validation
+from bakeoff.cli.prepare_values import parse_shard, parse_size, parse_tokenizer, parse_validation
 from bakeoff.display.terminal import suggest
 from bakeoff.errors import UserError
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bakeoff.corpus.store import Corpus
 
 
-OF_TEXTS_ALONE = ("part", "merge", "ray")
+OF_TEXTS_ALONE = ("shard", "merge", "ray")
 """Options that say how a corpus of texts is made, and mean nothing for pairs."""
 
 
@@ -112,11 +112,16 @@ def prepare(
     errors: Errors = "strict",
     seed: Seed = 0,
     overwrite: Annotated[bool, typer.Option(help="Replace the corpus that is at --out.")] = False,
-    part: Annotated[
+    shard: Annotated[
         str | None,
-        typer.Option(metavar="K/N", help="Make only part K of N, so that N jobs can share the work, in any order."),
+        typer.Option(
+            "--shard",
+            "--part",
+            metavar="K/N",
+            help="Make only shard K of N, so that N jobs share the work, in any order.",
+        ),
     ] = None,
-    merge: Annotated[bool, typer.Option(help="Join the parts that --part made.")] = False,
+    merge: Annotated[bool, typer.Option(help="Join the shards that --shard made.")] = False,
     ray: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Ray cluster to encode on: local, auto or HOST:PORT (docs/prepare.md)."),
@@ -153,9 +158,9 @@ def prepare(
         )
     if validation and (validation_source or validation_target):
         raise UserError("--validation SHARE and --validation-source exclude each other; give one of them")
-    number = None if part is None else parse_part(part)
-    if (part is not None) + merge + (ray is not None) > 1:
-        raise UserError("--part, --merge and --ray exclude each other; make parts, then merge them, or --ray")
+    number = None if shard is None else parse_shard(shard)
+    if (shard is not None) + merge + (ray is not None) > 1:
+        raise UserError("--shard, --merge and --ray exclude each other; make shards, then merge them, or --ray")
     options = {name: value for name, value in given.items() if name in own} | {
         "tokenizer": parse_tokenizer(tokenizer, recipe, vocabulary, lowercase, end_of_line),
         "tokenizer_sample": sample,
@@ -175,15 +180,15 @@ def prepare(
     options |= {"overwrite": overwrite, "progress": True}
     texts = texts or []
     if number is not None:
-        made = preparing.prepare_part(texts, out, *number, **options)
-        print_json(made) if json else print_table(_part_table(made, out))
+        made = preparing.prepare_shard(texts, out, *number, **options)
+        print_json(made) if json else print_table(_shard_table(made, out))
         return
     if ray is not None:
         from bakeoff.preparation.ray_cluster import prepare_on_ray
 
         corpus = prepare_on_ray(texts, out, ray, **options)
     else:
-        corpus = (preparing.merge_parts if merge else preparing.prepare)(texts, out, **options)
+        corpus = (preparing.merge_shards if merge else preparing.prepare)(texts, out, **options)
     _show_texts(corpus, out, json)
 
 
@@ -258,7 +263,7 @@ def _skips(summary: dict[str, Any]) -> str:
     return ", ".join(f"{count:,} {reason}" for reason, count in summary["skips"].items()) or "none"
 
 
-def _part_table(made: dict[str, Any], out: Path) -> dict[str, str]:
+def _shard_table(made: dict[str, Any], out: Path) -> dict[str, str]:
     if made["merged"]:
-        return {"corpus": f"{out}: complete already, with this part"}
-    return {"part": made["part"], "documents": f"{made['documents']:,}", "tokens": f"{made['tokens']:,}"}
+        return {"corpus": f"{out}: complete already, with this shard"}
+    return {"shard": made["shard"], "documents": f"{made['documents']:,}", "tokens": f"{made['tokens']:,}"}

@@ -1,4 +1,4 @@
-"""Options of `bakeoff prepare` as its function takes them: shares, sizes, parts and tokenizers."""
+"""Options of `bakeoff prepare` as its function takes them: shares, sizes, shards and tokenizers."""
 
 from pathlib import Path
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from bakeoff.errors import UserError
 
 
-def parse_part(text: str) -> tuple[int, int]:
-    """The part and the number of parts of `3/16`."""
-    part, _, parts = text.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise UserError(f"--part {text}: expected the number of a part and how many there are, such as 3/16")
-    return int(part), int(parts)
+def parse_shard(text: str) -> tuple[int, int]:
+    """The shard and the number of shards of `3/16`."""
+    shard, _, shards = text.partition("/")
+    if not (shard.isdecimal() and shards.isdecimal() and 1 <= int(shard) <= int(shards)):
+        raise UserError(f"--shard {text}: expected the number of a shard and how many there are, such as 3/16")
+    return int(shard), int(shards)
 
 
 def parse_validation(texts: list[str]) -> float | list[str]:

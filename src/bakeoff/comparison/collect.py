@@ -34,7 +34,7 @@ from bakeoff.tuning.results import TuningResults
 
 
 class DevAndTest(Record):
-    """Metrics of the two parts that are not learned from."""
+    """Metrics of the two splits that are not learned from."""
 
     dev: dict[str, float]
     """Shares as fractions."""
@@ -179,9 +179,9 @@ def _score(job: Finetuning, metric: str, root: Path) -> FinetuningScore:
     """The scores of a finished fine-tuning, as its results.json has them."""
     path = job.directory / "results.json"
     found = FinetuneOutcome.check(read_json(path), str(path))
-    for part in ("dev", "test"):
-        if metric not in found["scores"][part]:
-            raise UserError(f"{path}: scores.{part}: has no {metric}; delete {job.directory}, compare again")
+    for split in ("dev", "test"):
+        if metric not in found["scores"][split]:
+            raise UserError(f"{path}: scores.{split}: has no {metric}; delete {job.directory}, compare again")
     values = {
         "task": job.task.name,
         "seed": job.seed,

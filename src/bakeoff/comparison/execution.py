@@ -262,8 +262,8 @@ class _Comparison:
             unit=shown.unit,
             lower_is_better=metric in task.data.lower_is_better,
             classes=len(data.task.classes),
-            rows={part: len(getattr(data, part)) for part in ("train", "dev", "test")},
-            files={part: str(path) if path else None for part, path in task.files.items()},
+            rows={split: len(getattr(data, split)) for split in ("train", "dev", "test")},
+            files={split: str(path) if path else None for split, path in task.files.items()},
             notes=data.notes,
         )
         found = floors(task.name, data)

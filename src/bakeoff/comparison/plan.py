@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from bakeoff.comparison.recipe_plan import Name, RecipePlan
 from bakeoff.config import Config
-from bakeoff.corpus.mixture import mixture_parts
+from bakeoff.corpus.mixture import mixture_entries
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.reading.rows import on_hub
@@ -95,8 +95,8 @@ class TaskPlan(Config):
     def files(self) -> dict[str, Path | None]:
         """By key, the files of the task; None: held out of train."""
         values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
-        parts = {name: values[name] for name in ("train", "dev", "test")}
-        return parts | {name: value for name, value in values.items() if isinstance(value, Path)}
+        files = {name: values[name] for name in ("train", "dev", "test")}
+        return files | {name: value for name, value in values.items() if isinstance(value, Path)}
 
 
 class Plan(Config):
@@ -183,8 +183,8 @@ class Plan(Config):
             found = {name: find(f"tasks.{i}.{name}", file) for name, file in task.files.items() if file is not None}
             tasks.append(task.model_copy(update={"data": task.data.model_copy(update=found)}))
         recipes = [item.found_from(f"{path}: recipes.{i}", path.parent) for i, item in enumerate(self.recipes)]
-        if parts := mixture_parts(str(self.corpus)):
-            mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in parts)
+        if entries := mixture_entries(str(self.corpus)):
+            mixed = ",".join(f"{find('corpus', each, directory=True)}:{weight}" for each, weight in entries)
             corpus = Path(mixed)
         else:
             if "," in str(self.corpus):

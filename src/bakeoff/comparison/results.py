@@ -228,7 +228,7 @@ class Results(Config):
         """Write `results.csv`: one row for each recipe, seed, task, fine-tuning seed and initialisation."""
         metrics = sorted({name for entry in self.recipes for score in entry.scores for name in score.test})
         header = ["recipe", "seed", "task", "finetune_seed", "initialisation", "learning_rate", "best_epoch"]
-        header += [f"{part}_{name}" for part in ("dev", "test") for name in metrics]
+        header += [f"{split}_{name}" for split in ("dev", "test") for name in metrics]
         header += [
             "transferred_tensors",
             "finetune_seconds",
@@ -267,7 +267,7 @@ def _row(entry: RecipeEntry, score: FinetuningScore, run: PretrainingRun | None,
             score.initialisation,
             score.learning_rate,
         ),
-        *(score.best_epoch, *(part.get(name) for part in (score.dev, score.test) for name in metrics)),
+        *(score.best_epoch, *(split.get(name) for split in (score.dev, score.test) for name in metrics)),
         *(score.transferred_tensors, score.seconds, entry.parameters, entry.flops_per_token),
         *(None if run is None else getattr(run, name) for name in names),
     ]

@@ -290,7 +290,7 @@ def what_is_accumulated(recipe):
 
 @pytest.mark.parametrize("name", {what_is_accumulated(narrow(name)): name for name in ALIKE}.values())
 def test_accumulation_changes_nothing(recipe, corpus):
-    """One step with the batch whole, and in parts with different numbers of targets."""
+    """One step with the batch whole, and in micro-batches with different numbers of targets."""
     recipe = without_dropout(recipe).changed({"training.clip": None})
     results = []
     for micro_batch in (8, 3):
@@ -300,9 +300,9 @@ def test_accumulation_changes_nothing(recipe, corpus):
         if not all(stack.independent_rows for stack in module.model.stacks().values()):
             pytest.skip("the recipe declares that rows depend on each other in training")
         optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
-        parts = make_batches(cut, module, corpus, seed=0).step(0)
-        assert len(parts) == -(-8 // micro_batch)
-        means = optimize(module, optimizer, parts, cut, 0, 0, Placement(torch.device("cpu"), "float32"))
+        micro_batches = make_batches(cut, module, corpus, seed=0).step(0)
+        assert len(micro_batches) == -(-8 // micro_batch)
+        means = optimize(module, optimizer, micro_batches, cut, 0, 0, Placement(torch.device("cpu"), "float32"))
         results.append((means, module.state_dict()))
     (whole, weights), (cut_means, cut_weights) = results
     for name, value in whole.items():

@@ -14,11 +14,11 @@ _AT_ONCE = 1 << 20
 
 
 def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
-    """Look at all numbers of a part of a corpus, unless it was done before.
+    """Look at all numbers of a split of a corpus, unless it was done before.
 
     Args:
-        file: the folder and the part's name, with which its files' names begin.
-        split: the part.
+        file: the folder and the split's name, with which its files' names begin.
+        split: the arrays themselves.
         vocabulary: number of ids (V).
 
     Raises:
@@ -29,27 +29,27 @@ def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
     sentences = np.asarray(split.sentences)
 
     def ids() -> None:
-        for part, _ in _parts(split.tokens):
-            if part.max() >= vocabulary:
-                raise _damaged(file, "tokens", f"holds the id {part.max()}, there are {vocabulary}")
+        for chunk, _ in _chunks(split.tokens):
+            if chunk.max() >= vocabulary:
+                raise _damaged(file, "tokens", f"holds the id {chunk.max()}, there are {vocabulary}")
 
     def starts(kind: str, numbers: np.ndarray) -> None:
         if numbers[0] != 0 or numbers[-1] != count:
             raise _damaged(file, kind, f"goes from {numbers[0]} to {numbers[-1]} instead of from 0 to {count}")
-        for part, following in _parts(numbers):
-            if (following <= part[: len(following)]).any():
+        for chunk, following in _chunks(numbers):
+            if (following <= chunk[: len(following)]).any():
                 raise _damaged(file, kind, "does not ascend")
 
     def documents() -> None:
         starts("documents", split.documents)
-        for part, _ in _parts(split.documents):
-            if not np.array_equal(sentences[np.searchsorted(sentences, part)], part):
+        for chunk, _ in _chunks(split.documents):
+            if not np.array_equal(sentences[np.searchsorted(sentences, chunk)], chunk):
                 raise _damaged(file, "documents", "has a document that begins within a sentence")
 
     def originals() -> None:
-        for part, following in _parts(split.originals):
-            steps = following - part[: len(following)]
-            if part[0] < 0 or (steps < 0).any() or (steps > 1).any():
+        for chunk, following in _chunks(split.originals):
+            steps = following - chunk[: len(following)]
+            if chunk[0] < 0 or (steps < 0).any() or (steps > 1).any():
                 raise _damaged(file, "originals", "does not ascend one by one")
 
     at = f"bounds {count} {vocabulary}"
@@ -59,7 +59,7 @@ def check_bounds(file: Path, split: Split, vocabulary: int) -> None:
     checked_once(Path(f"{file}.originals"), at, originals)
 
 
-def _parts(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _chunks(numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Pieces of an array, each with the piece one place further on, which at the end is one shorter."""
     for first in range(0, len(numbers), _AT_ONCE):
         yield numbers[first : first + _AT_ONCE], numbers[first + 1 : first + _AT_ONCE + 1]

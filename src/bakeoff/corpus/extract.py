@@ -1,4 +1,4 @@
-"""A small part of a corpus that stands for all of it: stretches of its text from many places."""
+"""A small extract of a corpus that stands for all of it: stretches of its text from many places."""
 
 import numpy as np
 

@@ -8,7 +8,7 @@ from bakeoff.config import Config
 
 
 class SplitCounts(Config):
-    """Numbers of one part of the corpus."""
+    """Numbers of one split of the corpus."""
 
     tokens: int = Field(ge=0, lt=1 << 60)
     """Token ids (N)."""
@@ -42,7 +42,7 @@ class SourceFile(Config):
     revision: str | None = None
     """Commit of a data set of the Hub."""
     split: str | None = None
-    """The part that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
+    """The split that the file was given for, `validation` or `test`; None: the text, of which some may be held out."""
 
 
 class Manifest(Config):

@@ -19,19 +19,19 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 PERIOD = 10_000
 """Rows among which each corpus has its exact share, in a random order."""
 
-_PART = re.compile(r"(?P<path>.+):(?P<weight>[0-9.]+(?:e-?[0-9]+)?)")
+_ENTRY = re.compile(r"(?P<path>.+):(?P<weight>[0-9.]+(?:e-?[0-9]+)?)")
 
 
 class Mixture:
     """Corpora that were prepared with one tokenizer, read side by side.
 
     Attributes:
-        parts: the corpora.
+        corpora: what is mixed.
         shares: the share of the rows of each; together 1.
         path: what the user calls it.
     """
 
-    def __init__(self, parts: Sequence[Corpus], weights: Sequence[float], name: str) -> None:
+    def __init__(self, corpora: Sequence[Corpus], weights: Sequence[float], name: str) -> None:
         """Mix corpora with weights.
 
         Raises:
@@ -41,20 +41,20 @@ class Mixture:
         total = sum(weights)
         if not min(weights) > 0:
             raise UserError(f"{name}: a weight of {min(weights):g}; give each corpus a weight above 0")
-        for part, weight in zip(parts, weights, strict=True):
+        for corpus, weight in zip(corpora, weights, strict=True):
             if round(weight / total * PERIOD) < 1:
                 raise UserError(
-                    f"{part.path}: a weight of {weight:g} of {total:g} in all is less than a row in {PERIOD:,}; "
+                    f"{corpus.path}: a weight of {weight:g} of {total:g} in all is less than a row in {PERIOD:,}; "
                     "give more, or leave the corpus out"
                 )
-            if part.tokenizer.to_string() != parts[0].tokenizer.to_string():
+            if corpus.tokenizer.to_string() != corpora[0].tokenizer.to_string():
                 raise UserError(
-                    f"{part.path}: prepared with another tokenizer than {parts[0].path}; prepare it with "
-                    f"`--tokenizer {parts[0].path / 'tokenizer.json'}`"
+                    f"{corpus.path}: prepared with another tokenizer than {corpora[0].path}; prepare it with "
+                    f"`--tokenizer {corpora[0].path / 'tokenizer.json'}`"
                 )
-            if part.pairs != parts[0].pairs:
-                raise UserError(f"{part.path}: pairs and text cannot be mixed")
-        self.parts = tuple(parts)
+            if corpus.pairs != corpora[0].pairs:
+                raise UserError(f"{corpus.path}: pairs and text cannot be mixed")
+        self.corpora = tuple(corpora)
         self.shares = tuple(weight / total for weight in weights)
         self.path = Path(name)
 
@@ -69,32 +69,34 @@ class Mixture:
         return self.split("validation")
 
     def split(self, name: str) -> "MixedText":
-        """A part of all of them by its name: train, validation or test.
+        """A split of all of them by its name: train, validation or test.
 
         Raises:
-            UserError: one of them has no such part.
+            UserError: one of them has no such split.
         """
-        return MixedText([part.split(name) for part in self.parts], self.shares)
+        return MixedText([corpus.split(name) for corpus in self.corpora], self.shares)
 
     @property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of all of them."""
-        return self.parts[0].tokenizer
+        return self.corpora[0].tokenizer
 
     @property
     def train_tokens(self) -> int:
         """Tokens of all of them to train on."""
-        return sum(part.train_tokens for part in self.parts)
+        return sum(corpus.train_tokens for corpus in self.corpora)
 
     @property
     def pairs(self) -> bool:
         """They hold pairs of a source and a target."""
-        return self.parts[0].pairs
+        return self.corpora[0].pairs
 
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that tell these corpora with these shares from any others."""
-        lines = [f"{part.fingerprint} {share:.12g}\n" for part, share in zip(self.parts, self.shares, strict=True)]
+        lines = [
+            f"{corpus.fingerprint} {share:.12g}\n" for corpus, share in zip(self.corpora, self.shares, strict=True)
+        ]
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
     def interleaving(self, seed: int, first: int, count: int) -> "Interleaving":
@@ -107,11 +109,11 @@ AnyCorpus = Mixture | Corpus
 
 def corpora_of(corpus: AnyCorpus) -> tuple[Corpus, ...]:
     """Those of a mixture, or the single one."""
-    return corpus.parts if isinstance(corpus, Mixture) else (corpus,)
+    return corpus.corpora if isinstance(corpus, Mixture) else (corpus,)
 
 
 class MixedText:
-    """The same part, training or held-out, of several corpora."""
+    """The same split, training or held-out, of several corpora."""
 
     def __init__(self, splits: Sequence[Split], shares: Sequence[float]) -> None:
         self.splits, self.shares = tuple(splits), tuple(shares)
@@ -168,9 +170,9 @@ def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
     return tuple(whole.tolist())
 
 
-def mixture_parts(text: str) -> list[tuple[Path, str]]:
+def mixture_entries(text: str) -> list[tuple[Path, str]]:
     """The directories and weights that `wiki:0.7,novels:0.3` names; none where it names a single directory."""
-    found = [_PART.fullmatch(part) for part in text.split(",")]
+    found = [_ENTRY.fullmatch(entry) for entry in text.split(",")]
     if Path(text).exists() or None in found:
         return []
     return [(Path(match["path"]), match["weight"]) for match in found if match is not None]
@@ -183,15 +185,15 @@ def open_corpus(path: str | Path) -> Corpus | Mixture:
         UserError: as of `Corpus.open` and `Mixture`.
     """
     text = str(path)
-    parts = mixture_parts(text)
-    if not parts:
+    entries = mixture_entries(text)
+    if not entries:
         if not Path(text).exists() and ("," in text or ":" in text):
             raise UserError(
                 f"{text}: no such corpus; of several give each with its weight, a positive number: wiki:0.7,novels:0.3"
             )
         return Corpus.open(path)
     try:
-        weights = [float(weight) for _, weight in parts]
+        weights = [float(weight) for _, weight in entries]
     except ValueError:
         raise UserError(f"{text}: a weight is no number; write for example wiki:0.7,novels:0.3") from None
-    return Mixture([Corpus.open(each) for each, _ in parts], weights, text)
+    return Mixture([Corpus.open(each) for each, _ in entries], weights, text)

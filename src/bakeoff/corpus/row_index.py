@@ -24,8 +24,8 @@ AT_ONCE = 1 << 28
 
 Integers = NDArray[np.int64]
 Find = Callable[[Integers, Integers], Sequence[Integers]]
-"""From (s,) where the sentences and (d,) where the documents of a part of the text start, the part's end behind both,
-makes two arrays of (n,)."""
+"""From (s,) where the sentences and (d,) where the documents of a stretch of the text start, with the stretch's end
+behind both, makes two arrays of (n,)."""
 
 
 def row_index(split: Split, key: str, find: Find) -> Integers:
@@ -37,7 +37,7 @@ def row_index(split: Split, key: str, find: Find) -> Integers:
     Args:
         split: the text.
         key: what tells the index from others, fit for a file's name.
-        find: finds rows in a part of the text.
+        find: finds rows in a stretch of the text.
 
     Returns:
         (2, n) int64; memory-mapped where it is kept.
@@ -57,7 +57,7 @@ def row_index(split: Split, key: str, find: Find) -> Integers:
 
 
 def _in_memory(split: Split, find: Find) -> Integers:
-    return np.concatenate([np.stack(find(*part)) for part in _parts(split)], axis=1)
+    return np.concatenate([np.stack(find(*stretch)) for stretch in _stretches(split)], axis=1)
 
 
 def _keep(stem: Path, split: Split, find: Find) -> None:
@@ -66,8 +66,8 @@ def _keep(stem: Path, split: Split, find: Find) -> None:
     with tempfile.NamedTemporaryFile(dir=stem.parent, prefix=f".{stem.name}.", delete=False) as file:
         beside = Path(file.name)
         try:
-            for part in _parts(split):
-                np.stack(find(*part), axis=1).tofile(file)
+            for stretch in _stretches(split):
+                np.stack(find(*stretch), axis=1).tofile(file)
             file.flush()
             sync(beside)
             beside.chmod(0o644)  # temporary files are their owner's alone
@@ -93,14 +93,14 @@ def _kept(stem: Path, tokens: int) -> Integers | None:
 
 
 def _check(rows: Integers, tokens: int) -> None:
-    """Raise a ValueError for rows that are no part of the text."""
+    """Raise a ValueError for rows that are not in the text."""
     for first in range(0, len(rows), AT_ONCE >> 8):
-        part = rows[first : first + (AT_ONCE >> 8)]
-        if part.min() < 0 or part.max() > tokens:
+        chunk = rows[first : first + (AT_ONCE >> 8)]
+        if chunk.min() < 0 or chunk.max() > tokens:
             raise ValueError
 
 
-def _parts(split: Split) -> Iterator[tuple[Integers, Integers]]:
+def _stretches(split: Split) -> Iterator[tuple[Integers, Integers]]:
     """(s,) where sentences and (d,) where documents start, and the end, of documents of `AT_ONCE` tokens and more."""
     sentences, documents = np.asarray(split.sentences), np.asarray(split.documents)
     begins = np.arange(0, len(split.tokens), AT_ONCE)

@@ -1,4 +1,4 @@
-"""One part of a corpus, memory-mapped: train, validation or test."""
+"""One split of a corpus, memory-mapped: train, validation or test."""
 
 import mmap
 from pathlib import Path
@@ -13,7 +13,7 @@ INDEXES = "indexes"
 
 
 class Split:
-    """One part of a corpus, memory-mapped.
+    """One split of a corpus, memory-mapped.
 
     In a corpus of pairs a pair is a document of two sentences, its source and its target.
 
@@ -21,7 +21,7 @@ class Split:
         tokens: (N,) uint16 or uint32 ids.
         sentences: (S + 1,) int64, the token at which each sentence starts; the last entry is N.
         documents: (D + 1,) int64, the token at which each document starts, always the start of a sentence too; last N.
-        originals: (D,) int64, ascending from 0 in each part; stretches of one document of the input share a number.
+        originals: (D,) int64, ascending from 0 in each split; stretches of one document of the input share a number.
         bytes: UTF-8 bytes of the text, spaces between sentences included.
     """
 
@@ -29,7 +29,7 @@ class Split:
     """Where `row_index` keeps its files, all of whose names start so; None: nowhere."""
 
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
-        """Map the files of one part; `folder` holds `name.tokens` and its companions."""
+        """Map the files of one split; `folder` holds `name.tokens` and its companions."""
         self.index_path = folder / INDEXES / name
         self.tokens = _map(folder / f"{name}.tokens", dtype, counts.tokens, scattered=True)
         self.sentences = _map(folder / f"{name}.sentences", "int64", counts.sentences + 1)
@@ -73,7 +73,7 @@ def _map(file: Path, dtype: str, length: int, scattered: bool = False) -> np.nda
     try:
         size = file.stat().st_size
     except FileNotFoundError:
-        raise UserError(f"{file}: this part of the corpus is missing; prepare the corpus again") from None
+        raise UserError(f"{file}: this split of the corpus is missing; prepare the corpus again") from None
     if size != expected:
         raise UserError(f"{file}: holds {size} bytes instead of {expected}; prepare the corpus again")
     return map_array(file, dtype, scattered)

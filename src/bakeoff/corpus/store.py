@@ -17,11 +17,11 @@ FORMAT = 2
 MANIFEST = "corpus.json"
 TOKENIZER = "tokenizer.json"
 SPLITS = ("train", "validation")
-"""The parts that every corpus has."""
+"""The splits that every corpus has."""
 TEST = "test"
-"""The part that only a corpus has which was given files for it."""
+"""The split that only a corpus has which was given files for it."""
 KINDS = ("tokens", "sentences", "documents", "originals", "words")
-"""The files of one part of a corpus."""
+"""The files of one split of a corpus."""
 
 
 class Corpus:
@@ -40,16 +40,16 @@ class Corpus:
         self._verified: set[str] = set()
 
     def __repr__(self) -> str:
-        """The corpus in a line: its folder, the tokens of its parts, its vocabulary."""
+        """The corpus in a line: its folder, the tokens of its splits, its vocabulary."""
         tokens = ", ".join(f"{counts.tokens:,} tokens of {name}" for name, counts in self.manifest.splits.items())
         return f"Corpus.open({str(self.path)!r}): {tokens}, a vocabulary of {self.manifest.vocabulary:,}"
 
     @classmethod
     def open(cls, path: str | Path) -> "Corpus":
-        """Open a corpus; only its small manifest is read. A part is compared with its hashes when it is asked for.
+        """Open a corpus; only its small manifest is read. A split is compared with its hashes when it is asked for.
 
         Raises:
-            UserError: no such folder, not a corpus, an unfinished one, another version, a damaged manifest, or a part
+            UserError: no such folder, not a corpus, an unfinished one, another version, a damaged manifest, or a split
                 of the wrong size.
         """
         path = Path(path)
@@ -78,14 +78,14 @@ class Corpus:
         return self.split("validation")
 
     def split(self, name: str) -> Split:
-        """A part by its name: train, validation or test.
+        """A split by its name: train, validation or test.
 
         Raises:
-            UserError: the corpus has no such part.
+            UserError: the corpus has no such split.
             Damaged: a file of it is not what was written.
         """
         if name not in self._splits:
-            raise UserError(f"{self.path}: has no part '{name}'; prepare the text again with --{name} FILES")
+            raise UserError(f"{self.path}: has no split '{name}'; prepare the text again with --{name} FILES")
         if name not in self._verified:
             for kind in KINDS:
                 self._verify(f"{name}.{kind}")
@@ -117,12 +117,12 @@ class Corpus:
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that tell the content of this corpus from any other."""
-        parts = "".join(f"{name} {digest}\n" for name, digest in sorted(self.manifest.sha256.items()))
-        return hashlib.sha256(parts.encode()).hexdigest()[:16]
+        hashes = "".join(f"{name} {digest}\n" for name, digest in sorted(self.manifest.sha256.items()))
+        return hashlib.sha256(hashes.encode()).hexdigest()[:16]
 
     @property
     def train_tokens(self) -> int:
-        """Tokens of the part to train on; of pairs those of both sides."""
+        """Tokens of the split to train on; of pairs those of both sides."""
         return len(self.train.tokens)
 
     @property
@@ -131,7 +131,7 @@ class Corpus:
         return self.manifest.splits["train"].target_tokens is not None
 
     def verify(self) -> None:
-        """Read every part, whatever is remembered of it, and compare it with its hash.
+        """Read every split, whatever is remembered of it, and compare it with its hash.
 
         Raises:
             UserError: a file is missing or damaged; the message names it.

@@ -20,7 +20,7 @@ HELD_OUT_FILES = 5
 """One file in so many is held out for the tasks."""
 
 PACKAGE_ROWS = {"train": 20, "dev": 20, "test": 200}
-"""Labelled paragraphs of each package, the test part taking what there is up to this number."""
+"""Labelled paragraphs of each package, the test split taking what there is up to this number."""
 
 FEWEST_TEST_ROWS = 100
 """A package with fewer test rows than this is no class."""
@@ -69,11 +69,11 @@ def write_files(folder: Path) -> list[str]:
     unseen = [sentence for _, sentences in held_out for sentence in sentences if sentence not in known]
     fewest = PACKAGE_ROWS["train"] + PACKAGE_ROWS["dev"] + FEWEST_TEST_ROWS
     classes = sorted(package for package, paragraphs in by_package.items() if len(paragraphs) >= fewest)
-    parts: dict[str, list[Row]] = {part: [] for part in PACKAGE_ROWS}
+    splits: dict[str, list[Row]] = {split: [] for split in PACKAGE_ROWS}
     for package in classes:
-        for part, texts in _cut(_shuffled(by_package[package], package), PACKAGE_ROWS).items():
-            parts[part] += [(package, text) for text in texts]
-    _write_task(folder, "package", parts)
+        for split, texts in _cut(_shuffled(by_package[package], package), PACKAGE_ROWS).items():
+            splits[split] += [(package, text) for text in texts]
+    _write_task(folder, "package", splits)
     _write_task(folder, "word-order", _cut(_word_order(unseen), ORDER_ROWS))
     return classes
 
@@ -114,13 +114,13 @@ def _word_order(sentences: list[str]) -> list[Row]:
 def _cut(items: Sequence[Item], counts: dict[str, int]) -> dict[str, Sequence[Item]]:
     """Successive runs of so many items."""
     ends = np.cumsum(list(counts.values())).tolist()
-    return {part: items[end - counts[part] : end] for part, end in zip(counts, ends, strict=True)}
+    return {split: items[end - counts[split] : end] for split, end in zip(counts, ends, strict=True)}
 
 
-def _write_task(folder: Path, name: str, parts: Mapping[str, Sequence[Row]]) -> None:
-    for part, rows in parts.items():
-        lines = "".join(f"{label}\t{text}\n" for label, text in _shuffled(rows, part))
-        (folder / f"{name}-{part}.tsv").write_text(f"label\ttext\n{lines}", encoding="utf-8")
+def _write_task(folder: Path, name: str, splits: Mapping[str, Sequence[Row]]) -> None:
+    for split, rows in splits.items():
+        lines = "".join(f"{label}\t{text}\n" for label, text in _shuffled(rows, split))
+        (folder / f"{name}-{split}.tsv").write_text(f"label\ttext\n{lines}", encoding="utf-8")
 
 
 def _shuffled(items: Sequence[Item], name: str) -> list[Item]:

@@ -35,7 +35,7 @@ def demo_plan(scale: float) -> dict[str, Any]:
     fine_tuning = min(1.0, scale)
 
     def task(name: str, epochs: int, **settings: Any) -> dict[str, Any]:
-        files = {part: f"{name}-{part}.tsv" for part in ("train", "dev", "test")}
+        files = {split: f"{name}-{split}.tsv" for split in ("train", "dev", "test")}
         columns = {"text_column": "text", "label_column": "label"}
         common = {
             "epochs": max(1, round(epochs * fine_tuning)),

@@ -96,9 +96,9 @@ def peek(
     module = build_on_meta(loaded, text.tokenizer.size)
     batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)
     reader = RowReader(loaded, module.objectives, text.tokenizer)
-    parts = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
-    places = ((part, index) for part in parts for index in range(len(part.ids)))
-    rows = [reader.read(part, index, number) for number, (part, index) in enumerate(islice(places, examples), 1)]
+    read = batches.fixed(loaded.training.validation_examples) if held_out else _steps(batches)
+    places = ((batch, index) for batch in read for index in range(len(batch.ids)))
+    rows = [reader.read(batch, index, number) for number, (batch, index) in enumerate(islice(places, examples), 1)]
     return Peek(
         recipe=loaded.name,
         corpus=str(text.path),
@@ -114,7 +114,7 @@ def peek(
 
 
 def _steps(batches: Batches) -> Iterator[Batch]:
-    """The parts of all steps, made when they are asked for."""
+    """The micro-batches of all steps, made when they are asked for."""
     for step in count():
         yield from batches.step(step)
 

@@ -15,7 +15,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class RowText(Config):
-    """A part of a row that is a text of its own."""
+    """A stretch of a row that is a text of its own."""
 
     name: str
     """input; A and B where there are segments, and before them reused, which the next row remembers; document 1, 2, ...
@@ -67,7 +67,7 @@ class RowReader:
         self.speller = Speller(tokenizer)
 
     def read(self, batch: Batch, index: int, number: int) -> Row:
-        """Row `index` of a batch or of a part of one, reported under a number."""
+        """Row `index` of a batch or micro-batch, reported under a number."""
         ids: list[int] = batch.ids[index].tolist()
         documents = np.ones(len(ids), np.int64)
         if batch.documents is not None:
@@ -101,7 +101,7 @@ class RowReader:
                 continue
             marks |= _marks(config, batch, index, slots, labels)
         lines = [] if batch.source is None else [RowText(name="source", pieces=source)]
-        for name, start, stop in self._parts(documents[:tokens], segments, context):
+        for name, start, stop in self._texts(documents[:tokens], segments, context):
             pieces = self.speller.pieces(ids, marks, start, stop, backwards)
             lines.append(RowText(name=name, pieces=pieces + [each for each in following if start <= each.place < stop]))
         return Row(
@@ -130,7 +130,7 @@ class RowReader:
         """(n,) slots among the row's T + P hidden states, times directions, and what is predicted at each."""
         length = batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1]
         slots = length * self.recipe.model.directions
-        rows, labels = (part.numpy() for part in batch.targets[name])
+        rows, labels = (each.numpy() for each in batch.targets[name])
         low, high = np.searchsorted(rows, [index * slots, (index + 1) * slots])
         return rows[low:high] - index * slots, labels[low:high].tolist()
 
@@ -157,7 +157,7 @@ class RowReader:
             )
         return pieces
 
-    def _parts(
+    def _texts(
         self, documents: NDArray[np.int64], segments: NDArray[np.int64] | None, context: int
     ) -> Iterator[tuple[str, int, int]]:
         """Names, starts and ends of the texts that a row's tokens are made of; the first are no targets."""

@@ -19,35 +19,35 @@ class Memory:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._states: list[ModelState] = []  # of each part of a batch
-        self._loaded: list[Tensor] = []  # of all lanes, before it is known which parts a batch has
+        self._states: list[ModelState] = []  # of each micro-batch
+        self._loaded: list[Tensor] = []  # of all lanes, before it is known which micro-batches there are
 
-    def before(self, parts: Sequence[Batch]) -> list[ModelState]:
-        """What each part of the next batch goes on from."""
+    def before(self, micro_batches: Sequence[Batch]) -> list[ModelState]:
+        """What each micro-batch of the next batch goes on from."""
         if not self._states:
-            self._states = [self.model.start(len(part.ids)) for part in parts]
+            self._states = [self.model.start(len(batch.ids)) for batch in micro_batches]
         if self._loaded:
             first = 0
             for index, state in enumerate(self._states):
-                rows = slice(first, first + len(parts[index].ids))
+                rows = slice(first, first + len(micro_batches[index].ids))
                 self._states[index] = _filled(state, [tensor[rows] for tensor in self._loaded])
                 first = rows.stop
             self._loaded = []
         return self._states
 
     def keep(self, index: int, state: ModelState) -> None:
-        """Take the state behind part `index` of a batch."""
+        """Take the state behind micro-batch `index`."""
         # Positions are relative. A number of tokens that grew with every step would have every step compiled anew. And
-        # copied, because a part of a tensor holds all of it.
+        # copied, because a slice of a tensor holds all of it.
         layers = map_state(state.layers, lambda tensor: tensor.detach().clone())
         self._states[index] = state._replace(tokens=0, layers=layers)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All tensors, each with its B lanes on the first axis; the same for every size of the parts."""
+        """All tensors, each with its B lanes on the first axis; the same for every size of the micro-batches."""
         if not self._states:
             return {}
-        parts = [_leaves(state) for state in self._states]
-        return {str(place): torch.cat(tensors) for place, tensors in enumerate(zip(*parts, strict=True))}
+        leaves = [_leaves(state) for state in self._states]
+        return {str(place): torch.cat(tensors) for place, tensors in enumerate(zip(*leaves, strict=True))}
 
     def load(self, tensors: dict[str, Tensor]) -> None:
         """Restore the memory from the tensors of a checkpoint, as `tensors` gave them."""

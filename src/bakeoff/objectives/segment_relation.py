@@ -163,7 +163,7 @@ def _with_replacements(
     count, originals = len(documents) - 1, np.asarray(split.originals)
     if count < 2 or originals[0] == originals[-1]:
         raise UserError(
-            f"{name} takes text from other documents, but the corpus, or its held-out part, is a single one; "
+            f"{name} takes text from other documents, but the corpus, or its held-out split, is a single one; "
             "prepare it with --document-per-line or --document-separator, hold out more, or use sop"
         )
     own = originals[np.searchsorted(documents, pairs.first, side="right") - 1]

@@ -40,7 +40,7 @@ def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     figure = Figure("curves", "Loss", f"over {TITLES[over]}", _chart(found, over))
     if path.suffix.lower() == ".html":
-        rows = [[curve.label, *(f"{part[-1][1]:.4f}" if part else "" for part in curve[1:3])] for curve in found]
+        rows = [[curve.label, *(f"{own[-1][1]:.4f}" if own else "" for own in curve[1:3])] for curve in found]
         body = [
             *opening(f"{len(found)} curves over {TITLES[over]}", "Losses of runs", (), remarks(found)),
             note(f"Thick: held-out text. Thin: training, each point the mean of {SMOOTHED} around it."),
@@ -61,9 +61,9 @@ def write_curves(found: Sequence[Curve], over: Axis, path: Path) -> None:
 
 def _chart(found: Sequence[Curve], over: Axis) -> Any:
     rows = [
-        {"run": curve.label, "part": part, "x": float(f"{x:.6g}"), "y": float(f"{y:.5g}")}
+        {"run": curve.label, "split": split, "x": float(f"{x:.6g}"), "y": float(f"{y:.5g}")}
         for curve in found
-        for part, points in (("train", curve.train), ("held-out", curve.held_out))
+        for split, points in (("train", curve.train), ("held-out", curve.held_out))
         for x, y in points
     ]
     style = styles([curve.label for curve in found])
@@ -80,9 +80,9 @@ def _chart(found: Sequence[Curve], over: Axis) -> Any:
         color=altair.Color("run:N", title=None, scale=colour_scale(style)),
         strokeDash=altair.StrokeDash("run:N", title=None, scale=dash_scale(style)),
     )
-    held = base.transform_filter("datum.part === 'held-out'")
+    held = base.transform_filter("datum.split === 'held-out'")
     return altair.layer(
-        base.transform_filter("datum.part === 'train'").mark_line(strokeWidth=1, opacity=0.6, clip=True),
+        base.transform_filter("datum.split === 'train'").mark_line(strokeWidth=1, opacity=0.6, clip=True),
         held.mark_line(strokeWidth=2.5, clip=True),
         held.mark_circle(size=40, clip=True).encode(
             strokeDash=altair.value([1, 0]),

@@ -1,4 +1,4 @@
-"""Making a corpus of text in one go or in parts, by one process or by several that share a disk."""
+"""Making a corpus of text in one go or in shards, by one process or by several that share a disk."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ from bakeoff.preparation.encoding.worker import WorkerDied, workers_for
 from bakeoff.preparation.encoding.writer import check_target, work_folder
 from bakeoff.preparation.merging import merge
 from bakeoff.preparation.options import PrepareOptions, Texts
-from bakeoff.preparation.parts import encode_part, encode_whole
-from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
+from bakeoff.preparation.planning.plan import PreparationPlan, shard_folder
 from bakeoff.preparation.planning.planner import Planner
 from bakeoff.preparation.progress import ReadingProgress, ShowProgress
+from bakeoff.preparation.shards import encode_shard, encode_whole
 
 
 class Preparation:
@@ -56,9 +56,10 @@ class Preparation:
         check_target(self._out, self._overwrite)
         with self._holding(), ReadingProgress(self._progress, self._reader) as shown:
             plan = PreparationPlan.load(self._work)
-            if plan is not None and plan.parts > 1:
+            if plan is not None and plan.shards > 1:
                 raise UserError(
-                    f"{self._out}: is being made in {plan.parts} parts; give --part or --merge, or remove {self._work}"
+                    f"{self._out}: is being made in {plan.shards} shards; give --shard or --merge, or remove "
+                    f"{self._work}"
                 )
             if plan is not None and (names := plan.differences(self._planner.arguments())):
                 shown.note(f"starting anew, for an unfinished corpus here had another {_listed(names)}")
@@ -92,38 +93,38 @@ class Preparation:
             return "nothing was kept, for the text was not read to its end"
         return f"what is encoded is kept: with more space the same command goes on from here, or remove {self._work}"
 
-    def part(self, part: int, parts: int, planned: bool = False) -> dict[str, Any]:
-        """Make one part; see `prepare_part`.
+    def shard(self, shard: int, shards: int, planned: bool = False) -> dict[str, Any]:
+        """Make one shard; see `prepare_shard`.
 
         Args:
-            part: its number, from 1.
-            parts: how many there are.
+            shard: its number, from 1.
+            shards: how many there are.
             planned: whether the plan must be there already, made by another process.
         """
-        if not 1 <= part <= parts:
-            raise UserError(f"--part {part}/{parts}: there is no such part; the first is 1/{parts}")
+        if not 1 <= shard <= shards:
+            raise UserError(f"--shard {shard}/{shards}: there is no such shard; the first is 1/{shards}")
         if self.made() is None:
-            plan = self._existing(parts) if planned else self.planned(parts)
-            folder = part_folder(self._work, part, parts)
+            plan = self._existing(shards) if planned else self.planned(shards)
+            folder = shard_folder(self._work, shard, shards)
             own_folder(folder).mkdir(exist_ok=True)
             with (
-                held(folder, f"part {part}/{parts} of {self._out}"),
+                held(folder, f"shard {shard}/{shards} of {self._out}"),
                 ReadingProgress(self._progress, self._reader) as shown,
                 full_disk(folder, self._kept),
             ):
-                journal = encode_part(plan, self._work, part, self._reader, self._workers, shown)
+                journal = encode_shard(plan, self._work, shard, self._reader, self._workers, shown)
             counts = list(journal.splits.values())
-        else:  # a part that is started once more when all is done
+        else:  # a shard that is started once more when all is done
             counts = []
         return {
-            "part": f"{part}/{parts}",
+            "shard": f"{shard}/{shards}",
             "documents": sum(split.documents for split in counts),
             "tokens": sum(split.tokens for split in counts),
             "merged": not counts,
         }
 
     def merge(self) -> Corpus:
-        """Put the parts together; see `merge_parts`."""
+        """Put the shards together; see `merge_shards`."""
         made = self.made()
         if made is not None:
             plan = PreparationPlan.load(self._work)
@@ -132,28 +133,28 @@ class Preparation:
             return made
         check_target(self._out, self._overwrite)
         plan = PreparationPlan.load(self._work)
-        if plan is None or plan.parts == 1:
-            raise UserError(f"{self._out}: there are no parts to merge; make them with --part 1/N to --part N/N")
-        self._check(plan, plan.parts)
+        if plan is None or plan.shards == 1:
+            raise UserError(f"{self._out}: there are no shards to merge; make them with --shard 1/N to --shard N/N")
+        self._check(plan, plan.shards)
         with held(self._work, self._out), ReadingProgress(self._progress, self._reader) as shown:
-            with full_disk(self._work, lambda: "all parts are kept: with more space the same command merges them"):
+            with full_disk(self._work, lambda: "all shards are kept: with more space the same command merges them"):
                 corpus = merge(plan, self._work, self._out, self._overwrite, self._given, self._workers, shown)
             remove(self._work)
         return corpus
 
     @property
-    def parts(self) -> int | None:
-        """Number of parts that a plan on the disk has; None where there is none."""
+    def shards(self) -> int | None:
+        """Number of shards that a plan on the disk has; None where there is none."""
         plan = PreparationPlan.load(self._work)
-        return None if plan is None else plan.parts
+        return None if plan is None else plan.shards
 
     @property
     def bytes(self) -> int:
         """Size of the text on the disk; 0 where it is not known."""
         return sum(self._reader.sizes)
 
-    def planned(self, parts: int) -> PreparationPlan:
-        """The plan of so many parts, made by the process that comes first; others wait for it.
+    def planned(self, shards: int) -> PreparationPlan:
+        """The plan of so many shards, made by the process that comes first; others wait for it.
 
         Raises:
             UserError: what the reading of the text raises; another plan is there.
@@ -168,17 +169,17 @@ class Preparation:
                 if self._work.is_dir() and PreparationPlan.load(self._work) is None:
                     try:
                         with full_disk(self._work, self._kept):
-                            return self._planner.plan(self._work, parts, shown)
+                            return self._planner.plan(self._work, shards, shown)
                     except BaseException:
                         remove(self._work)
                         raise
-        return self._existing(parts)
+        return self._existing(shards)
 
-    def _existing(self, parts: int) -> PreparationPlan:
+    def _existing(self, shards: int) -> PreparationPlan:
         plan = PreparationPlan.load(self._work)
         if plan is None:
             raise UserError(f"{self._work}: not seen here; all machines must share the disk of --out")
-        self._check(plan, parts)
+        self._check(plan, shards)
         return plan
 
     @contextmanager
@@ -198,15 +199,15 @@ class Preparation:
         same = corpus.manifest.options == self._planner.recorded and corpus.manifest.sources == self._planner.sources()
         return corpus if same else None
 
-    def _check(self, plan: PreparationPlan, parts: int) -> None:
-        if plan.parts != parts:
-            made = "one go" if plan.parts == 1 else f"{plan.parts} parts"
+    def _check(self, plan: PreparationPlan, shards: int) -> None:
+        if plan.shards != shards:
+            made = "one go" if plan.shards == 1 else f"{plan.shards} shards"
             raise UserError(
-                f"{self._out}: is being made in {made}, not in {parts} parts; go on so, or remove {self._work}"
+                f"{self._out}: is being made in {made}, not in {shards} shards; go on so, or remove {self._work}"
             )
         if names := plan.differences(self._planner.arguments()):
             raise UserError(
-                f"{self._out}: its parts are being made with another {_listed(names)}; give the same, or remove "
+                f"{self._out}: its shards are being made with another {_listed(names)}; give the same, or remove "
                 f"{self._work} to start anew"
             )
 

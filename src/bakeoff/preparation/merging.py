@@ -1,4 +1,4 @@
-"""Parts of a corpus put together."""
+"""Shards of a corpus put together."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,13 +9,13 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter, id_type
 from bakeoff.preparation.encoding.writer import CorpusWriter
-from bakeoff.preparation.parts import PartJournal, finish
-from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
+from bakeoff.preparation.planning.plan import PreparationPlan, shard_folder
 from bakeoff.preparation.progress import ReadingProgress
+from bakeoff.preparation.shards import ShardJournal, finish
 from bakeoff.reading.sources import TextReader
 
 _SENTENCES = 1 << 14  # that a merge holds at once
-_SHOWN = 8  # missing parts that an error names
+_SHOWN = 8  # missing shards that an error names
 
 
 def merge(
@@ -27,20 +27,20 @@ def merge(
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Put the parts of a plan together to the corpus that is made in one go; the caller holds `work`.
+    """Put the shards of a plan together to the corpus that is made in one go; the caller holds `work`.
 
-    Parts of the corpus that are given are encoded here.
+    Splits of the corpus that are given are encoded here.
 
     Raises:
-        UserError: a part is missing; too little text; or `out` would have to be replaced.
+        UserError: a shard is missing; too little text; or `out` would have to be replaced.
     """
-    folders = [part_folder(work, part, plan.parts) for part in range(1, plan.parts + 1)]
-    journals = [PartJournal.load(folder) for folder in folders]
-    missing = [part for part, journal in enumerate(journals, 1) if journal is None or not journal.complete]
+    folders = [shard_folder(work, shard, plan.shards) for shard in range(1, plan.shards + 1)]
+    journals = [ShardJournal.load(folder) for folder in folders]
+    missing = [shard for shard, journal in enumerate(journals, 1) if journal is None or not journal.complete]
     if missing:
-        names = ", ".join(f"{part}/{plan.parts}" for part in missing[:_SHOWN])
+        names = ", ".join(f"{shard}/{plan.shards}" for shard in missing[:_SHOWN])
         more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise UserError(f"{out}: --part {names}{more} not made yet; run what is missing, then --merge again")
+        raise UserError(f"{out}: --shard {names}{more} not made yet; run what is missing, then --merge again")
     whole = [journal for journal in journals if journal is not None]
     tokenizer = plan.tokenizer(work)
     with CorpusWriter(out, tokenizer, overwrite, folder=work / "merged", names=plan.names) as writer:
@@ -51,7 +51,7 @@ def merge(
 
 
 def _append(split: SplitWriter, folder: Path, name: str, state: SplitState, dtype: str) -> None:
-    """Append what a part has of a split, which starts with a document."""
+    """Append what a shard has of a split, which starts with a document."""
     itemsize = np.dtype(dtype).itemsize
     documents = _mapped(folder / f"{name}.documents", state.documents)
     originals = _mapped(folder / f"{name}.originals", state.documents)

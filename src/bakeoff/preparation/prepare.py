@@ -1,4 +1,4 @@
-"""Text to corpus: in one go, in parts that any number of machines make, and the merging of parts."""
+"""Text to corpus: in one go, in shards that any number of machines make, and the merging of shards."""
 
 from pathlib import Path
 from typing import Any
@@ -39,43 +39,43 @@ def prepare(
     return _preparation(texts, out, options, overwrite, workers, progress).whole()
 
 
-def prepare_part(
+def prepare_shard(
     texts: Texts,
     out: str | Path,
-    part: int,
-    parts: int,
+    shard: int,
+    shards: int,
     *,
     overwrite: bool = False,
     workers: int | None = None,
     progress: ShowProgress = False,
     **options: Any,
 ) -> dict[str, Any]:
-    """Make one of the parts that `merge_parts` puts together; any process of any machine that shares the disk may.
+    """Make one of the shards that `merge_shards` puts together; any process of any machine that shares the disk may.
 
-    The process that comes first reads the text and trains the tokenizer, others wait for it meanwhile. A part that is
+    The process that comes first reads the text and trains the tokenizer, others wait for it meanwhile. A shard that is
     complete is not made again, and one that was killed goes on where it was.
 
     Args:
-        texts: as for `prepare`, the same for all parts.
-        out: folder of the corpus; parts grow in a hidden folder beside it.
-        part: number of the part, from 1.
-        parts: how many there are.
-        overwrite: as for `prepare`, like the others; options are the same for all parts.
+        texts: as for `prepare`, the same for all shards.
+        out: folder of the corpus; shards grow in a hidden folder beside it.
+        shard: number of the shard, from 1.
+        shards: how many there are.
+        overwrite: as for `prepare`, like the others; options are the same for all shards.
         workers: processes that encode.
         progress: how it is shown.
         options: fields of `PrepareOptions`.
 
     Returns:
-        Number and size of the part, to be printed.
+        Number and size of the shard, to be printed.
 
     Raises:
-        UserError: what `prepare` raises; other options or another text than that of the other parts; fewer than 200
-            documents; another process makes the same part.
+        UserError: what `prepare` raises; other options or another text than that of the other shards; fewer than 200
+            documents; another process makes the same shard.
     """
-    return _preparation(texts, out, options, overwrite, workers, progress).part(part, parts)
+    return _preparation(texts, out, options, overwrite, workers, progress).shard(shard, shards)
 
 
-def merge_parts(
+def merge_shards(
     texts: Texts,
     out: str | Path,
     *,
@@ -84,18 +84,18 @@ def merge_parts(
     progress: ShowProgress = False,
     **options: Any,
 ) -> Corpus:
-    """Put the parts of `prepare_part` together; the corpus is the one that `prepare` makes in one go, byte for byte.
+    """Put the shards of `prepare_shard` together; the corpus is the one that `prepare` makes in one go, byte for byte.
 
     Args:
-        texts: as for the parts.
-        out: as for the parts.
+        texts: as for the shards.
+        out: as for the shards.
         overwrite: as for `prepare`, like the others.
         workers: processes that encode the files that are held out.
         progress: how it is shown.
-        options: as for the parts.
+        options: as for the shards.
 
     Raises:
-        UserError: a part is missing; other options or another text than that of the parts.
+        UserError: a shard is missing; other options or another text than that of the shards.
     """
     return _preparation(texts, out, options, overwrite, workers, progress).merge()
 

@@ -17,7 +17,7 @@ from bakeoff.preparation.encoding.pair_encoding import LengthFilter, encode_pair
 from bakeoff.preparation.encoding.split_writer import SplitWriter
 from bakeoff.preparation.encoding.worker import encode_jobs, workers_for
 from bakeoff.preparation.encoding.writer import CorpusWriter, check_target, versions, work_folder
-from bakeoff.preparation.given_parts import require_apart
+from bakeoff.preparation.given_splits import require_apart
 from bakeoff.preparation.options import PreparePairsOptions, Texts, paths_of
 from bakeoff.preparation.planning.held_out import TRAIN, VALIDATION
 from bakeoff.preparation.planning.sampling import Sample

@@ -1,4 +1,4 @@
-"""Making the parts of a corpus on a Ray cluster whose machines share a disk."""
+"""Making the shards of a corpus on a Ray cluster whose machines share a disk."""
 
 import os
 import socket
@@ -11,9 +11,9 @@ from bakeoff.preparation.making import Preparation
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.progress import ShowProgress, Tally
 
-_PARTS_A_CORE = 4  # so that cores which are done early have more to do
+_SHARDS_A_CORE = 4  # so that cores which are done early have more to do
 _PATIENCE = 10  # seconds
-_SMALLEST = 1 << 20  # bytes on disk of a part; below, starting it takes longer than its work
+_SMALLEST = 1 << 20  # bytes on disk of a shard; below, starting it takes longer than its work
 
 
 def prepare_on_ray(
@@ -27,8 +27,8 @@ def prepare_on_ray(
 ) -> Corpus:
     """Make a corpus on a Ray cluster; it is the one that `prepare` makes, byte for byte.
 
-    This process reads the text for the tokenizer and merges; the cluster encodes, one part a core at a time. Ray starts
-    parts again whose machine is lost. After a kill the same call makes the parts that are missing.
+    This process reads the text for the tokenizer and merges; the cluster encodes, one shard a core at a time. Ray
+    starts shards again whose machine is lost. After a kill the same call makes the shards that are missing.
 
     Args:
         texts: as for `prepare`; all machines of the cluster see them, and the folder of `out`, under the same paths.
@@ -53,12 +53,12 @@ def prepare_on_ray(
     _connect(ray, address)
     try:
         cores = int(ray.cluster_resources().get("CPU", 1))
-        parts = preparation.parts or max(1, min(_PARTS_A_CORE * cores, preparation.bytes // _SMALLEST))
-        preparation.planned(parts)
+        shards = preparation.shards or max(1, min(_SHARDS_A_CORE * cores, preparation.bytes // _SMALLEST))
+        preparation.planned(shards)
         task = ray.remote(num_cpus=1, max_retries=3)(_make)
         folder = os.getcwd()
-        waiting = [task.remote(folder, texts, out, part, parts, checked) for part in range(1, parts + 1)]
-        with Tally(bool(progress), f"encoding {parts} parts on {cores} cores", parts) as tally:
+        waiting = [task.remote(folder, texts, out, shard, shards, checked) for shard in range(1, shards + 1)]
+        with Tally(bool(progress), f"encoding {shards} shards on {cores} cores", shards) as tally:
             while waiting:
                 done, waiting = ray.wait(waiting)
                 for error in ray.get(done):
@@ -87,15 +87,15 @@ def _connect(ray: Any, address: str) -> None:
         raise UserError(f"--ray {address}: no cluster answers ({reason}); start one with `ray start --head`") from None
 
 
-def _make(folder: str, texts: Texts, out: str | Path, part: int, parts: int, options: PrepareOptions) -> str | None:
-    """Make one part on a machine of the cluster; returns a user's error instead of raising it as one of Ray's."""
+def _make(folder: str, texts: Texts, out: str | Path, shard: int, shards: int, options: PrepareOptions) -> str | None:
+    """Make one shard on a machine of the cluster; returns a user's error instead of raising it as one of Ray's."""
     machine = os.uname().nodename
     try:
         os.chdir(folder)
     except OSError:
         return f"{folder}: the machine {machine} of the cluster does not see this folder; it must share the disk"
     try:
-        Preparation(texts, out, options, workers=0).part(part, parts, planned=True)
+        Preparation(texts, out, options, workers=0).shard(shard, shards, planned=True)
     except UserError as error:
         return f"{error} (on the machine {machine} of the cluster)"
     return None

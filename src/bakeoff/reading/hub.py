@@ -23,7 +23,7 @@ class HubFile:
     """
 
     def __init__(self, name: str, rows: Any, size: int, revision: str) -> None:
-        """Read `rows`, a part of an `IterableDataset`; `name` tells it from all others."""
+        """Read `rows`, a shard of an `IterableDataset`; `name` tells it from all others."""
         self._name = name
         self._rows = rows
         self.bytes = size
@@ -138,7 +138,7 @@ def _converted(text: str, config: str | None, files: Sequence[str]) -> dict[str,
 
 
 def _commit(path: str, revision: str | None = None) -> tuple[str, dict[str, int]]:
-    """The newest commit, so that all readings and all parts see the same text; and the sizes of its files."""
+    """The newest commit, so that all readings and all shards see the same text; and the sizes of its files."""
     from huggingface_hub import HfApi
 
     found = HfApi().dataset_info(path, revision=revision, files_metadata=True)

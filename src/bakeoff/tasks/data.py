@@ -16,7 +16,7 @@ from bakeoff.tasks.task_config import TaskConfig
 
 
 class TaskData(NamedTuple):
-    """The labelled examples of a task in three parts, and the task with what is known of its labels."""
+    """The labelled examples of a task in three splits, and the task with what is known of its labels."""
 
     task: Task
     """The task."""
@@ -27,11 +27,11 @@ class TaskData(NamedTuple):
     test: list[Any]
     """What the numbers come from."""
     notes: list[str]
-    """What a reader of the results must know: parts that were held out of train, rows that stand in two parts."""
+    """What a reader of the results must know: splits that were held out of train, rows that stand in two splits."""
 
 
-class Parts(NamedTuple):
-    """The examples of the three parts, before anything is known of their labels."""
+class Splits(NamedTuple):
+    """The examples of the three splits, before anything is known of their labels."""
 
     train: list[Any]
     """What is learned from."""
@@ -44,7 +44,7 @@ class Parts(NamedTuple):
 
     @property
     def all(self) -> dict[str, list[Any]]:
-        """The examples of each part by its name."""
+        """The examples of each split by its name."""
         return {"train": self.train, "dev": self.others["dev"][1], "test": self.others["test"][1]}
 
 
@@ -56,21 +56,23 @@ def load_task(config: TaskConfig) -> TaskData:
             too few rows to hold any out.
     """
     given = {"train": config.train, "test": config.test, "dev": config.dev}
-    parts = part(config, {name: read_examples(config, path) for name, path in given.items() if path is not None})
-    task = config.learn(parts.train, parts.origin)
-    notes = [*parts.notes, *task.notes]
+    splits = split_examples(
+        config, {name: read_examples(config, path) for name, path in given.items() if path is not None}
+    )
+    task = config.learn(splits.train, splits.origin)
+    notes = [*splits.notes, *task.notes]
     if config.dev is not None and config.dev == config.test:
         notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")
-    for path, examples in parts.others.values():
-        task.check(examples, path, parts.origin)
-    known = {each.texts for each in parts.train}
-    for name, (_, examples) in parts.others.items():
+    for path, examples in splits.others.values():
+        task.check(examples, path, splits.origin)
+    known = {each.texts for each in splits.train}
+    for name, (_, examples) in splits.others.items():
         if both := sum(each.texts in known for each in examples):
             notes.append(f"{both} of the {len(examples)} rows of {name} have a text that train has, too")
-    for name, examples in parts.all.items():
+    for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
             notes.append(f"{empty} texts of {name} are empty")
-    return TaskData(task, parts.train, parts.all["dev"], parts.all["test"], notes)
+    return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes)
 
 
 def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]:
@@ -92,12 +94,12 @@ def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]
     return examples, notes
 
 
-def part(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) -> Parts:
-    """The three parts, dev and test held out of train where they have no file of their own.
+def split_examples(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) -> Splits:
+    """The three splits, dev and test held out of train where they have no file of their own.
 
     Args:
         config: the task.
-        read: by the names of the parts that have a file what `read_examples` gives of it; train is one.
+        read: by the names of the splits that have a file what `read_examples` gives of it; train is one.
 
     Raises:
         UserError: too few rows to hold any out.
@@ -109,7 +111,7 @@ def part(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) ->
     rows = len(train)
     for name, share in (("test", config.test_share), ("dev", config.dev_share)):
         if name not in others:
-            # The shares are of the whole file, whichever parts are cut off it.
+            # The shares are of the whole file, whichever splits are cut off it.
             train, held_out = hold_out(train, share * rows / len(train), config.split_seed, name)
             if not held_out:
                 raise UserError(f"{config.train}: {rows} rows are too few to hold some out as {name}; give --{name}")
@@ -121,7 +123,7 @@ def part(config: TaskConfig, read: Mapping[str, tuple[list[Any], list[str]]]) ->
             notes.append(f"train_rows is {config.train_rows}, but there are only {len(train)} rows to learn from")
         train = train[: config.train_rows]
     origin = f"{config.train}" if config.train_rows is None else f"the first {config.train_rows} rows of {config.train}"
-    return Parts(train, others, origin, notes)
+    return Splits(train, others, origin, notes)
 
 
 def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) -> tuple[list[Any], list[Any]]:
@@ -134,7 +136,7 @@ def hold_out(examples: Sequence[Example], share: float, seed: int, stream: str) 
         examples: labelled examples.
         share: how much to hold out.
         seed: which rows.
-        stream: the name of the part, so that parts of one seed differ.
+        stream: the name of the split, so that splits of one seed differ.
     """
     same: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for row, example in enumerate(examples):

@@ -17,7 +17,7 @@ from bakeoff.resources.device import Placement, resolve_device, resolve_precisio
 from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
-from bakeoff.tasks.data import part, read_examples
+from bakeoff.tasks.data import read_examples, split_examples
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
 from bakeoff.tasks.language.score_options import ScoreOptions
@@ -56,7 +56,7 @@ def evaluate(
     Args:
         run: the run; it must have finished.
         corpus: for a pre-trained run, a directory that `prepare` made with the same tokenizer.
-        split: the part of the corpus: validation, test (where `prepare` was given one) or train.
+        split: the split of the corpus: validation, test (where `prepare` was given one) or train.
         data: for a fine-tuned run, a .csv, .tsv or .jsonl file.
         text_column: the file's column with the text; absent: the same as in fine-tuning, as for the next two.
         pair_column: the column with the second text.
@@ -64,7 +64,7 @@ def evaluate(
         settings: by the keys of the task's config whatever else is otherwise in this file than in those of fine-tuning:
             other columns, header, separator, encoding, layout, ...
         errors: invalid UTF-8 in `data` is an error, or is replaced.
-        examples: rows of the part to measure on, spread evenly; absent: all (of a mixture as many as in pre-training).
+        examples: rows of the split to measure on, spread evenly; absent: all (of a mixture as many as in pre-training).
         texts: for a pre-trained run, a file of texts to score; `text_column` is its column, absent `text`.
         source_column: for pairs, that of a sequence-to-sequence model's source; absent: `source`.
         target_column: and that of its target; absent: `target`.
@@ -147,10 +147,10 @@ def evaluate(
 
 def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
     """The rows that a run has learned from; None where their file is not there any more, or is another by now."""
-    # Parts that have a file of their own take nothing from train.
+    # Splits that have a file of their own take nothing from train.
     others: dict[str, tuple[list[Any], list[str]]] = {"dev": ([], []), "test": ([], [])}
     try:
-        train = part(config, {"train": read_examples(config, config.train), **others}).train
+        train = split_examples(config, {"train": read_examples(config, config.train), **others}).train
         task.check(train, config.train, "what the run has learnt")
     except UserError:
         return None
@@ -192,7 +192,7 @@ def _set(overrides: Overrides) -> dict[str, Any]:
 
 
 def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None, device: str) -> dict[str, Any]:
-    """The losses on a part of a corpus, on masks that never change: all of its rows, or some."""
+    """The losses on a split of a corpus, on masks that never change: all of its rows, or some."""
     run.require_tokenizer_of(corpus)
     text = corpus.split(split)
     on = resolve_device(device)
@@ -201,12 +201,12 @@ def _evaluate_text(run: Run, corpus: AnyCorpus, split: str, examples: int | None
     some = examples
     if some is None and isinstance(corpus, Mixture):  # whose corpora have their shares in a sample alone
         some = run.recipe.training.validation_examples
-    parts = batches.whole() if some is None else iter(batches.fixed(some))
+    read = batches.whole() if some is None else iter(batches.fixed(some))
     rows = 0
 
     def counted() -> Iterator[Batch]:
         nonlocal rows
-        for batch in parts:
+        for batch in read:
             rows += len(batch.ids)
             yield batch
 

@@ -11,16 +11,16 @@ class Example:
     line: int
     """The line of the file on which it ends."""
     texts: tuple[str, ...]
-    """All that is read of it: the same texts in two parts of the data are no test."""
+    """All that is read of it: the same texts in two splits of the data are no test."""
 
     @property
     def stratum(self) -> str:
-        """The group of which a part that is held out has its share: the class, where there are classes."""
+        """The group of which a split that is held out has its share: the class, where there are classes."""
         return ""
 
     @property
     def together(self) -> tuple[str, ...]:
-        """Rows that have this in common stay together where a part is held out: the texts, or what they are about."""
+        """Rows that have this in common stay together where a split is held out: the texts, or what they are about."""
         return self.texts
 
     @property

@@ -93,19 +93,19 @@ def finetune(
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate, config.separators)
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
-    found_parts = {"train": data.train, "dev": data.dev, "test": data.test}
-    parts = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in found_parts.items()}
-    asked = _asked(recipe, begun, setting, parts)
+    found = {"train": data.train, "dev": data.dev, "test": data.test}
+    splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in found.items()}
+    asked = _asked(recipe, begun, setting, splits)
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":
-        train, kept = parts["train"], threads_of_unfinished(out) if resume else None
+        train, kept = splits["train"], threads_of_unfinished(out) if resume else None
         found = kept or resolve_threads(threads, None, lambda: _quickest_threads(begun, train, setting))
         torch.set_num_threads(found or torch.get_num_threads())
-    notes = [*data.notes, *_of_items(parts, config)]
+    notes = [*data.notes, *_of_items(splits, config)]
     machine = {"seed": seed, "source": None if begun.run is None else str(begun.run.path), **environment(on, precision)}
     with full_disk(out, lambda: what_is_kept(out)), unfinished(out, asked, resume) as folder:
         _write_settings(folder, recipe, begun, task, config, machine)
-        head, best, transferred, trials = run_trials(begun, parts, setting, folder, progress)
+        head, best, transferred, trials = run_trials(begun, splits, setting, folder, progress)
         notes += [
             f"learning rate {each.learning_rate:g} diverged and was left out" for each in trials if each.score is None
         ]
@@ -113,11 +113,11 @@ def finetune(
         # What is reported is float32, as in `predict`: it should not depend on the machine more than it must.
         exact = Placement(on, "float32")
         answers = {
-            name: answers_of(head, parts[name].items, data.task, format, exact).answers for name in ("dev", "test")
+            name: answers_of(head, splits[name].items, data.task, format, exact).answers for name in ("dev", "test")
         }
         learned = data.task.resolve(data.dev, answers["dev"])
         write_labels(folder, learned)
-        epoch_steps, _ = plan_steps(len(parts["train"].items.owners), config, best.trial.epochs)
+        epoch_steps, _ = plan_steps(len(splits["train"].items.owners), config, best.trial.epochs)
         result = FinetuneResult(
             path=out,
             kind=task.kind,
@@ -126,7 +126,7 @@ def finetune(
             recipe=recipe.name,
             source=machine["source"],
             seed=seed,
-            scores={name: learned.score(parts[name].examples, found) for name, found in answers.items()},
+            scores={name: learned.score(splits[name].examples, found) for name, found in answers.items()},
             labels=learned.score_labels(data.test, answers["test"]),
             simplest=learned.simplest(data.train, data.test),
             transferred_tensors=transferred,
@@ -138,7 +138,7 @@ def finetune(
             seconds=round(seconds, 3),
             trials=trials if len(trials) > 1 else [],
             classes=data.task.classes,
-            rows={name: len(part.examples) for name, part in parts.items()},
+            rows={name: len(split.examples) for name, split in splits.items()},
             notes=notes,
         )
         lines = [learned.line(*pair) for pair in zip(data.test, answers["test"], strict=True)]
@@ -168,26 +168,26 @@ def open_source(source: str | Path | Run | Recipe, tokenizer: str | Path | None)
     return StartingPoint(run.recipe, run.tokenizer, run)
 
 
-def _of_items(parts: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]:
-    """What must be known of how the parts' examples became items."""
+def _of_items(splits: dict[str, TaskSplit], config: FinetuneConfig) -> list[str]:
+    """What must be known of how the splits' examples became items."""
     told = []
-    for name, part in parts.items():
-        rows = part.items.encoded
+    for name, split in splits.items():
+        rows = split.items.encoded
         if rows.truncated and rows.owners is not None:
             told.append(f"{rows.truncated} rows of {name} are longer than {config.length} tokens and read in windows")
         elif rows.truncated:
             what = f"cut to {config.length} tokens"
             told.append(f"{rows.truncated} of the {len(rows.ids)} rows of {name} were {what}")
-        told += [f"{name}: {note}" for note in part.items.notes]
+        told += [f"{name}: {note}" for note in split.items.notes]
     return told
 
 
-def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, parts: dict[str, TaskSplit]) -> dict[str, Any]:
+def _asked(recipe: Recipe, source: StartingPoint, setting: Setting, splits: dict[str, TaskSplit]) -> dict[str, Any]:
     """All that the result of a fine-tuning follows from, in the words of an error."""
     data = hashlib.sha256()
-    for part in parts.values():
-        encoded, targets = part.items.encoded, part.items.targets
-        for array in (*encoded.ids, encoded.second, part.items.bounds, part.items.owners):
+    for split in splits.values():
+        encoded, targets = split.items.encoded, split.items.targets
+        for array in (*encoded.ids, encoded.second, split.items.bounds, split.items.owners):
             data.update(array.tobytes())
         for target in targets:
             data.update(target.tobytes() if isinstance(target, np.ndarray) else repr(target).encode())

@@ -15,10 +15,10 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
         f"the pre-trained run {markdown.code(result.source)}" if result.source else "random weights (no pre-training)"
     )
     scores = "\n".join(
-        f"| {markdown.text(part)} | {result.rows[part]:,} | "
+        f"| {markdown.text(split)} | {result.rows[split]:,} | "
         + " | ".join(f"{values[name]:.4f}" if name in values else "" for name in result.scores["test"])
         + " |"
-        for part, values in result.scores.items()
+        for split, values in result.scores.items()
     )
     notes = "".join(f"- {markdown.text(note)}\n" for note in result.notes)
     columns = markdown.text(" and ".join(task.text_columns))
@@ -38,7 +38,7 @@ def model_card(task: TaskConfig, config: FinetuneConfig, result: FinetuneResult,
 
 Fine-tuned with Bakeoff {environment["versions"]["bakeoff"]} from {start}.
 
-| part | rows | {" | ".join(result.scores["test"])} |
+| split | rows | {" | ".join(result.scores["test"])} |
 |---|---|{"---|" * len(result.scores["test"])}
 {scores}
 

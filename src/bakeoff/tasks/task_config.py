@@ -31,9 +31,9 @@ class TaskConfig(Config):
     train: Path
     """File of labelled rows to learn from."""
     dev: Path | None = None
-    """File on which epochs and learning rates are chosen; absent: a part of train is held out."""
+    """File on which epochs and learning rates are chosen; absent: a share of train is held out."""
     test: Path | None = None
-    """File that every reported number comes from; absent: a part of train is held out."""
+    """File that every reported number comes from; absent: a share of train is held out."""
     train_rows: int | None = Field(default=None, gt=0)
     """Learn from the first so many rows of train only; what is held out as dev and test is cut off before."""
     dev_share: float = Field(default=0.1, gt=0, lt=1)

@@ -73,7 +73,7 @@ class Training:
         recipe: the recipe, its budget in steps.
         module: the model with its heads, on the device.
         batches: the batches of the training text, in the stages of the recipe's curriculum.
-        held_out: the held-out text, and the parts of it that the loss is measured on.
+        held_out: the held-out text, and the batches of it that the loss is measured on.
         seed: the run's seed.
         placement: where the module is, and its precision.
         progress: where figures are shown.
@@ -140,11 +140,11 @@ class Training:
                 self._validate()
             self.read_at = self._now()
             last = self.steps if until is None else min(until, self.steps)
-            for parts in ahead(self.batches.step, position.step, max(last, position.step)):
+            for micro_batches in ahead(self.batches.step, position.step, max(last, position.step)):
                 means = optimize(
                     self.module,
                     self.optimizer,
-                    parts,
+                    micro_batches,
                     self.recipe,
                     self.seed,
                     position.step,
@@ -155,7 +155,7 @@ class Training:
                 if self.average is not None:
                     self.average.update()
                 position.step += 1
-                self.unread.append((sum(part.tokens for part in parts), torch.stack(list(means.values()))))
+                self.unread.append((sum(batch.tokens for batch in micro_batches), torch.stack(list(means.values()))))
                 # A line is on steps of one stage, for in another one other objectives may have been trained.
                 ends = self.batches.at(position.step) != self.batches.at(position.step - 1)
                 logs = position.step % self.log_every == 0 or position.step == self.steps or ends

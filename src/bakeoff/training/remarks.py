@@ -21,7 +21,7 @@ _DOCUMENTS = 100_000
 
 def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]:
     """A line where the recipe would have made another tokenizer than the corpus has."""
-    asked = [part.manifest.options["tokenizer"] for part in corpora_of(corpus)]  # settings, or the path of a file
+    asked = [each.manifest.options["tokenizer"] for each in corpora_of(corpus)]  # settings, or the path of a file
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
     if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
@@ -33,14 +33,14 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
     stages = recipe.stages()
     for number, (stage, idle) in enumerate(zip(stages, recipe.idle(), strict=True)):
         module = build_on_meta(stage, corpus.tokenizer.size)
-        for part in corpora_of(corpus):
-            packing = packing_of(stage, module, part, seed, held_out=False, idle=idle)
+        for each in corpora_of(corpus):
+            packing = packing_of(stage, module, each, seed, held_out=False, idle=idle)
             if packing is None or packing.read is None or packing.read >= LEAST_READ:
                 continue
             key = "input.length" if number == len(stages) - 1 else f"training.curriculum.{number}.length"
-            of = "the text" if isinstance(corpus, Corpus) else f"the text of {part.path}"
+            of = "the text" if isinstance(corpus, Corpus) else f"the text of {each.path}"
             text = f"rows of {stage.input.length} tokens read {100 * packing.read:.1f} % of {of}: "
-            alone = _alone(part.train)
+            alone = _alone(each.train)
             if stage.input.pairs and alone > (1 - packing.read) / 2:
                 yield text + (
                     f"{100 * alone:.0f} % of it are documents of one sentence, which make no pair; use "

@@ -55,8 +55,8 @@ def step_times(
     for step in steps:
         step(0)
     measured = iter([_undisturbed(times) for times in in_turns(steps, seconds)])
-    parts = [shares(recipe.training.curriculum) for recipe in recipes]
-    return [_mean([(share, next(measured)) for share in own]) for own in parts]
+    curricula = [shares(recipe.training.curriculum) for recipe in recipes]
+    return [_mean([(share, next(measured)) for share in own]) for own in curricula]
 
 
 def _middles(recipe: Recipe) -> list[Recipe]:
@@ -106,8 +106,10 @@ def stepper(recipe: Recipe, corpus: AnyCorpus, device: torch.device) -> Callable
 
     def step(index: int) -> StepTime:
         began, worked = time.perf_counter(), work_clock(device)
-        parts = batches.step(index)  # in training it is made beside, but on the same cores
-        means = optimize(module, optimizer, parts, recipe, 0, index, Placement(device, precision), memory=memory)
+        micro_batches = batches.step(index)  # in training it is made beside, but on the same cores
+        means = optimize(
+            module, optimizer, micro_batches, recipe, 0, index, Placement(device, precision), memory=memory
+        )
         float(means["gradient_norm"])  # waits for the device
         return StepTime(time.perf_counter() - began, work_clock(device) - worked)
 

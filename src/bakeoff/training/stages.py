@@ -41,11 +41,11 @@ def make_batches(
     split: str = "train",
     idle: Collection[str] = (),
 ) -> Batches:
-    """The batches of a recipe over a corpus's part of that name; without the targets of `idle`.
+    """The batches of a recipe over a corpus's split of that name; without the targets of `idle`.
 
     Raises:
         UserError: the corpus holds pairs and the recipe wants a text, or the other way round; or nothing for it; or it
-            has no such part.
+            has no such split.
     """
     require_kind(recipe, corpus)
     training = recipe.training
@@ -53,10 +53,10 @@ def make_batches(
     sizes = BatchSizes(training.batch, training.micro_batch or training.batch, steps, training.first_batch)
     drawing = TargetDrawing(recipe.objective, module.objectives, idle)
     mixture = corpus if isinstance(corpus, Mixture) else None
-    seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.parts))]
+    seeds = [seed] if mixture is None else [_seed_of(seed, number) for number in range(len(mixture.corpora))]
     texts = [
-        TextRows(part.split(split), part.tokenizer, recipe.input, drawing, own)
-        for part, own in zip(corpora_of(corpus), seeds, strict=True)
+        TextRows(each.split(split), each.tokenizer, recipe.input, drawing, own)
+        for each, own in zip(corpora_of(corpus), seeds, strict=True)
     ]
     return Batches(texts, sizes, seed, mixture)
 
@@ -130,7 +130,7 @@ class Stages:
         return stage_at(self.curriculum, step, self.steps)
 
     def step(self, step: int) -> list[Batch]:
-        """The batch of one step, in parts of `micro_batch` rows; each stage has an order of its own."""
+        """The batch of one step, in micro-batches of `micro_batch` rows; each stage has an order of its own."""
         return self.batches[self.at(step)].step(step)
 
     def flops_at(self, step: int) -> int:

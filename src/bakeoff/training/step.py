@@ -1,4 +1,4 @@
-"""One optimizer step over the parts of a batch."""
+"""One optimizer step over the micro-batches of a batch."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,17 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import Placement
 
 
-def step_seed(seed: int, step: int, part: int) -> int:
-    """The seed of the model's randomness in one part of one step, so that there is no generator's state to save."""
-    return (seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + part * 0x94D049BB133111EB) & 0x7FFFFFFFFFFFFFFF
+def step_seed(seed: int, step: int, micro_batch: int) -> int:
+    """The seed of the model's randomness in one micro-batch of one step, which no saved state has to tell."""
+    return (
+        seed * 0x9E3779B97F4A7C15 + step * 0xBF58476D1CE4E5B9 + micro_batch * 0x94D049BB133111EB
+    ) & 0x7FFFFFFFFFFFFFFF
 
 
 def optimize(
     module: PretrainingModel,
     optimizer: torch.optim.Optimizer,
-    parts: list[Batch],
+    micro_batches: list[Batch],
     recipe: Recipe,
     seed: int,
     step: int,
@@ -29,11 +31,11 @@ def optimize(
     losses: Sequence[float] = (),
     memory: Memory | None = None,
 ) -> dict[str, torch.Tensor]:
-    """One optimizer step over the parts of a batch.
+    """One optimizer step over the micro-batches of a batch.
 
     Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into parts. `losses` are the held-out losses so far, for schedules that look at them; `memory` is what the
-    batch before has left, where batches continue each other, and then what this one leaves.
+    cut into micro-batches. `losses` are the held-out losses so far, for schedules that look at them; `memory` is what
+    the batch before has left, where batches continue each other, and then what this one leaves.
 
     Returns:
         Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.
@@ -42,17 +44,17 @@ def optimize(
     factor = training.schedule.factor(step, training.budget.steps or 1, losses)
     for group in optimizer.param_groups:
         group["lr"] = training.optimizer.rate * group.get("lr_multiple", 1.0) * factor
-    counts = {name: max(1, sum(len(part.targets[name][0]) for part in parts)) for name in module.weights}
+    counts = {name: max(1, sum(len(each.targets[name][0]) for each in micro_batches)) for name in module.weights}
     means = {name: torch.zeros((), device=placement.device) for name in counts}
     weights = recipe.weights_at(step)
-    states = None if memory is None else memory.before(parts)
-    for index, part in enumerate(parts):
+    states = None if memory is None else memory.before(micro_batches)
+    for index, batch in enumerate(micro_batches):
         seed_torch(step_seed(seed, step, index), placement.device)
         with placement.autocast():
             if memory is None or states is None:
-                results = module(part.to(placement.device))
+                results = module(batch.to(placement.device))
             else:
-                results, after = module.forward_on(part.to(placement.device), states[index])
+                results, after = module.forward_on(batch.to(placement.device), states[index])
                 memory.keep(index, after)
         loss = torch.zeros((), device=placement.device)
         for name, total in results.items():

@@ -20,7 +20,7 @@ class HeldOut(NamedTuple):
 
     text: Split | MixedText
     """The held-out text."""
-    parts: Iterable[Batch]
+    batches: Iterable[Batch]
     """Its rows, or those of them that are measured."""
 
 
@@ -37,13 +37,13 @@ def validate(module: PretrainingModel, held_out: HeldOut, placement: Placement) 
     state: ModelState | None = None
     sums = {objective.name: torch.zeros(2, dtype=torch.float64) for objective in module.objectives}
     counts = dict.fromkeys(sums, 0)
-    for part in held_out.parts:
-        moved = part.to(placement.device)
+    for batch in held_out.batches:
+        moved = batch.to(placement.device)
         with placement.autocast():
-            if part.advance is None:
+            if batch.advance is None:
                 gathered = module.gather(moved)
             else:
-                gathered, state = module.gather_on(moved, state or module.model.start(len(part.ids)))
+                gathered, state = module.gather_on(moved, state or module.model.start(len(batch.ids)))
             table = module.model.embedding.table
             predicted = {
                 each.name: each.head.log_probabilities(gathered[each.name][0], table) for each in module.objectives

@@ -41,7 +41,7 @@ def tune(
 
     Args:
         recipe: the recipe, its name or its file.
-        corpus: a directory that `prepare` made, or several with weights; its validation part decides.
+        corpus: a directory that `prepare` made, or several with weights; its validation split decides.
         out: directory of all trials, of recipe.yaml with the best values, results.json and report.html.
         over: ranges of further keys, `KEY=1e-4..1e-2` or `KEY=relu,gelu`, or lists of values by keys.
         trials: how many, at most.

@@ -158,7 +158,7 @@ def _method(results: Results) -> str:
     size = [f"{quantity(corpus.tokens)} tokens"] if corpus.tokens else []
     size += [f"{quantity(corpus.documents)} documents"] if corpus.documents else []
     entropy = f", unigram entropy {corpus.unigram_entropy:.2f} nats" if corpus.unigram_entropy else ""
-    searched = " What was searched is chosen on the corpus's validation part alone." if results.search else ""
+    searched = " What was searched is chosen on the corpus's validation split alone." if results.search else ""
     rows = [
         ("Budget", f"{budget(results.budget.text)} for each pre-training{_budget_note(results)}"),
         ("Seeds", _seeds(results)),
@@ -178,7 +178,7 @@ def _method(results: Results) -> str:
         ),
     ]
     for task in results.tasks:
-        counts = ", ".join(f"{number:,} {part}" for part, number in task.rows.items())
+        counts = ", ".join(f"{number:,} {split}" for split, number in task.rows.items())
         classes = f"; {task.classes} classes" if task.classes else ""
         rows.append((task.name, f"{task.kind}; {counts} rows{classes}; {_files(task.files)}"))
     rows.append(("Machine", "; ".join(f"{name} {value}" for name, value in results.machine.items())))
@@ -200,7 +200,7 @@ def _seeds(results: Results) -> str:
 
 
 def _files(named: dict[str, str | None]) -> str:
-    return ", ".join(f"{part} {name or 'held out of train'}" for part, name in named.items())
+    return ", ".join(f"{split} {name or 'held out of train'}" for split, name in named.items())
 
 
 def _budget_note(results: Results) -> str:

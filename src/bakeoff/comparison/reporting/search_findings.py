@@ -49,7 +49,7 @@ def carried(results: Results) -> str:
     return (
         f"Each searched recipe had {counted(results.search.trials, 'trial')} at most before the first pre-training, a "
         f"whole one {results.search.budget} of a pre-training's budget, bad ones stopped early; all with "
-        f"{seeds}, and judged by the loss on the corpus's validation part alone, never by a task. The values of the "
+        f"{seeds}, and judged by the loss on the corpus's validation split alone, never by a task. The values of the "
         f"best trial are carried to the trainings{_rules(results)}."
     )
 

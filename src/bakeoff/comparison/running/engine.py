@@ -9,7 +9,7 @@ from typing import Any
 
 from bakeoff.comparison.facts import CorpusFacts, StartFacts
 from bakeoff.comparison.plan import SearchPlan, TaskPlan
-from bakeoff.corpus.mixture import corpora_of, mixture_parts, open_corpus
+from bakeoff.corpus.mixture import corpora_of, mixture_entries, open_corpus
 from bakeoff.errors import UserError
 from bakeoff.optimization.budget import Budget
 from bakeoff.tasks.data import TaskData, load_task
@@ -93,14 +93,14 @@ class Engine:
                 require_rows(recipe, corpus, resolve_device(device))
             except UserError as error:
                 raise UserError(f"{path}, recipe {recipe.name}: {error}") from None
-        facts = [part.summary() for part in corpora_of(corpus)]
+        facts = [each.summary() for each in corpora_of(corpus)]
         return CorpusFacts(
             path=str(path),
             fingerprint=corpus.fingerprint,
             tokenizer=str(corpus.tokenizer.config),
             tokenizer_config=corpus.tokenizer.config.model_dump(),
             tokens=corpus.train_tokens,
-            documents=sum(part["documents"] for part in facts),
+            documents=sum(each["documents"] for each in facts),
             unigram_entropy=corpus.validation.unigram_entropy(),
         )
 
@@ -190,8 +190,8 @@ class Engine:
         """Fine-tune a run's directory, or a recipe from random weights, until `results.json` stands at `out`."""
         from bakeoff.tasks.finetune import finetune
 
-        parts = mixture_parts(str(corpus))
-        shared = parts[0][0] if parts else corpus  # the corpora of a mixture have one tokenizer
+        entries = mixture_entries(str(corpus))
+        shared = entries[0][0] if entries else corpus  # the corpora of a mixture have one tokenizer
         tokenizer = None if isinstance(source, Path) else shared  # a run has its own, the very same
         common: dict[str, Any] = {"seed": seed, "device": device, "progress": progress}
         finetune(source, task.data, out, config=task.finetune, tokenizer=tokenizer, **common)

@@ -15,7 +15,7 @@ def floors(name: str, data: TaskData) -> list[Floor]:
         data: the task.
     """
     task, config = data.task, data.task.config
-    dev, test = (task.simplest(data.train, part) for part in (data.dev, data.test))
+    dev, test = (task.simplest(data.train, split) for split in (data.dev, data.test))
     if task.metric not in test:  # such as the loss, which no answer without a model has
         return []
     best: dict[str, tuple[Learned, dict[str, float]]] = {}

@@ -242,7 +242,7 @@ class Jobs:
         return {
             task.name: {
                 **{key: value for key, value in task.model_dump(mode="json").items() if key not in ("name", *files)},
-                "files": {part: _digest(path) for part, path in files.items()},
+                "files": {split: _digest(path) for split, path in files.items()},
             }
             for task, files in ((task, task.files) for task in self.plan.tasks)
         }

@@ -16,7 +16,7 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, row_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -101,8 +101,8 @@ class Albert(Family):
             for link in linear("heads.sop.output", "sop_classifier.classifier"):
                 yield link.may_miss("head of sop")
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """Heads as BERT's."""
-        if part.of_rows:
-            return row_head("Albert", part, "albert.pooler", "classifier")
-        return token_head("Albert", part)
+        if form.of_rows:
+            return row_head("Albert", form, "albert.pooler", "classifier")
+        return token_head("Albert", form)

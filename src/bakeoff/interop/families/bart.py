@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
 from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, behind, joined_linear, linear, same, tied
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
@@ -125,7 +125,7 @@ class Bart(SequenceToSequenceFamily):
             "architectures": ["BartForConditionalGeneration"],
         }
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """None: its classes shift what the decoder reads by one token, and their encoder reads `<s>`."""
         raise NotSaid("its decoder reads the text one token later there, and its source begins with <s>")
 

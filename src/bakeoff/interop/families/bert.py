@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, row_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, joined_linear, linear, same, tied, zero_row
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
@@ -211,8 +211,8 @@ class Bert(Family):
             for link in linear("heads.nsp.output", "cls.seq_relationship"):
                 yield link.may_miss("head of nsp")
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """The pooler and a map for rows, a map for tokens."""
-        if part.of_rows:
-            return row_head("Bert", part, "bert.pooler.dense", "classifier")
-        return token_head("Bert", part)
+        if form.of_rows:
+            return row_head("Bert", form, "bert.pooler.dense", "classifier")
+        return token_head("Bert", form)

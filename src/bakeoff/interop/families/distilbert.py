@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import HEAD, bert_config, bert_model, encoder_layers, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, row_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -72,8 +72,8 @@ class DistilBert(Family):
             yield link.may_miss(HEAD)
         yield tied("vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight")
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A map with a relu and a map for rows, a map for tokens."""
-        if part.of_rows:
-            return row_head("DistilBert", part, "pre_classifier", "classifier", self.pooler)
-        return token_head("DistilBert", part)
+        if form.of_rows:
+            return row_head("DistilBert", form, "pre_classifier", "classifier", self.pooler)
+        return token_head("DistilBert", form)

@@ -17,7 +17,7 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import TaskHead, TaskPart, require_summary, row_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, TaskHead, require_summary, row_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -111,17 +111,17 @@ class Electra(Family):
         rtd = any(part.kind == "rtd" for part in recipe.objective)
         return ["the generator, which ELECTRA trains beside the discriminator, does not go along"] if rtd else []
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A map with a gelu and a map for rows, named otherwise for choices; a map for tokens."""
-        if part.kind == "choice":
-            head = row_head("Electra", part, "sequence_summary.summary", "classifier", self.pooler)
+        if form.kind == "choice":
+            head = row_head("Electra", form, "sequence_summary.summary", "classifier", self.pooler)
             return head._replace(config=CHOICES)
-        if part.of_rows:
-            return row_head("Electra", part, "classifier.dense", "classifier.out_proj", self.pooler)
-        return token_head("Electra", part)
+        if form.of_rows:
+            return row_head("Electra", form, "classifier.dense", "classifier.out_proj", self.pooler)
+        return token_head("Electra", form)
 
     @override
-    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
         if kind == "choice":
             require_summary(config, CHOICES)
-        return super().part(kind, recipe, config)
+        return super().form(kind, recipe, config)

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from bakeoff.interop.config_reader import ConfigReader
-from bakeoff.interop.families.task_heads import OF_ROWS, NotSaid, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import OF_ROWS, HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
@@ -72,22 +72,22 @@ class Family(ABC):
     def heads(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the heads of the recipe's objectives (`heads.NAME.` in a run)."""
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """The class with a fine-tuned run's head, and the head's links.
 
         Raises:
             NotSaid: it has no such head.
         """
-        raise NotSaid(f"it has no head for {part.kind}")
+        raise NotSaid(f"it has no head for {form.kind}")
 
-    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
         """The head that its class for a kind of task has: the way back of `task`.
 
         Raises:
             NotSaid: nothing here is like it.
         """
         of_rows = kind in OF_ROWS
-        return TaskPart(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
+        return HeadForm(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
 
     def remarks(self, recipe: Recipe) -> list[str]:
         """What does not go along when such a recipe is exported, in words."""

@@ -8,7 +8,7 @@ from typing_extensions import override
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart, last_token_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead, last_token_head, token_head
 from bakeoff.interop.links import Link, linear, same, tied, transposed
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
@@ -183,15 +183,15 @@ class Gpt2(Family):
         else:
             yield tied("lm_head.weight", f"transformer.{self.tables[0]}.weight")
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A map without a bias of the last token, or a map of each token."""
-        if part.of_rows:
-            return last_token_head("GPT2", part, "model.decoder.norm.bias")
-        return token_head("GPT2", part)
+        if form.of_rows:
+            return last_token_head("GPT2", form, "model.decoder.norm.bias")
+        return token_head("GPT2", form)
 
     @override
-    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
-        return super().part(kind, recipe, config)._replace(pooling="last")
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        return super().form(kind, recipe, config)._replace(pooling="last")
 
     @override
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
@@ -215,13 +215,13 @@ class Gpt(Gpt2):
         }
 
     @override
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A map without a bias of the last token; it has no other class."""
-        if not part.of_rows:
-            raise NotSaid(f"it has no class for {part.kind}")
+        if not form.of_rows:
+            raise NotSaid(f"it has no class for {form.kind}")
         assert recipe.model.decoder is not None
         last = recipe.model.decoder.layers - 1
-        return last_token_head("OpenAIGPT", part, f"model.decoder.parts.ffn.{last}.norm.bias")
+        return last_token_head("OpenAIGPT", form, f"model.decoder.parts.ffn.{last}.norm.bias")
 
     @override
     def config(self, recipe: Recipe) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import NotSaid, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, parted, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
@@ -173,7 +173,7 @@ class ModernBert(Family):
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
         return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """None: its classes put the dense map, the activation and the norm of mlm's head before the last map."""
         raise NotSaid("its heads of tasks have a map, an activation and a norm before the last map")
 

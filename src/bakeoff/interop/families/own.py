@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.t5 import MARKS
-from bakeoff.interop.families.task_heads import CLASSES, OF_ROWS, NotSaid, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import CLASSES, OF_ROWS, HeadForm, NotSaid, TaskHead
 from bakeoff.interop.links import Link, same
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
@@ -60,23 +60,23 @@ class Own(Family):
         return [*_body(tensors), *_heads(recipe, tensors)]
 
     @override
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """The tensors of a fine-tuned run's head, by their own names."""
         names = ["output.weight", "output.bias"]
-        if part.of_rows and part.pooling == "cls":
+        if form.of_rows and form.pooling == "cls":
             names += ["pooler.weight", "pooler.bias"]
-        if part.layers == "weighted":
+        if form.layers == "weighted":
             names += ["reading.weights", "reading.gamma"]
-        return TaskHead(f"BakeoffFor{CLASSES[part.kind]}", [same(name, name) for name in names])
+        return TaskHead(f"BakeoffFor{CLASSES[form.kind]}", [same(name, name) for name in names])
 
     @override
-    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
         reader = ConfigReader(_mapping(config, "task_head"), f"{config.where}: task_head")
         pooling = reader.choice("pooling", {each: each for each in ("cls", "mean", "max", "last")}, "")
         layers = reader.values.get("layers", 1)
         layers = layers if layers == "weighted" else reader.whole("layers", 1)
         pooler = reader.choice("pooler", {each: each for each in ("tanh", "relu", "gelu")}, "tanh")
-        return TaskPart(kind, kind in OF_ROWS, pooling, layers, pooler)
+        return HeadForm(kind, kind in OF_ROWS, pooling, layers, pooler)
 
 
 def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:

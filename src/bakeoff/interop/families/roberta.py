@@ -14,7 +14,7 @@ from bakeoff.interop.families.bert import (
     segment_table,
 )
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import TaskHead, TaskPart, row_head, token_head
+from bakeoff.interop.families.task_heads import HeadForm, TaskHead, row_head, token_head
 from bakeoff.interop.links import Link, behind, linear, same, tied
 from bakeoff.recipe import Recipe
 
@@ -72,10 +72,10 @@ class Roberta(Family):
         yield tied("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight")
         yield tied("lm_head.decoder.bias", "lm_head.bias")
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """A row's head has a map of its own where several choices' has the pooler."""
-        if part.kind == "choice":
-            return row_head("Roberta", part, "roberta.pooler.dense", "classifier")
-        if part.of_rows:
-            return row_head("Roberta", part, "classifier.dense", "classifier.out_proj")
-        return token_head("Roberta", part)
+        if form.kind == "choice":
+            return row_head("Roberta", form, "roberta.pooler.dense", "classifier")
+        if form.of_rows:
+            return row_head("Roberta", form, "classifier.dense", "classifier.out_proj")
+        return token_head("Roberta", form)

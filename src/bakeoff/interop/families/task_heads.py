@@ -23,7 +23,7 @@ class NotSaid(Exception):
     """A family has no way to say what a recipe or a head is; the text is the reason, in words."""
 
 
-class TaskPart(NamedTuple):
+class HeadForm(NamedTuple):
     """What a head of a fine-tuned run is."""
 
     kind: str
@@ -64,38 +64,38 @@ def require_summary(config: ConfigReader, wanted: Mapping[str, Any]) -> None:
             raise NotSaid(f"{key} is {there!r:.50} there, and {value!r} alone has a counterpart here")
 
 
-def row_head(family: str, part: TaskPart, pooler: str, output: str, activation: str = "tanh") -> TaskHead:
+def row_head(family: str, form: HeadForm, pooler: str, output: str, activation: str = "tanh") -> TaskHead:
     """W a(W_p h) of the first position.
 
     Raises:
         NotSaid: rows are pooled in another way.
     """
-    if part.pooling != "cls":
-        raise NotSaid(f"its rows are pooled by {part.pooling}, and {family}'s by their first position")
-    if part.pooler != activation:
-        raise NotSaid(f"its layer over the first position ends with {part.pooler}, and {family}'s with {activation}")
-    return TaskHead(f"{family}For{CLASSES[part.kind]}", [*linear("pooler", pooler), *linear("output", output)])
+    if form.pooling != "cls":
+        raise NotSaid(f"its rows are pooled by {form.pooling}, and {family}'s by their first position")
+    if form.pooler != activation:
+        raise NotSaid(f"its layer over the first position ends with {form.pooler}, and {family}'s with {activation}")
+    return TaskHead(f"{family}For{CLASSES[form.kind]}", [*linear("pooler", pooler), *linear("output", output)])
 
 
-def token_head(family: str, part: TaskPart) -> TaskHead:
+def token_head(family: str, form: HeadForm) -> TaskHead:
     """W h of each token."""
-    output = "qa_outputs" if part.kind == "question_answering" else "classifier"
-    return TaskHead(f"{family}For{CLASSES[part.kind]}", linear("output", output))
+    output = "qa_outputs" if form.kind == "question_answering" else "classifier"
+    return TaskHead(f"{family}For{CLASSES[form.kind]}", linear("output", output))
 
 
-def last_token_head(family: str, part: TaskPart, norm: str) -> TaskHead:
+def last_token_head(family: str, form: HeadForm, norm: str) -> TaskHead:
     """W h of the last token of a row, without a bias.
 
     Args:
         family: how the class's name begins.
-        part: the head.
+        form: the head.
         norm: the bias of the norm whose output the map reads, see `TaskHead.bias_in`.
 
     Raises:
         NotSaid: rows are pooled in another way, or there is no such class.
     """
-    if part.kind == "choice":
+    if form.kind == "choice":
         raise NotSaid(f"{family} has no class for choices that gives each one number alone")
-    if part.pooling != "last":
-        raise NotSaid(f"its rows are pooled by {part.pooling}, and {family}'s by their last token")
-    return TaskHead(f"{family}For{CLASSES[part.kind]}", [same("output.weight", "score.weight")], bias_in=norm)
+    if form.pooling != "last":
+        raise NotSaid(f"its rows are pooled by {form.pooling}, and {family}'s by their last token")
+    return TaskHead(f"{family}For{CLASSES[form.kind]}", [same("output.weight", "score.weight")], bias_in=norm)

@@ -9,7 +9,7 @@ from typing_extensions import override
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import CLASSES, NotSaid, TaskHead, TaskPart, require_summary, token_head
+from bakeoff.interop.families.task_heads import CLASSES, HeadForm, NotSaid, TaskHead, require_summary, token_head
 from bakeoff.interop.links import Link, Many, linear, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
@@ -127,22 +127,22 @@ class XLNet(Family):
             "architectures": ["XLNetLMHeadModel"],
         }
 
-    def task(self, part: TaskPart, recipe: Recipe) -> TaskHead:
+    def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """The map with a tanh of the last position, where [CLS] stands, and a map; or a map of each token."""
-        if not part.of_rows:
-            head = token_head("XLNet", part)
-            simple = "Simple" if part.kind == "question_answering" else ""
+        if not form.of_rows:
+            head = token_head("XLNet", form)
+            simple = "Simple" if form.kind == "question_answering" else ""
             return head._replace(architecture=head.architecture + simple)
-        if part.pooling != "cls" or not recipe.input.start_last:
-            raise NotSaid(f"its rows are pooled by {part.pooling}, and XLNet's by [CLS], their last position")
-        if part.pooler != "tanh":
-            raise NotSaid(f"its layer over [CLS] ends with {part.pooler}, and XLNet's with tanh")
+        if form.pooling != "cls" or not recipe.input.start_last:
+            raise NotSaid(f"its rows are pooled by {form.pooling}, and XLNet's by [CLS], their last position")
+        if form.pooler != "tanh":
+            raise NotSaid(f"its layer over [CLS] ends with {form.pooler}, and XLNet's with tanh")
         links = [*linear("pooler", "sequence_summary.summary"), *linear("output", "logits_proj")]
-        return TaskHead(f"XLNetFor{CLASSES[part.kind]}", links, SUMMARY, pads_before=True)
+        return TaskHead(f"XLNetFor{CLASSES[form.kind]}", links, SUMMARY, pads_before=True)
 
     @override
-    def part(self, kind: str, recipe: Recipe, config: ConfigReader) -> TaskPart:
-        found = super().part(kind, recipe, config)
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        found = super().form(kind, recipe, config)
         if found.of_rows:
             require_summary(config, SUMMARY)
         return found

@@ -7,7 +7,7 @@ from bakeoff.config import differing
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import FAMILIES, Family, NotSaid
-from bakeoff.interop.families.task_heads import TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import HeadForm, TaskHead
 from bakeoff.interop.links import Link
 from bakeoff.models.model import ModelConfig
 from bakeoff.recipe import Recipe
@@ -31,7 +31,7 @@ class Choice(NamedTuple):
 
 
 def choose(
-    recipe: Recipe, tokenizer: Tokenizer, preferred: str | None, task: TaskPart | None = None
+    recipe: Recipe, tokenizer: Tokenizer, preferred: str | None, task: HeadForm | None = None
 ) -> Choice | dict[str, str]:
     """The family that has a recipe's model and its heads; or for each family the reason why it has not.
 

@@ -13,7 +13,7 @@ from bakeoff.interop.hugging_face.choice import Choice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
-from bakeoff.interop.hugging_face.task_export import require_bias, require_plain, task_config, task_part, task_tensors
+from bakeoff.interop.hugging_face.task_export import head_form, require_bias, require_plain, task_config, task_tensors
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
@@ -76,7 +76,7 @@ def _chosen(source: Run | FinetunedRun) -> Choice | dict[str, str]:
     source.require_current()
     if reason := require_plain(source):
         return {"any family": reason}
-    chosen = choose(source.recipe, source.tokenizer, preferred, task_part(source))
+    chosen = choose(source.recipe, source.tokenizer, preferred, head_form(source))
     if isinstance(chosen, Choice) and chosen.head is not None and (reason := require_bias(source, chosen.head)):
         return {chosen.family.model_types[0]: reason}
     return chosen

@@ -88,7 +88,7 @@ def imported_head(
             raise UserError(f"{folder.path}: --pairs is for fine-tuned models of labels, and this is none")
         return None
     kind = kinds[0]
-    head = family.task(family.part(kind, recipe, config), recipe)
+    head = family.task(family.form(kind, recipe, config), recipe)
     if not head.architecture.endswith(ending):
         raise NotSaid(f"of the family's classes {head.architecture} has a counterpart here")
     outputs = _outputs(head, tensors, folder)
@@ -96,7 +96,7 @@ def imported_head(
         kind = _kind_of_rows(config, outputs)
     if pairs and kind not in TAKES_PAIRS:
         raise UserError(f"{folder.path}: --pairs: a model for {kind} reads no single texts; leave it out")
-    part = family.part(kind, recipe, config)
+    form = family.form(kind, recipe, config)
     length = _length(folder, recipe)
     separators = _separators(
         folder,
@@ -106,9 +106,9 @@ def imported_head(
     )
     told = FinetuneConfig.parse(
         {
-            "pooling": part.pooling,
-            "pooler": part.pooler,
-            "layers": part.layers,
+            "pooling": form.pooling,
+            "pooler": form.pooler,
+            "layers": form.layers,
             "length": length,
             "separators": separators,
         },

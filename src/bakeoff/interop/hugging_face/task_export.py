@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from bakeoff.interop.families.task_heads import CLASSES, TaskHead, TaskPart
+from bakeoff.interop.families.task_heads import CLASSES, HeadForm, TaskHead
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tensors import load_tensors
@@ -20,9 +20,9 @@ EXACT = 1e-9
 """What is left of a bias that another tensor has taken over, as a share of it."""
 
 
-def task_part(run: FinetunedRun) -> TaskPart:
+def head_form(run: FinetunedRun) -> HeadForm:
     """What its head is."""
-    return TaskPart(run.task.kind, run.task.head == "row", run.config.pooling, run.config.layers, run.config.pooler)
+    return HeadForm(run.task.kind, run.task.head == "row", run.config.pooling, run.config.layers, run.config.pooler)
 
 
 def require_plain(run: FinetunedRun) -> str | None:

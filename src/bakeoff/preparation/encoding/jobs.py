@@ -18,7 +18,7 @@ def jobs_of(
     """Group pieces into jobs, up to the start of a document where one is near.
 
     Args:
-        assigned: the pieces, with the part of the corpus that each belongs to.
+        assigned: the pieces, with the split of the corpus that each belongs to.
         start: where they start.
         opened: documents before them.
         runs: whether any piece may be gone on from, not the starts of documents alone.

@@ -24,7 +24,7 @@ class LengthFilter(Config):
 
 
 class EncodedPairs(NamedTuple):
-    """The pairs of one part that are kept; source and target of a pair follow each other."""
+    """The pairs of one split that are kept; source and target of a pair follow each other."""
 
     ids: np.ndarray  # (n,) uint32
     starts: np.ndarray  # (n,) bool, whether each token starts a word
@@ -38,8 +38,8 @@ class EncodedPairs(NamedTuple):
 def encode_pairs(
     tokenizer: Tokenizer, job: list[tuple[int, Pair]], limits: LengthFilter | None
 ) -> tuple[EncodedPairs, EncodedPairs]:
-    """Encode the pairs of a job, each with the part of the corpus (0 or 1) that it belongs to; None: of any lengths."""
-    first, second = (_encode(tokenizer, [pair for part, pair in job if part == own], limits) for own in (0, 1))
+    """Encode the pairs of a job, each with the split (0 or 1) that it belongs to; None: of any lengths."""
+    first, second = (_encode(tokenizer, [pair for split, pair in job if split == own], limits) for own in (0, 1))
     return first, second
 
 

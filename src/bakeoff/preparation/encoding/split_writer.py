@@ -53,7 +53,7 @@ class GrowingFile:
 
 
 class SplitState(Config):
-    """How far one part of a corpus is written, so that another process can go on from there."""
+    """How far one split of a corpus is written, so that another process can go on from there."""
 
     sizes: dict[str, int]
     """Bytes of each of its files."""
@@ -78,7 +78,7 @@ class SplitState(Config):
 
 
 class SplitWriter:
-    """Appends to the files of one part of the corpus.
+    """Appends to the files of one split of the corpus.
 
     Attributes:
         tokens, documents: how many have been appended.
@@ -87,11 +87,11 @@ class SplitWriter:
     def __init__(
         self, folder: Path, name: str, vocabulary: int, state: SplitState | None = None, *, pairs: bool = False
     ) -> None:
-        """Create the files of part `name` in `folder`, or go on from a state in which they were saved.
+        """Create the files of split `name` in `folder`, or go on from a state in which they were saved.
 
         Args:
             folder: where the files are.
-            name: the part.
+            name: the split.
             vocabulary: number of token ids.
             state: where to go on; not of pairs.
             pairs: every document is a source and a target.
@@ -99,7 +99,7 @@ class SplitWriter:
         self._pairs = pairs
         sizes = dict.fromkeys(KINDS, 0) if state is None else state.sizes
         self._dtype = id_type(vocabulary)
-        self._parts = {kind: GrowingFile(folder / f"{name}.{kind}", sizes[kind]) for kind in KINDS}
+        self._files = {kind: GrowingFile(folder / f"{name}.{kind}", sizes[kind]) for kind in KINDS}
         self._name = name
         self.frequencies = np.zeros(vocabulary, dtype=np.int64)
         self.tokens = self.documents = self._sentences = self._words = self._bytes = 0
@@ -123,10 +123,10 @@ class SplitWriter:
 
     def save(self) -> SplitState:
         """Have all that was appended on the disk; returns the state from which another writer can go on."""
-        for part in self._parts.values():
-            part.save()
+        for file in self._files.values():
+            file.save()
         return SplitState(
-            sizes={kind: part.size for kind, part in self._parts.items()},
+            sizes={kind: file.size for kind, file in self._files.items()},
             tokens=self.tokens,
             documents=self.documents,
             sentences=self._sentences,
@@ -178,15 +178,15 @@ class SplitWriter:
         if len(ids) == 0:
             return
         offsets = self.tokens + np.cumsum(lengths, dtype=np.int64) - lengths
-        self._parts["tokens"].append(ids.astype(self._dtype, copy=False))
-        self._parts["sentences"].append(offsets)
-        self._parts["documents"].append(offsets[documents])
-        self._parts["originals"].append(self._original + np.cumsum(new, dtype=np.int64))
+        self._files["tokens"].append(ids.astype(self._dtype, copy=False))
+        self._files["sentences"].append(offsets)
+        self._files["documents"].append(offsets[documents])
+        self._files["originals"].append(self._original + np.cumsum(new, dtype=np.int64))
         predicted = ids[np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)] if self._pairs else ids
         self.frequencies += np.bincount(predicted, minlength=len(self.frequencies))
         bits = np.concatenate([self._bits, starts])
         whole = len(bits) // 8 * 8
-        self._parts["words"].append(np.packbits(bits[:whole], bitorder="little"))
+        self._files["words"].append(np.packbits(bits[:whole], bitorder="little"))
         self._bits = bits[whole:]
         self._original += int(np.count_nonzero(new))
         self.documents += len(documents)
@@ -203,10 +203,10 @@ class SplitWriter:
             end_of_line: id of the token that ends a line, if there is one.
         """
         end = np.array([self.tokens], dtype=np.int64)
-        self._parts["sentences"].append(end)
-        self._parts["documents"].append(end)
-        self._parts["words"].append(np.packbits(self._bits, bitorder="little"))
-        hashes = {f"{self._name}.{kind}": part.finish() for kind, part in self._parts.items()}
+        self._files["sentences"].append(end)
+        self._files["documents"].append(end)
+        self._files["words"].append(np.packbits(self._bits, bitorder="little"))
+        hashes = {f"{self._name}.{kind}": file.finish() for kind, file in self._files.items()}
         # Frequencies as a model can know them: those of the training text, one added, so that none is impossible.
         known = (train_frequencies + 1) / (train_frequencies.sum() + len(train_frequencies))
         counts = SplitCounts(
@@ -224,8 +224,8 @@ class SplitWriter:
 
     def close(self) -> None:
         """Close the files of an abandoned corpus."""
-        for part in self._parts.values():
-            part.close()
+        for file in self._files.values():
+            file.close()
 
 
 def id_type(vocabulary: int) -> str:

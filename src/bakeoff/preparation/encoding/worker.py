@@ -47,11 +47,11 @@ class EncodingJob(NamedTuple):
     first: int
     """Number of the first piece in the whole text."""
     pieces: list[tuple[int, TextPiece]]
-    """Pieces in their order, each with the part of the corpus (0 or 1) that it belongs to."""
+    """Pieces in their order, each with the split (0 or 1) that it belongs to."""
 
 
 class EncodedShare(NamedTuple):
-    """One part's share of an encoded job."""
+    """One split's share of an encoded job."""
 
     ids: np.ndarray  # (n,) uint32
     starts: np.ndarray  # (n,) bool, whether each token starts a word
@@ -59,13 +59,13 @@ class EncodedShare(NamedTuple):
     documents: np.ndarray  # (d,) int64, sentences before which a document opens; s: before the first of the next job
     size: int  # UTF-8 bytes of the text
     words: int  # what white space separates, and ends of lines where they are tokens
-    stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the part's one before
+    stretches: np.ndarray  # (d,) bool, whether each of these documents is another stretch of the split's one before
 
 
 def encode_job(
     tokenizer: Tokenizer, job: EncodingJob, shuffle: NgramShuffle | None = None
 ) -> tuple[EncodedShare, EncodedShare]:
-    """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each part by itself.
+    """Split the pieces of a job into sentences, shuffle their words if asked to, and encode each split by itself.
 
     Paragraphs within a document are joined by a line end, which opens the first sentence of the later one. Where the
     tokenizer has a token for the end of a line, each piece is a line, and a sentence, which ends with it.
@@ -81,13 +81,12 @@ def encode_job(
         found = [[text] for text in texts]
     if shuffle is not None:
         found = shuffle_ngrams(found, job.first, shuffle)
-    for (part, piece), split in zip(job.pieces, found, strict=True):
-        own = sentences[part]
+    for (split, piece), own in zip(job.pieces, found, strict=True):
         if piece.opens in (DOCUMENT, STRETCH):
-            opened[part].append(len(own))
-            stretches[part].append(piece.opens == STRETCH)
-        own.extend(split)
-    first, second = (_encode(tokenizer, *part) for part in zip(sentences, opened, stretches, strict=True))
+            opened[split].append(len(sentences[split]))
+            stretches[split].append(piece.opens == STRETCH)
+        sentences[split].extend(own)
+    first, second = (_encode(tokenizer, *own) for own in zip(sentences, opened, stretches, strict=True))
     return first, second
 
 

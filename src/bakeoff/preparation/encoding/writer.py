@@ -66,7 +66,7 @@ class CorpusWriter:
     """Context manager that writes a corpus; leaving it without `finish` removes what was written, or closes its files.
 
     Attributes:
-        splits: the writers of the parts, by their names.
+        splits: the writers of the splits, by their names.
     """
 
     def __init__(
@@ -89,8 +89,8 @@ class CorpusWriter:
             pairs: every document is a source and a target; such a corpus has no `states`.
             folder: where the files grow until they are complete, on the disk of `out`, held by the caller, who also
                 removes it; left out, a folder beside `out` which leaves with an abandoned corpus.
-            states: of parts in `folder`; the others are begun.
-            names: the parts.
+            states: of splits in `folder`; the others are begun.
+            names: the splits.
 
         Raises:
             UserError: `out` would have to be replaced (see `check_target`), or cannot be created.
@@ -130,7 +130,7 @@ class CorpusWriter:
             provenance: the fields of `Manifest` that the writer does not know.
 
         Raises:
-            UserError: one of the parts is empty.
+            UserError: one of the splits is empty.
         """
         counts: dict[str, SplitCounts] = {}
         hashes: dict[str, str] = {}
@@ -162,9 +162,9 @@ class CorpusWriter:
         )
         # The manifest makes the folder a corpus, so it is written last.
         text = json.dumps(manifest.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
-        part = GrowingFile(self._folder / MANIFEST)
-        part.append(np.frombuffer(text.encode(), dtype=np.uint8))
-        checksums.write_list(self._folder, {**hashes, MANIFEST: part.finish()})
+        grown = GrowingFile(self._folder / MANIFEST)
+        grown.append(np.frombuffer(text.encode(), dtype=np.uint8))
+        checksums.write_list(self._folder, {**hashes, MANIFEST: grown.finish()})
         sync(self._folder)
         check_target(self._out, self._overwrite)
         if self._out.exists():

@@ -18,7 +18,7 @@ FEWEST_DOCUMENTS = 200
 FEWEST_HELD_OUT = 2
 """Documents that are held out at least: pairs of text from two documents are measured on them too."""
 FARTHEST = 1.5
-"""Where documents or paragraphs would make a part so many times as large as was asked for, or as small, sentences are
+"""Where documents or paragraphs would make a split so many times as large as was asked for, or as small, sentences are
 held out."""
 IDENTITY = 1 << 16
 """Characters from the beginning of a document that stand for it."""
@@ -45,7 +45,7 @@ class Survey(NamedTuple):
 
 
 def close(held: int, wanted: float, characters: int) -> bool:
-    """Whether both parts of a text of so many characters come near to the sizes that were asked for."""
+    """Whether both splits of a text of so many characters come near to the sizes that were asked for."""
     sizes = ((held, wanted), (characters - held, characters - wanted))
     return all(wish / FARTHEST <= size <= wish * FARTHEST for size, wish in sizes)
 
@@ -104,29 +104,29 @@ def identity(opening: list[str], seed: int) -> int:
 def _by_document(pieces: Iterable[TextPiece], held_out: Callable[[list[str]], bool]) -> Assigned:
     waiting: list[TextPiece] = []
     length = 0
-    part: int | None = None
+    split: int | None = None
     for piece in pieces:
         if piece.opens == DOCUMENT:
             if waiting:
-                part = int(held_out([one.text for one in waiting]))
-                yield from ((part, one) for one in waiting)
-            waiting, length, part = [], 0, None
-        if part is not None:
-            yield part, piece
+                split = int(held_out([one.text for one in waiting]))
+                yield from ((split, one) for one in waiting)
+            waiting, length, split = [], 0, None
+        if split is not None:
+            yield split, piece
             continue
         waiting.append(piece)
         length += len(piece.text)
         if length >= IDENTITY:
-            part = int(held_out([one.text for one in waiting]))
-            yield from ((part, one) for one in waiting)
+            split = int(held_out([one.text for one in waiting]))
+            yield from ((split, one) for one in waiting)
             waiting = []
     if waiting:
-        part = int(held_out([one.text for one in waiting]))
-        yield from ((part, one) for one in waiting)
+        split = int(held_out([one.text for one in waiting]))
+        yield from ((split, one) for one in waiting)
 
 
 def _windows(found: Survey, validation: float, seed: int) -> list[tuple[float, float]]:
-    """Stretches of the text, by characters, to hold out: one at a random place of each of several equal parts."""
+    """Stretches of the text, by characters, to hold out: one at a random place of each of several equal stretches."""
     average = found.characters / max(found.pieces, 1)
     runs = max(1, min(_MOST_RUNS, int(validation * found.characters / (4 * average)) if average else 1))
     return _placed(found, validation, seed, runs)
@@ -139,10 +139,10 @@ def _pages(found: Survey, validation: float, seed: int) -> list[tuple[float, flo
 
 
 def _placed(found: Survey, validation: float, seed: int, runs: int) -> list[tuple[float, float]]:
-    part = found.characters / runs
+    stretch = found.characters / runs
     generator = random.Random(seed)
-    starts = [part * (i + generator.random() * (1 - validation)) for i in range(runs)]
-    return [(start, start + part * validation) for start in starts]
+    starts = [stretch * (i + generator.random() * (1 - validation)) for i in range(runs)]
+    return [(start, start + stretch * validation) for start in starts]
 
 
 def _by_run(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]) -> Assigned:
@@ -173,7 +173,7 @@ def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]
 
     A sentence is held out where half of it, or half of a window that is shorter, lies in a window: each window then
     has one at least, and on average as many characters as it is long. A sentence that goes on in the next piece stays
-    in its part there, unless that piece holds no end of a sentence.
+    in its split there, unless that piece holds no end of a sentence.
     """
     ends = [end for _, end in windows]
     first, before = 0, TRAIN
@@ -189,25 +189,25 @@ def _by_sentence(pieces: Iterable[TextPiece], windows: list[tuple[float, float]]
                 start, end = windows[i]
                 held |= min(last, end) - max(first, start) >= min(last - first, end - start) / 2
                 i += 1
-            part = before if goes_on and not runs else int(held)
-            if not runs or runs[-1][0] != part:
-                runs.append((part, []))
+            split = before if goes_on and not runs else int(held)
+            if not runs or runs[-1][0] != split:
+                runs.append((split, []))
             runs[-1][1].append(sentence)
             first = last
-        for number, (part, sentences) in enumerate(runs):
+        for number, (split, sentences) in enumerate(runs):
             text = "".join(sentences)
-            yield part, piece._replace(text=text) if number == 0 else TextPiece(STRETCH, text.lstrip())
-            before = part
+            yield split, piece._replace(text=text) if number == 0 else TextPiece(STRETCH, text.lstrip())
+            before = split
 
 
 def _opened(assigned: Assigned) -> Assigned:
-    """Behind each cut a document opens, or a stretch of the one that its part saw last."""
+    """Behind each cut a document opens, or a stretch of the one that its split saw last."""
     before: int | None = None
     document = 0
-    latest = [0, 0]  # the document that each part saw last
-    for part, piece in assigned:
+    latest = [0, 0]  # the document that each split saw last
+    for split, piece in assigned:
         document += piece.opens == DOCUMENT
-        if part != before:
-            piece = piece._replace(opens=DOCUMENT if latest[part] != document else STRETCH)
-        yield part, piece
-        before, latest[part] = part, document
+        if split != before:
+            piece = piece._replace(opens=DOCUMENT if latest[split] != document else STRETCH)
+        yield split, piece
+        before, latest[split] = split, document

@@ -1,4 +1,4 @@
-"""The plan of a corpus: all that the encoding of any part of the text must know of the rest, kept on the disk."""
+"""The plan of a corpus: all that the encoding of any shard of the text must know of the rest, kept on the disk."""
 
 import json
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class PreparationPlan(Config):
     survey: Survey
     """What the first look at the text has found."""
     starts: list[CutPoint]
-    """Where each part starts; one part is the whole text."""
+    """Where each shard starts; one shard is the whole text."""
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on; empty if it was given."""
     skips: dict[str, int]
@@ -54,12 +54,12 @@ class PreparationPlan(Config):
 
     @property
     def cut(self) -> tuple[str, ...]:
-        """The parts of the corpus that are made of the text."""
+        """The splits of the corpus that are made of the text."""
         return SPLITS[:1] if self.share is None else SPLITS
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All parts of the corpus."""
+        """All splits of the corpus."""
         return (*SPLITS, TEST) if "test" in self.options else SPLITS
 
     @property
@@ -85,8 +85,8 @@ class PreparationPlan(Config):
         return None if ngram is None else NgramShuffle(ngram, self.options["seed"])
 
     @property
-    def parts(self) -> int:
-        """How many parts the text is cut into."""
+    def shards(self) -> int:
+        """How many shards the text is cut into."""
         return len(self.starts)
 
     def save(self, folder: Path, tokenizer: Tokenizer, selection: DocumentSelection | None) -> None:
@@ -142,7 +142,7 @@ class PreparationPlan(Config):
             recorded: documents that stand in the corpus.
             opened: documents that were kept, with those of which no token is left.
             empty: empty documents.
-            given: documents of parts that were given, which are kept.
+            given: documents of splits that were given, which are kept.
         """
         skips = {**self.skips, "empty documents": empty, "documents without tokens": max(0, opened - recorded)}
         return {
@@ -157,6 +157,6 @@ class PreparationPlan(Config):
         }
 
 
-def part_folder(work: Path, part: int, parts: int) -> Path:
-    """Where a part, from 1, of a corpus grows; beside it stands how far it is."""
-    return work / f"part-{part:05}-of-{parts:05}"
+def shard_folder(work: Path, shard: int, shards: int) -> Path:
+    """Where a shard, from 1, of a corpus grows; beside it stands how far it is."""
+    return work / f"part-{shard:05}-of-{shards:05}"

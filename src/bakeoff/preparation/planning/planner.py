@@ -9,7 +9,7 @@ from typing import Any
 from bakeoff.corpus.manifest import SourceFile
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding.writer import versions
-from bakeoff.preparation.given_parts import read_given, require_text
+from bakeoff.preparation.given_splits import read_given, require_text
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.planning.held_out import FEWEST_DOCUMENTS
 from bakeoff.preparation.planning.plan import PreparationPlan
@@ -24,7 +24,7 @@ from bakeoff.text.sentences import LINES, RULE
 from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
-_FILES = 8  # files a part from which on parts are whole files, unless the text is read before for another reason
+_FILES = 8  # files a shard from which on shards are whole files, unless the text is read before for another reason
 
 
 class Planner:
@@ -36,7 +36,7 @@ class Planner:
 
     Attributes:
         reader: of the text.
-        given: readers of the files that parts of the corpus are given in, by the names of these.
+        given: readers of the files that splits of the corpus are given in, by the names of these.
         recorded: the options as the manifest of the corpus records them.
 
     Raises:
@@ -67,16 +67,16 @@ class Planner:
             "tokenizer": str(chosen) if self._given is not None else self._config.model_dump(),
         }
 
-    def plan(self, work: Path, parts: int, shown: ReadingProgress) -> PreparationPlan:
-        """Read the text as often as the encoding of its parts needs, train the tokenizer, and keep the plan.
+    def plan(self, work: Path, shards: int, shown: ReadingProgress) -> PreparationPlan:
+        """Read the text as often as the encoding of its shards needs, train the tokenizer, and keep the plan.
 
         Args:
             work: folder to keep it in.
-            parts: how many parts the text is encoded in.
+            shards: how many shards the text is encoded in.
             shown: is told of it.
 
         Raises:
-            UserError: unreadable text, none at all, or too few documents for parts.
+            UserError: unreadable text, none at all, or too few documents for shards.
         """
         options, reader = self._options, self.reader
         seed = options.seed
@@ -89,23 +89,23 @@ class Planner:
             self._skips.update(selection.skips)
         sample = sample_for(self._config, options.tokenizer_sample, seed) if self._given is None else None
         # Cuts within files need a reading of all of the text, and so do the numbers that pieces have in it.
-        files = parts > 1 and sample is None and selection is None and options.shuffle_ngrams is None
-        files = files and len(reader.files) >= _FILES * parts
-        cuts = Cuts() if parts > 1 and not files else None
+        files = shards > 1 and sample is None and selection is None and options.shuffle_ngrams is None
+        files = files and len(reader.files) >= _FILES * shards
+        cuts = Cuts() if shards > 1 and not files else None
         pieces: Iterator[TextPiece] = shown.phase("reading", reader)
         found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if (separator := reader.missed_separator) is not None:
             shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
-        if files and found.sentences:  # whose places depend on the text before a part
+        if files and found.sentences:  # whose places depend on the text before a shard
             files, cuts = False, Cuts()
             found = survey(shown.phase("reading", reader), share, seed, None, cuts)
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
-        if parts > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:
+        if shards > 1 and found.documents < FEWEST_DOCUMENTS and share is not None:
             raise UserError(
-                f"--part: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are needed; "
-                "make it in one go, say by --document-separator or --document-per-line where documents end, or give "
-                "--validation FILES"
+                f"--shard: the text has {found.documents} documents, fewer than the {FEWEST_DOCUMENTS} that are "
+                "needed; make it in one go, say by --document-separator or --document-per-line where documents end, or "
+                "give --validation FILES"
             )
         total = found.characters
         if files:
@@ -123,7 +123,7 @@ class Planner:
             options=self.recorded,
             sources=self.sources(),
             survey=found,
-            starts=(cuts or Cuts()).divide(parts, total),
+            starts=(cuts or Cuts()).divide(shards, total),
             tokenizer_sample=record,
             skips={**self._skips, "empty files": sum(reader.is_empty(i) for i in range(len(reader.files)))},
             sentence_rule=self._rule,

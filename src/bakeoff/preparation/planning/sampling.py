@@ -103,11 +103,11 @@ class Cuts:
             self._marks = self._marks[::2]
             self._gap = 2 * mark.characters // _MOST_MARKS
 
-    def divide(self, parts: int, characters: int) -> list[CutPoint]:
-        """Where each of so many parts of a text of so many characters starts; some are empty where it is short."""
+    def divide(self, shards: int, characters: int) -> list[CutPoint]:
+        """Where each of so many shards of a text of so many characters starts; some are empty where it is short."""
         starts = [CutPoint(BEGINNING, 0, 0)]
-        for part in range(1, parts):
-            i = bisect_left(self._marks, characters * part / parts, key=lambda mark: mark.characters)
+        for shard in range(1, shards):
+            i = bisect_left(self._marks, characters * shard / shards, key=lambda mark: mark.characters)
             starts.append(max(starts[-1], self._marks[min(i, len(self._marks) - 1)]))
         return starts
 

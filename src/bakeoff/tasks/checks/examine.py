@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.errors import UserError
-from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, PartFinding, TaskFindings
+from bakeoff.tasks.checks.findings import LabelFinding, LengthFinding, SplitFinding, TaskFindings
 from bakeoff.tasks.checks.likely_mistakes import warnings_of
 from bakeoff.tasks.checks.measure import Measure, measure_of
-from bakeoff.tasks.data import Parts, part, read_examples
+from bakeoff.tasks.data import Splits, read_examples, split_examples
 from bakeoff.tasks.examples import Example
 from bakeoff.tasks.reading.words_and_tags import split_words
 from bakeoff.tasks.task import Task
@@ -33,7 +33,7 @@ def check_task(
     tokenizer: str | Path | None = None,
     length: int | None = None,
 ) -> TaskFindings:
-    """Look at all parts of a task's data; mistakes of the data are collected, and none of them stops.
+    """Look at all splits of a task's data; mistakes of the data are collected, and none of them stops.
 
     Args:
         task: its kind, the files and their columns.
@@ -50,40 +50,40 @@ def check_task(
 
 def _examine(config: TaskConfig, measure: Measure | None) -> TaskFindings:
     read, problems = _read(config)
-    parts: dict[str, list[Any]] = {name: own[0] for name, own in read.items()}
+    splits: dict[str, list[Any]] = {name: own[0] for name, own in read.items()}
     notes = [note for _, own in read.values() for note in own]
     cut, task = None, None
     if not problems:
         try:
-            cut = part(config, read)
-            parts, notes = cut.all, list(cut.notes)
+            cut = split_examples(config, read)
+            splits, notes = cut.all, list(cut.notes)
         except UserError as error:
             problems.append(str(error))
     origin = str(config.train) if cut is None else cut.origin
-    if "train" in parts:
+    if "train" in splits:
         try:
-            task = config.learn(parts["train"], origin)
+            task = config.learn(splits["train"], origin)
             notes += task.notes
         except UserError as error:
             problems.append(str(error))
     files = {"train": config.train, "dev": config.dev or config.train, "test": config.test or config.train}
-    unknown = {} if task is None else _unknown(task, parts, files, origin)
+    unknown = {} if task is None else _unknown(task, splits, files, origin)
     problems += [text for _, text in unknown.values()]
     found = []
     for name in ("train", "dev", "test"):
-        if name in parts:
+        if name in splits:
             refused = unknown[name][0] if name in unknown else frozenset()
-            answerable = [each for place, each in enumerate(parts[name]) if place not in refused]
+            answerable = [each for place, each in enumerate(splits[name]) if place not in refused]
             lengths, remarks = _lengths(answerable, task, measure)
             notes += [f"{name}: {remark}" for remark in remarks]
-            found.append(_part(config, name, files[name], parts[name], lengths))
-    overlaps = _overlaps(parts)
+            found.append(_split(config, name, files[name], splits[name], lengths))
+    overlaps = _overlaps(splits)
     findings = TaskFindings(
         task=config.title,
         kind=config.kind,
         metric=None if task is None else task.metric,
         simplest=_simplest(task, cut) if not problems else {},
-        parts=found,
+        splits=found,
         overlaps=overlaps,
         notes=notes,
         warnings=[],
@@ -106,11 +106,11 @@ def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], l
 
 
 def _unknown(
-    task: Task, parts: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
+    task: Task, splits: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
 ) -> dict[str, tuple[frozenset[int], str]]:
-    """By part the places of the examples that the task cannot have as a label, and what is said of the first."""
+    """By split the places of the examples that the task cannot have as a label, and what is said of the first."""
     found = {}
-    for name, examples in parts.items():
+    for name, examples in splits.items():
         refused: list[tuple[int, str]] = []
         for place, each in enumerate(examples if name != "train" else ()):
             try:
@@ -123,9 +123,9 @@ def _unknown(
     return found
 
 
-def _part(
+def _split(
     config: TaskConfig, name: str, file: Path, examples: Sequence[Example], lengths: LengthFinding
-) -> PartFinding:
+) -> SplitFinding:
     seen: dict[tuple[str, ...], list[tuple[Any, int]]] = {}  # what is wanted of texts, and the line
     repeated, contradictions = 0, list[tuple[int, int]]()
     for each in examples:
@@ -135,8 +135,8 @@ def _part(
         elif before:
             contradictions.append((before[0][1], each.line))
         before.append((wanted, each.line))
-    return PartFinding(
-        part=name,
+    return SplitFinding(
+        split=name,
         file=str(file),
         examples=len(examples),
         blank=sum(config.blank_texts(each) for each in examples),
@@ -207,14 +207,14 @@ def _length(unit: Any, lengths: NDArray[np.int64], limit: int | None) -> LengthF
     )
 
 
-def _overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[str, int]:
-    texts = {name: {each.texts for each in examples} for name, examples in parts.items()}
-    pairs = combinations([name for name in ("train", "dev", "test") if name in parts], 2)
-    counts = {f"{two} in {one}": sum(each.texts in texts[one] for each in parts[two]) for one, two in pairs}
+def _overlaps(splits: Mapping[str, Sequence[Example]]) -> dict[str, int]:
+    texts = {name: {each.texts for each in examples} for name, examples in splits.items()}
+    pairs = combinations([name for name in ("train", "dev", "test") if name in splits], 2)
+    counts = {f"{two} in {one}": sum(each.texts in texts[one] for each in splits[two]) for one, two in pairs}
     return {name: count for name, count in counts.items() if count}
 
 
-def _simplest(task: Task | None, cut: Parts | None) -> dict[str, float]:
+def _simplest(task: Task | None, cut: Splits | None) -> dict[str, float]:
     if task is None or cut is None:
         return {}
     return task.simplest(cut.train, cut.all["test"])

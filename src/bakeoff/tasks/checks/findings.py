@@ -8,7 +8,7 @@ from bakeoff.config import Config
 
 
 class LabelFinding(Config):
-    """One label in one part."""
+    """One label in one split."""
 
     label: str
     """Its name."""
@@ -23,7 +23,7 @@ class LabelFinding(Config):
 
 
 class LengthFinding(Config):
-    """How long the examples of a part are; tokens are those of a row, special tokens included."""
+    """How long the examples of a split are; tokens are those of a row, special tokens included."""
 
     unit: Literal["tokens", "words"]
     """What is counted: tokens of rows where there is a tokenizer, else words."""
@@ -37,10 +37,10 @@ class LengthFinding(Config):
     """The share of rows that are longer."""
 
 
-class PartFinding(Config):
-    """One part of the data."""
+class SplitFinding(Config):
+    """One split of the data."""
 
-    part: str
+    split: str
     """train, dev or test."""
     file: str
     """The file that it comes from."""
@@ -51,9 +51,9 @@ class PartFinding(Config):
     damaged: int
     """Examples with U+FFFD, which stands for bytes that were no text."""
     repeated: int
-    """Examples whose texts an earlier one of the part has, too, with the same label."""
+    """Examples whose texts an earlier one of the split has, too, with the same label."""
     contradictory: int
-    """Examples whose texts an earlier one of the part has with another label."""
+    """Examples whose texts an earlier one of the split has with another label."""
     first_contradiction: tuple[int, int] | None = None
     """The lines of two of them."""
     labels: list[LabelFinding] = Field(default=[])
@@ -73,10 +73,10 @@ class TaskFindings(Config):
     """What dev decides by; None where nothing could be learned."""
     simplest: dict[str, float] = Field(default={})
     """The scores on test of answers without a model."""
-    parts: list[PartFinding]
-    """Every part that could be read."""
+    splits: list[SplitFinding]
+    """Every split that could be read."""
     overlaps: dict[str, int]
-    """How many examples of a part have texts that another has: `test in train`."""
+    """How many examples of a split have texts that another has: `test in train`."""
     notes: list[str]
     """What a training on this data will say of it."""
     warnings: list[str]

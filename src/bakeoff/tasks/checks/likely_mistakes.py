@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from bakeoff.tasks.checks.findings import PartFinding, TaskFindings
+from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
 
 FEW = 10
 """Examples of a label below which it is hardly learned, and its scores are chance."""
@@ -18,38 +18,38 @@ _NAMED = 8  # labels of a warning
 
 def warnings_of(found: TaskFindings) -> list[str]:
     """One line for each thing that a user should look at."""
-    return [*_parts(found), *_labels(found), *_overlaps(found)]
+    return [*_splits(found), *_labels(found), *_overlaps(found)]
 
 
-def _parts(found: TaskFindings) -> Iterator[str]:
-    for part in found.parts:
-        count = f"of the {part.examples:,} examples of {part.part}"
-        if part.contradictory:
-            one, other = part.first_contradiction or (0, 0)
+def _splits(found: TaskFindings) -> Iterator[str]:
+    for split in found.splits:
+        count = f"of the {split.examples:,} examples of {split.split}"
+        if split.contradictory:
+            one, other = split.first_contradiction or (0, 0)
             yield (
-                f"{part.contradictory:,} {count} have the texts of another one with another label, as lines {one} and "
+                f"{split.contradictory:,} {count} have the texts of another one with another label, as lines {one} and "
                 f"{other}: one of them is wrong"
             )
-        if part.repeated:
-            yield f"{part.repeated:,} {count} repeat an earlier one"
-        if part.blank:
-            yield f"{part.blank:,} texts of {part.part} are blank"
-        if part.damaged:
+        if split.repeated:
+            yield f"{split.repeated:,} {count} repeat an earlier one"
+        if split.blank:
+            yield f"{split.blank:,} texts of {split.split} are blank"
+        if split.damaged:
             yield (
-                f"{part.damaged:,} {count} hold U+FFFD, which stands for characters that were lost: were they read or "
+                f"{split.damaged:,} {count} hold U+FFFD, which stands for characters that were lost: were they read or "
                 "saved in the wrong encoding? (--option encoding=latin-1)"
             )
-        lengths = part.lengths
+        lengths = split.lengths
         if lengths.longer is not None and lengths.longer >= CUT:
             yield (
-                f"{lengths.longer:.1%} of the rows of {part.part} are longer than {lengths.limit} tokens; half of all "
-                f"have {lengths.quantiles['50 %']}, and 90 % at most {lengths.quantiles['90 %']} (--length)"
+                f"{lengths.longer:.1%} of the rows of {split.split} are longer than {lengths.limit} tokens; half of "
+                f"all have {lengths.quantiles['50 %']}, and 90 % at most {lengths.quantiles['90 %']} (--length)"
             )
 
 
 def _labels(found: TaskFindings) -> Iterator[str]:
-    by_part = {part.part: part for part in found.parts}
-    train = by_part.get("train")
+    by_split = {split.split: split for split in found.splits}
+    train = by_split.get("train")
     if train is None or not train.labels:
         return
     most = train.labels[0]
@@ -60,22 +60,22 @@ def _labels(found: TaskFindings) -> Iterator[str]:
         )
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
         yield f"{len(rare)} labels have fewer than {FEW} examples in train: {_some(rare)}"
-    for spelt in _spellings(found.parts):
+    for spelt in _spellings(found.splits):
         yield f"the labels {spelt} differ in capitals or spaces alone; are they one?"
     known = {each.label for each in train.labels}
     for name in ("dev", "test"):
-        if name in by_part and by_part[name].labels:
-            own = {each.label for each in by_part[name].labels}
+        if name in by_split and by_split[name].labels:
+            own = {each.label for each in by_split[name].labels}
             if missing := sorted(known - own):
                 yield f"{len(missing)} labels of train do not occur in {name}: {_some(missing)}"
             if unseen := sorted(own - known):
                 yield f"{len(unseen)} labels of {name} do not occur in train: {_some(unseen)}"
 
 
-def _spellings(parts: list[PartFinding]) -> Iterator[str]:
+def _spellings(splits: list[SplitFinding]) -> Iterator[str]:
     alike: defaultdict[str, set[str]] = defaultdict(set)
-    for part in parts:
-        for each in part.labels:
+    for split in splits:
+        for each in split.labels:
             alike["".join(each.label.casefold().split())].add(each.label)
     for spelt in alike.values():
         if len(spelt) > 1:
@@ -83,11 +83,11 @@ def _spellings(parts: list[PartFinding]) -> Iterator[str]:
 
 
 def _overlaps(found: TaskFindings) -> Iterator[str]:
-    sizes = {part.part: part.examples for part in found.parts}
+    sizes = {split.split: split.examples for split in found.splits}
     for names, count in found.overlaps.items():
-        part, _, other = names.partition(" in ")
-        if count >= SHARED * sizes[part]:
-            yield f"{count:,} of the {sizes[part]:,} examples of {part} have texts that {other} has, too"
+        split, _, other = names.partition(" in ")
+        if count >= SHARED * sizes[split]:
+            yield f"{count:,} of the {sizes[split]:,} examples of {split} have texts that {other} has, too"
 
 
 def _some(names: list[str]) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-PARTS = ("train", "dev", "test")
-"""The parts of a task's data."""
+SPLITS = ("train", "dev", "test")
+"""The splits of a task's data."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Form:
     remark: str = ""
     """What a reader of the results must know."""
 
-    def names(self, part: str) -> tuple[str, ...]:
-        """The names of a part."""
-        names: tuple[str, ...] = getattr(self, part)
+    def names(self, split: str) -> tuple[str, ...]:
+        """The names of the files of a split."""
+        names: tuple[str, ...] = getattr(self, split)
         return names
 
 
@@ -37,7 +37,7 @@ class HubForm:
     repository: str
     """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set that has this form; others may have it as well."""
     splits: Mapping[Literal["train", "dev", "test"], str]
-    """The split of each part; a part without one is held out of train."""
+    """What it calls each of ours; one that it does not have is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """As of `Form`."""
     remark: str = ""

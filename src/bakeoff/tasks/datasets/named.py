@@ -7,7 +7,7 @@ from typing import Any
 
 from bakeoff.errors import UserError, nearest
 from bakeoff.reading.hub import PREFIX
-from bakeoff.tasks.datasets.dataset import PARTS, DataSet, Form
+from bakeoff.tasks.datasets.dataset import SPLITS, DataSet, Form
 from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
 from bakeoff.tasks.datasets.texts import TEXTS
 from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
@@ -61,21 +61,21 @@ def _on_hub(name: str, known: DataSet, repository: str) -> dict[str, Any]:
         raise UserError(f"{name}: no form of it on the Hub is known; give --data FOLDER with its files")
     chosen = repository or known.hub.repository
     values: dict[str, Any] = {**known.hub.settings, "remark": known.hub.remark}
-    return values | {part: Path(f"{PREFIX}{chosen}@{split}") for part, split in known.hub.splits.items()}
+    return values | {name: Path(f"{PREFIX}{chosen}@{split}") for name, split in known.hub.splits.items()}
 
 
 def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a form says, with the files of the folder; None where one is missing that is not given."""
-    parts: dict[str, Any] = {}
-    for part in PARTS:
-        if part in given or folder is None or not form.names(part):
+    files: dict[str, Any] = {}
+    for split in SPLITS:
+        if split in given or folder is None or not form.names(split):
             continue
-        file = next(_files(folder, form.names(part)), None)
+        file = next(_files(folder, form.names(split)), None)
         if file is None:
             return None
-        parts[part] = file
-    own = folder is not None and not any(part in given for part in PARTS)  # otherwise the remark need not be true
-    return {**form.settings, **parts, **({"remark": form.remark} if own else {})}
+        files[split] = file
+    own = folder is not None and not any(split in given for split in SPLITS)  # otherwise the remark need not be true
+    return {**form.settings, **files, **({"remark": form.remark} if own else {})}
 
 
 def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
@@ -98,8 +98,8 @@ def _files(folder: Path, names: tuple[str, ...]) -> Iterator[Path]:
 
 
 def _listed(form: Form, given: Mapping[str, Any]) -> str:
-    parts = [" or ".join(form.names(part)) for part in PARTS if form.names(part) and part not in given]
-    return " with ".join(parts)
+    wanted = [" or ".join(form.names(split)) for split in SPLITS if form.names(split) and split not in given]
+    return " with ".join(wanted)
 
 
 def _first_that_reads(candidates: list[dict[str, Any]]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def _first_that_reads(candidates: list[dict[str, Any]]) -> dict[str, Any]:
         if number == len(candidates) - 1:
             break
         config = parse_task(values, "dataset")
-        files = [path for part in PARTS if (path := getattr(config, part)) is not None]
+        files = [path for split in SPLITS if (path := getattr(config, split)) is not None]
         try:
             next(iter(config.read(min(files, key=lambda path: path.stat().st_size if path.is_file() else 0))))
         except (UserError, StopIteration):

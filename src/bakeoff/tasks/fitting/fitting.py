@@ -36,7 +36,7 @@ SCHEDULES: dict[str, type[WarmupConfig]] = {
 
 
 class TaskSplit(NamedTuple):
-    """A part of a task's data; N examples."""
+    """A split of a task's data; N examples."""
 
     examples: list[Any]
     """(N,) the examples."""

@@ -87,13 +87,13 @@ def planned_trials(config: FinetuneConfig) -> list[FittingTrial]:
 
 
 def run_trials(
-    source: StartingPoint, parts: dict[str, TaskSplit], setting: Setting, folder: Path, shown: Shown
+    source: StartingPoint, splits: dict[str, TaskSplit], setting: Setting, folder: Path, shown: Shown
 ) -> Fitted:
     """Run all trainings, from a checkpoint where the folder has one.
 
     Args:
         source: what each starts from.
-        parts: train and dev.
+        splits: train and dev.
         setting: what they have in common.
         folder: that of the unfinished run.
         shown: see `TrainingProgress`.
@@ -113,12 +113,12 @@ def run_trials(
     with stop_signals() as stopping:
         for trial in trials[len(found.trials) :]:
             head, transferred = new_head(source, setting)
-            fitting = Fitting(head, parts["train"], parts["dev"], trial, setting)
+            fitting = Fitting(head, splits["train"], splits["dev"], trial, setting)
             if checkpoint is not None:
                 fill_fitting(checkpoint, fitting)
             checkpoint = None
             title = _title(source.recipe.name, trial, config)
-            _, steps = plan_steps(len(parts["train"].items.owners), config, trial.epochs)
+            _, steps = plan_steps(len(splits["train"].items.owners), config, trial.epochs)
             with TrainingProgress(title, steps, shown) as bar:
                 if fitting.course.step:
                     bar.line(f"{title}: resumed at step {fitting.course.step}")

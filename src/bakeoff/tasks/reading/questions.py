@@ -19,7 +19,7 @@ from bakeoff.reading.rows import on_hub, read_rows
 from bakeoff.tasks.examples import Example
 
 MANY_ARTICLES = 20
-"""With so many articles or more these stay together where a part is held out; with fewer, contexts do."""
+"""With so many articles or more these stay together where a split is held out; with fewer, contexts do."""
 
 _JSON = re.compile(r"\.json(\.gz|\.zst)?$", re.IGNORECASE)
 

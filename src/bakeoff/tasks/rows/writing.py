@@ -22,7 +22,7 @@ from bakeoff.tasks.rows.inputs import SHORTEST, EncodedRows, InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LOOKED_AT = 1000
-"""Targets of a part that are decoded again, to see whether the tokenizer can write them."""
+"""Targets of a split that are decoded again, to see whether the tokenizer can write them."""
 
 
 class WritingBatch(NamedTuple):

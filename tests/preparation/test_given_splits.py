@@ -1,4 +1,4 @@
-"""Official validation and test parts: files that are held out as they are."""
+"""Official validation and test splits: files that are held out as they are."""
 
 import json
 from itertools import pairwise
@@ -10,7 +10,7 @@ from bakeoff.corpus.mixture import Mixture
 from bakeoff.corpus.store import Corpus
 from bakeoff.errors import UserError
 from bakeoff.preparation.encoding import worker
-from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
@@ -92,8 +92,8 @@ def test_parts_and_merging_give_the_same(files, tmp_path, shuffle):
     options = {"tokenizer": BYTES, "validation": [files["valid"]], "test": [files["test"]], "shuffle_ngrams": shuffle}
     whole = prepare(files["train"], tmp_path / "whole", **options)
     for part in (2, 1, 3):
-        prepare_part(files["train"], tmp_path / "merged", part, 3, **options)
-    _same(whole, merge_parts(files["train"], tmp_path / "merged", **options))
+        prepare_shard(files["train"], tmp_path / "merged", part, 3, **options)
+    _same(whole, merge_shards(files["train"], tmp_path / "merged", **options))
     text = _decoded(whole, whole.split("test"))
     assert (text == TEST) is (shuffle is None)
     assert [sorted(one.split()) for one in text] == [sorted(one.split()) for one in TEST]
@@ -103,8 +103,8 @@ def test_parts_of_few_documents_where_validation_is_given(files, tmp_path):
     few = _write(tmp_path, "few.jsonl", TRAIN[:7])
     whole = prepare(few, tmp_path / "whole", tokenizer=BYTES, validation=files["valid"])
     for part in (1, 2):
-        prepare_part(few, tmp_path / "merged", part, 2, tokenizer=BYTES, validation=files["valid"])
-    _same(whole, merge_parts(few, tmp_path / "merged", tokenizer=BYTES, validation=files["valid"]))
+        prepare_shard(few, tmp_path / "merged", part, 2, tokenizer=BYTES, validation=files["valid"])
+    _same(whole, merge_shards(few, tmp_path / "merged", tokenizer=BYTES, validation=files["valid"]))
 
 
 @pytest.mark.parametrize("killed_at", range(3))
@@ -120,7 +120,7 @@ def test_the_same_command_goes_on_behind_a_kill(files, tmp_path, monkeypatch, ki
             if len(calls) > killed_at:
                 raise worker.WorkerDied("killed")
 
-    for module in ("parts", "given_parts"):
+    for module in ("shards", "given_splits"):
         monkeypatch.setattr(f"bakeoff.preparation.{module}.encode_jobs", dies)
     with pytest.raises(worker.WorkerDied):
         prepare(files["train"], tmp_path / "again", **options)
@@ -134,7 +134,7 @@ def test_the_same_command_goes_on_behind_a_kill(files, tmp_path, monkeypatch, ki
 def test_another_role_of_a_file_starts_anew(files, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(
-            "bakeoff.preparation.parts.encode_jobs", lambda *_: (_ for _ in ()).throw(worker.WorkerDied("x"))
+            "bakeoff.preparation.shards.encode_jobs", lambda *_: (_ for _ in ()).throw(worker.WorkerDied("x"))
         )
         with pytest.raises(worker.WorkerDied):
             prepare([files["train"], files["valid"]], tmp_path / "c", tokenizer=BYTES, validation=files["test"])
@@ -167,7 +167,7 @@ def test_what_is_refused(files, tmp_path):
     assert set(plain.manifest.splits) == {"train", "validation"}
     assert plain.summary()["test_tokens"] is None
     for corpus in (plain, Mixture([plain], [1], "mixed")):
-        with pytest.raises(UserError, match="c: has no part 'test'; prepare the text again with --test FILES"):
+        with pytest.raises(UserError, match="c: has no split 'test'; prepare the text again with --test FILES"):
             corpus.split("test")
 
 

@@ -1,4 +1,4 @@
-"""Encoding a part of the text, from where a killed process was."""
+"""Encoding a shard of the text, from where a killed process was."""
 
 import json
 import time
@@ -17,9 +17,9 @@ from bakeoff.preparation.encoding.jobs import Ends, jobs_of
 from bakeoff.preparation.encoding.split_writer import SplitState, SplitWriter
 from bakeoff.preparation.encoding.worker import encode_job, encode_jobs
 from bakeoff.preparation.encoding.writer import CorpusWriter
-from bakeoff.preparation.given_parts import encode_given
+from bakeoff.preparation.given_splits import encode_given
 from bakeoff.preparation.planning.held_out import Assigned, assign
-from bakeoff.preparation.planning.plan import PreparationPlan, part_folder
+from bakeoff.preparation.planning.plan import PreparationPlan, shard_folder
 from bakeoff.preparation.planning.sampling import CutPoint
 from bakeoff.preparation.progress import ReadingProgress
 from bakeoff.reading.pieces import BEGINNING, TextPiece
@@ -29,27 +29,27 @@ _SAVE_EVERY = 2.0  # seconds
 _SAVE_SHARE = 0.01  # of the time at most goes into having what is written on the disk
 
 
-class PartJournal(Config):
-    """How far a part is."""
+class ShardJournal(Config):
+    """How far a shard is."""
 
     mark: CutPoint
     """Where in the text to go on."""
     opened: int
-    """Documents of the text before it, in this part."""
+    """Documents of the text before it, in this shard."""
     empty: int
-    """Empty documents before it, in this part."""
+    """Empty documents before it, in this shard."""
     splits: dict[str, SplitState]
-    """What has been written of the parts of the corpus that are made of the text."""
+    """What has been written of the splits of the corpus that are made of the text."""
     complete: bool
     """Whether nothing is left to do."""
 
     def save(self, folder: Path) -> None:
-        """Write it beside a part's folder."""
+        """Write it beside a shard's folder."""
         write_atomically(_journal(folder), json.dumps(self.model_dump(mode="json")))
 
     @classmethod
-    def load(cls, folder: Path) -> "PartJournal | None":
-        """The journal of a part; None where it has none, or its files hold less than the journal says."""
+    def load(cls, folder: Path) -> "ShardJournal | None":
+        """The journal of a shard; None where it has none, or its files hold less than the journal says."""
         try:
             journal = cls.parse(read_json(_journal(folder)), str(folder))
             for name, state in journal.splits.items():
@@ -75,13 +75,13 @@ def encode_whole(
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Encode a plan of one part, and the parts of the corpus that are given, and put it in its place.
+    """Encode a plan of one shard, and the splits of the corpus that are given, and put it in its place.
 
     Raises:
         UserError: unreadable text, or too little of it; or `out` would have to be replaced.
     """
-    folder = part_folder(work, 1, 1)
-    journal = PartJournal.load(folder)
+    folder = shard_folder(work, 1, 1)
+    journal = ShardJournal.load(folder)
     with CorpusWriter(
         out,
         plan.tokenizer(work),
@@ -102,12 +102,12 @@ def finish(
     plan: PreparationPlan,
     work: Path,
     writer: CorpusWriter,
-    journals: Sequence[PartJournal],
+    journals: Sequence[ShardJournal],
     given: Mapping[str, TextReader],
     workers: int,
     shown: ReadingProgress,
 ) -> Corpus:
-    """Encode the parts of the corpus that are given, behind its text, and complete it."""
+    """Encode the splits of the corpus that are given, behind its text, and complete it."""
     documents, empty = encode_given(given, writer.splits, plan.tokenizer(work), plan.shuffle, workers, shown)
     recorded = sum(split.documents for split in writer.splits.values())
     opened = sum(journal.opened for journal in journals) + documents
@@ -115,24 +115,24 @@ def finish(
     return writer.finish(plan.provenance(recorded, opened, empty, documents))
 
 
-def _completed(journal: PartJournal, splits: Mapping[str, SplitWriter], folder: Path) -> PartJournal:
-    """Save the journal of a part that is all encoded."""
+def _completed(journal: ShardJournal, splits: Mapping[str, SplitWriter], folder: Path) -> ShardJournal:
+    """Save the journal of a shard that is all encoded."""
     states = {name: split.save() for name, split in splits.items()}
     journal = journal.model_copy(update={"splits": states, "complete": True})
     journal.save(folder)
     return journal
 
 
-def encode_part(
-    plan: PreparationPlan, work: Path, part: int, reader: TextReader, workers: int, shown: ReadingProgress
-) -> PartJournal:
-    """Encode one part, from 1, of several; the caller holds its folder.
+def encode_shard(
+    plan: PreparationPlan, work: Path, shard: int, reader: TextReader, workers: int, shown: ReadingProgress
+) -> ShardJournal:
+    """Encode one shard, from 1, of several; the caller holds its folder.
 
     Raises:
         UserError: unreadable text.
     """
-    folder = part_folder(work, part, plan.parts)
-    journal = PartJournal.load(folder)
+    folder = shard_folder(work, shard, plan.shards)
+    journal = ShardJournal.load(folder)
     if journal is not None and journal.complete:
         return journal
     vocabulary = plan.tokenizer(work).size
@@ -141,7 +141,7 @@ def encode_part(
         for name in plan.cut
     }
     try:
-        journal = _encode(plan, work, part, journal, splits, reader, workers, shown)
+        journal = _encode(plan, work, shard, journal, splits, reader, workers, shown)
         journal = _completed(journal, splits, folder)
     finally:
         for split in splits.values():
@@ -152,47 +152,47 @@ def encode_part(
 def _encode(
     plan: PreparationPlan,
     work: Path,
-    part: int,
-    journal: PartJournal | None,
+    shard: int,
+    journal: ShardJournal | None,
     splits: dict[str, SplitWriter],
     reader: TextReader,
     workers: int,
     shown: ReadingProgress,
-) -> PartJournal:
-    """Encode what is missing of a part; returns a journal at its end, not saved, without `splits`."""
-    start = plan.starts[part - 1]
-    stop = plan.starts[part].place if part < plan.parts else None
+) -> ShardJournal:
+    """Encode what is missing of a shard; returns a journal at its end, not saved, without `splits`."""
+    start = plan.starts[shard - 1]
+    stop = plan.starts[shard].place if shard < plan.shards else None
     if journal is None:
-        journal = PartJournal(mark=start, opened=0, empty=0, splits={}, complete=False)
-    elif journal.mark != start and plan.parts > 1:
+        journal = ShardJournal(mark=start, opened=0, empty=0, splits={}, complete=False)
+    elif journal.mark != start and plan.shards > 1:
         shown.note("going on where a process was killed")
     mark = journal.mark
     runs = plan.runs
     first = BEGINNING if runs else mark.place
-    name = "encoding" if plan.parts == 1 else f"encoding part {part} of {plan.parts}:"
+    name = "encoding" if plan.shards == 1 else f"encoding shard {shard} of {plan.shards}:"
     selection = plan.selection(work)
-    pieces: Iterator[TextPiece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.parts)
+    pieces: Iterator[TextPiece] = shown.phase(name, reader, reader.read(first, stop), 1 / plan.shards)
     if selection is not None:
         pieces = selection.keep(pieces, first.document)
     assigned = assign(pieces, plan.survey, plan.share, plan.options["seed"], plan.lines)
-    if runs and mark == start and part > 1:  # whose pieces were counted before any was cut
+    if runs and mark == start and shard > 1:  # whose pieces were counted before any was cut
         mark, assigned = _from_document(assigned, mark)
     elif runs:  # which runs are held out depends on all that stands before them
         assigned = islice(assigned, mark.pieces, None)
-    folder = part_folder(work, part, plan.parts)
+    folder = shard_folder(work, shard, plan.shards)
     ends: Ends = deque()
     clock = _Clock()
     if stop != first:
         jobs = jobs_of(assigned, mark, journal.opened, runs, ends)
         for encoded in encode_jobs(plan.tokenizer(work), jobs, workers, partial(encode_job, shuffle=plan.shuffle)):
-            for split, share in zip(splits.values(), encoded, strict=False):  # without a share no second part
+            for split, share in zip(splits.values(), encoded, strict=False):  # without a share no second split
                 split.append(*share)
             end, opened = ends.popleft()
             if end is not None and clock.due():
                 with clock:
                     states = {split_name: split.save() for split_name, split in splits.items()}
                     empty = end.place.empty - start.place.empty
-                    PartJournal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
+                    ShardJournal(mark=end, opened=opened, empty=empty, splits=states, complete=False).save(folder)
             journal = journal.model_copy(update={"opened": opened})
     empty = reader.skips["empty documents"] - start.place.empty if stop != first else journal.empty
     return journal.model_copy(update={"empty": empty})
@@ -200,9 +200,9 @@ def _encode(
 
 def _from_document(assigned: Assigned, mark: CutPoint) -> tuple[CutPoint, Assigned]:
     """What follows a mark at the start of a document, and the mark with the pieces before it counted as they come."""
-    for number, (part, piece) in enumerate(assigned):
+    for number, (split, piece) in enumerate(assigned):
         if piece.place is not None and piece.place.document >= mark.place.document:
-            return mark._replace(pieces=number), chain([(part, piece)], assigned)
+            return mark._replace(pieces=number), chain([(split, piece)], assigned)
     return mark, iter(())
 
 

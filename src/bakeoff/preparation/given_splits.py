@@ -1,4 +1,4 @@
-"""Parts of a corpus that are given in files of their own: the official validation and test texts of a benchmark."""
+"""Splits of a corpus that are given in files of their own: the official validation and test texts of a benchmark."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -24,29 +24,29 @@ _FIRST_PIECES = {"validation": 1 << 44, "test": 1 << 45}
 
 
 def read_given(text: TextReader, given: Mapping[str, Texts], skips: Counter[str]) -> dict[str, TextReader]:
-    """Readers of the files that parts are given in, which read them as the text is read.
+    """Readers of the files that splits are given in, which read them as the text is read.
 
     Args:
         text: reader of the text.
-        given: files, folders and globs of each part.
+        given: files, folders and globs of each split.
         skips: counts files in folders that are of no supported kind.
 
     Raises:
-        UserError: a file that is not there, or that belongs to the text or another part, too.
+        UserError: a file that is not there, or that belongs to the text or another split, too.
     """
     readers = {name: text.like(find_files(texts, skips)) for name, texts in given.items()}
     require_apart({"text": text.files, **{f"--{name}": reader.files for name, reader in readers.items()}})
     return readers
 
 
-def require_apart(parts: Mapping[str, Sequence[Path | HubFile]]) -> None:
-    """Refuse a file that belongs to two parts.
+def require_apart(splits: Mapping[str, Sequence[Path | HubFile]]) -> None:
+    """Refuse a file that belongs to two splits.
 
     Raises:
         UserError: such a file.
     """
     owners: dict[object, str] = {}
-    for name, files in parts.items():
+    for name, files in splits.items():
         for file in files:
             identity = file.resolve() if isinstance(file, Path) else str(file)
             if (owner := owners.setdefault(identity, name)) != name:
@@ -76,8 +76,8 @@ def encode_given(
     """Encode all of the files, in their order.
 
     Args:
-        readers: of the files of each part.
-        splits: what the parts are written to.
+        readers: of the files of each split.
+        splits: what they are written to.
         tokenizer: what to encode with.
         shuffle: as of `encode_job`.
         workers: as of `encode_jobs`.
