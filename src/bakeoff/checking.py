@@ -14,7 +14,7 @@ from bakeoff.corpus.store import MANIFEST, Corpus
 from bakeoff.errors import UserError
 from bakeoff.json_files import read_json
 from bakeoff.recipe_files import load_recipe
-from bakeoff.runs.checkpoint import State, list_checkpoints
+from bakeoff.runs.checkpoint import CheckpointState, list_checkpoints
 from bakeoff.runs.run import SEARCH, Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
@@ -166,7 +166,7 @@ def _read(file: Path) -> None:
     elif file.name == MANIFEST:
         Corpus.open(folder)
     elif file.name == "state.json":
-        State.check(read_json(file), str(file))
+        CheckpointState.check(read_json(file), str(file))
     elif (folder / SEARCH).is_file():
         if file.name == SEARCH:
             SearchJournal.read(file)
@@ -193,6 +193,6 @@ def _read(file: Path) -> None:
 def _marked(run: Run) -> None:
     """The lines of an unfinished run's metrics that its checkpoints know."""
     for checkpoint in list_checkpoints(run.checkpoints)[-1:]:
-        state = State.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
+        state = CheckpointState.check(read_json(checkpoint / "state.json"), str(checkpoint / "state.json"))
         if state.get("metrics") is not None:
             run.metrics_file.marked(state["metrics"], state["step"])

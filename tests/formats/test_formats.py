@@ -15,7 +15,7 @@ from bakeoff.objectives.segment_relation import NextSentenceConfig, SentenceOrde
 from bakeoff.preparation.prepare import prepare
 from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training.packing import packing_of
+from bakeoff.training.row_use import row_use_of
 from bakeoff.training.stages import make_batches
 
 
@@ -195,7 +195,7 @@ def test_how_much_of_the_text_is_read_is_known(corpus, rows, kinds):
     indices = np.arange(batches.texts[0].format.size)
     sources = batches.texts[0].format.examples(indices, Draws(0, np.zeros_like(indices), indices)).sources
     read = len(np.unique(sources[sources >= 0])) / len(corpus.train.tokens)
-    assert packing_of(recipe, module, corpus, 0, held_out=False).read == read
+    assert row_use_of(recipe, module, corpus, 0, held_out=False).read == read
     assert (read < 0.95) == (rows["format"] == "sentence_pair" or kinds == ["mlm", "sop"])
 
 

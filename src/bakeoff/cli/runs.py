@@ -41,11 +41,11 @@ def runs(
     Example: bakeoff runs runs/bert runs/conv --plot --out curves.html
     """
     from bakeoff.overview.curves import Axis, as_json, curves
-    from bakeoff.overview.listing import Order, list_runs, table
+    from bakeoff.overview.listing import ListingOrder, list_runs, table
 
     given = list(paths or [Path()])
     if not plot and out is None:
-        entries = list_runs(given, sort=cast(Order, sort))
+        entries = list_runs(given, sort=cast(ListingOrder, sort))
         if json:
             print_json([entry.model_dump(mode="json") for entry in entries])
         elif entries:

@@ -15,7 +15,7 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.objectives.objective import ObjectiveConfig
 from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
-from bakeoff.training.packing import Packing, packing_of
+from bakeoff.training.row_use import RowUse, row_use_of
 from bakeoff.training.stages import make_batches
 
 EXAMPLES = 3
@@ -57,7 +57,7 @@ class Peek(Config):
     """In words, what was done to the sources and cannot be seen from their marks; None: nothing."""
     rows: list[Row]
     """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
-    packing: Packing | None
+    packing: RowUse | None
     """How much of a whole epoch's places hold tokens, and how much of the text it reads, whatever rows are shown; None
     for a mixture, and where the text is too large to measure it all and what stands for it has no row of this kind."""
     drawn: list[Drawn]
@@ -108,7 +108,7 @@ def peek(
         epoch_rows=batches.rows_an_epoch,
         source=next((config.about_source for config in loaded.objective if config.about_source is not None), None),
         rows=rows,
-        packing=None if isinstance(text, Mixture) else packing_of(loaded, module, text, seed, held_out, idle),
+        packing=None if isinstance(text, Mixture) else row_use_of(loaded, module, text, seed, held_out, idle),
         drawn=[_drawn(each, rows, loaded.model.directions) for each in loaded.objective],
     )
 

@@ -8,7 +8,7 @@ from bakeoff.inspection.peek import Drawn, Peek
 from bakeoff.inspection.rows import Row, RowText
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.tokenizer.pieces import TokenRun
-from bakeoff.training.packing import Packing
+from bakeoff.training.row_use import RowUse
 
 STYLES = {
     "special": "dim",
@@ -64,7 +64,7 @@ def print_peek(found: Peek) -> None:
         _print(console, f"{name:<{width}}", Text(text))
 
 
-def _packing(packing: Packing, held_out: bool) -> str:
+def _packing(packing: RowUse, held_out: bool) -> str:
     reader = "the held-out loss reads" if held_out else "an epoch reads"
     text = f"{percent(packing.filled)} % of the places hold tokens, the rest is padding"
     if packing.read is not None:

@@ -11,7 +11,7 @@ from bakeoff.json_files import read_json
 from bakeoff.overview.lines import read_lines
 
 Kind = Literal["pre-training", "fine-tuning", "search"]
-State = Literal["training", "finished", "cut short", "stopped", "damaged"]
+RunState = Literal["training", "finished", "cut short", "stopped", "damaged"]
 
 UNFINISHED = ".unfinished"
 """How the name of a fine-tuning's folder ends until it takes its place."""
@@ -27,7 +27,7 @@ class RunEntry(Config):
     """Its directory; for a fine-tuning that has not finished the place where it will be."""
     kind: Kind
     """What was trained."""
-    state: State
+    state: RunState
     """training: a process is at it now; stopped: none is, and it has not finished."""
     recipe: str | None = None
     """The recipe's name."""
@@ -87,7 +87,7 @@ def entry_of(folder: Path, now: float | None = None) -> RunEntry:
         return RunEntry(**common, state="damaged", problem=f"{folder}: not what Bakeoff writes there: {error!r}")
 
 
-def _going_on(folder: Path) -> State:
+def _going_on(folder: Path) -> RunState:
     return "training" if is_held(folder) else "stopped"
 
 

@@ -9,14 +9,14 @@ from bakeoff.display.wording import quantity
 from bakeoff.errors import UserError
 from bakeoff.overview.entries import UNFINISHED, RunEntry, entry_of, folder_of
 
-Order = Literal["path", "loss", "age", "tokens"]
-ORDERS: tuple[Order, ...] = ("path", "loss", "age", "tokens")
+ListingOrder = Literal["path", "loss", "age", "tokens"]
+ORDERS: tuple[ListingOrder, ...] = ("path", "loss", "age", "tokens")
 
 _MARKS = {"environment.json", "metrics.jsonl", "summary.json", "labels.json"}
 """One of these beside recipe.yaml makes a folder a run; a folder with a recipe alone is somebody's recipe."""
 
 
-def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: Order = "path") -> list[RunEntry]:
+def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: ListingOrder = "path") -> list[RunEntry]:
     """The runs at and below folders: pre-trained and fine-tuned ones, unfinished ones, searches.
 
     What is damaged is told in its entry. A search is one entry; its trials are listed where it is a path itself. Links
@@ -44,7 +44,7 @@ def list_runs(paths: str | Path | Iterable[str | Path] = ".", *, sort: Order = "
     return sorted(found.values(), key=lambda entry: _rank(entry, sort))
 
 
-def _rank(entry: RunEntry, sort: Order) -> tuple[bool, float, str]:
+def _rank(entry: RunEntry, sort: ListingOrder) -> tuple[bool, float, str]:
     value = {"path": 0.0, "loss": entry.loss, "age": entry.age, "tokens": entry.tokens and -entry.tokens}[sort]
     return value is None, value or 0.0, str(entry.path)
 

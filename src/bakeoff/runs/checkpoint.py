@@ -33,7 +33,7 @@ class FileExtent(Record):
     """Digest of these bytes."""
 
 
-class State(Record):
+class CheckpointState(Record):
     """What a checkpoint holds beside its tensors; state.json."""
 
     step: int = Field(ge=0, lt=1 << 62)
@@ -135,7 +135,7 @@ def load_checkpoint(
             average.exchange()
         if memory is not None:
             memory.load(load_tensors(path / "memory.safetensors"))  # KeyError where one is absent
-        return State.check(read_json(path / "state.json"), str(path / "state.json"))
+        return CheckpointState.check(read_json(path / "state.json"), str(path / "state.json"))
     except (UserError, ValueError, KeyError) as error:
         problem = error.problem if isinstance(error, Damaged) else str(error)
         rest = "goes on from the one before" if len(list_checkpoints(path.parent)) > 1 else "begins anew"

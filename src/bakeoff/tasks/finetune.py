@@ -93,8 +93,8 @@ def finetune(
     assert config.length is not None
     format = InputFormat(begun.tokenizer, recipe, config.length, config.truncate, config.separators)
     setting = Setting(config, data.task, format, seed, Placement(on, precision))
-    found = {"train": data.train, "dev": data.dev, "test": data.test}
-    splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in found.items()}
+    examples_of = {"train": data.train, "dev": data.dev, "test": data.test}
+    splits = {name: TaskSplit(examples, data.task.encode(examples, format)) for name, examples in examples_of.items()}
     asked = _asked(recipe, begun, setting, splits)
     begun = begun._replace(recipe=recipe)
     if on.type == "cpu":

@@ -10,7 +10,7 @@ from bakeoff.corpus.store import Corpus
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training.packing import packing_of
+from bakeoff.training.row_use import row_use_of
 
 LEAST_READ = 0.5
 """Rows that hold a smaller share of the text are remarked on."""
@@ -34,7 +34,7 @@ def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
     for number, (stage, idle) in enumerate(zip(stages, recipe.idle(), strict=True)):
         module = build_on_meta(stage, corpus.tokenizer.size)
         for each in corpora_of(corpus):
-            packing = packing_of(stage, module, each, seed, held_out=False, idle=idle)
+            packing = row_use_of(stage, module, each, seed, held_out=False, idle=idle)
             if packing is None or packing.read is None or packing.read >= LEAST_READ:
                 continue
             key = "input.length" if number == len(stages) - 1 else f"training.curriculum.{number}.length"

@@ -15,7 +15,7 @@ from bakeoff.tuning.ranges import Range
 RECIPE, RESULTS, REPORT = "recipe.yaml", "results.json", "report.html"
 """What a search leaves, in the order in which it is written."""
 
-State = Literal["finished", "stopped", "diverged"]
+TrialState = Literal["finished", "stopped", "diverged"]
 
 
 class SeedRun(Config):
@@ -64,7 +64,7 @@ class Trial(Config):
         return f"{self.number:03d}"
 
     @property
-    def state(self) -> State:
+    def state(self) -> TrialState:
         """What became of it, once the search has ended."""
         if self.diverged is not None:
             return "diverged"
@@ -174,7 +174,7 @@ class TuningResults(Config):
     """What was searched, the learning rate first."""
     trials: list[Trial]
     """All trials by their number."""
-    states: list[State]
+    states: list[TrialState]
     """What became of each."""
     best: int
     """The number of the best one."""

@@ -13,7 +13,7 @@ from bakeoff.interop.gguf.architectures import ARCHITECTURES, Architecture, Tens
 from bakeoff.interop.gguf.readme import readme
 from bakeoff.interop.gguf.vocabularies import vocabulary_of
 from bakeoff.interop.gguf.vocabulary import Vocabulary
-from bakeoff.interop.hugging_face.choice import Choice, choose
+from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.tensors_across import give
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
@@ -67,7 +67,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
     return Exported(out, "gguf", f"{architecture.command} -m {out / MODEL}", None, remarks)
 
 
-def _chosen(run: Run, path: Path) -> Choice:
+def _chosen(run: Run, path: Path) -> FamilyChoice:
     """What the family makes of it.
 
     Raises:
@@ -85,7 +85,7 @@ def _chosen(run: Run, path: Path) -> Choice:
     return chosen
 
 
-def _tensors(run: Run, chosen: Choice, architecture: Architecture, gguf: Any) -> tuple[Tensors, list[str]]:
+def _tensors(run: Run, chosen: FamilyChoice, architecture: Architecture, gguf: Any) -> tuple[Tensors, list[str]]:
     """What llama.cpp reads, by its names, and the objectives whose heads it has no place for."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.member], architecture.layers(run.recipe))
     found: Tensors = {}
@@ -103,7 +103,7 @@ def _tensors(run: Run, chosen: Choice, architecture: Architecture, gguf: Any) ->
 
 
 def _write(
-    gguf: Any, file: Path, run: Run, chosen: Choice, vocabulary: Vocabulary, tensors: Tensors, pooling: str
+    gguf: Any, file: Path, run: Run, chosen: FamilyChoice, vocabulary: Vocabulary, tensors: Tensors, pooling: str
 ) -> None:
     recipe, architecture = run.recipe, ARCHITECTURES[chosen.family.model_types[0]]
     writer = gguf.GGUFWriter(file, architecture.name)

@@ -9,7 +9,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
-from bakeoff.interop.hugging_face.choice import Choice, choose
+from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
@@ -68,7 +68,7 @@ def export(run: Path, out: Path) -> Exported:
     return Exported(out, "hf", f"transformers.{main}.from_pretrained({arguments})", largest, remarks)
 
 
-def _chosen(source: Run | FinetunedRun) -> Choice | dict[str, str]:
+def _chosen(source: Run | FinetunedRun) -> FamilyChoice | dict[str, str]:
     """The family that has the run, or the reasons why there is none."""
     preferred = (source.environment.get("imported") or {}).get("model_type")
     if isinstance(source, Run):
@@ -77,7 +77,7 @@ def _chosen(source: Run | FinetunedRun) -> Choice | dict[str, str]:
     if reason := require_plain(source):
         return {"any family": reason}
     chosen = choose(source.recipe, source.tokenizer, preferred, head_form(source))
-    if isinstance(chosen, Choice) and chosen.head is not None and (reason := require_bias(source, chosen.head)):
+    if isinstance(chosen, FamilyChoice) and chosen.head is not None and (reason := require_bias(source, chosen.head)):
         return {chosen.family.model_types[0]: reason}
     return chosen
 
@@ -96,7 +96,7 @@ def token_ids(tokenizer: Tokenizer, rows: int) -> dict[str, int]:
     return {key: number for key, number in names.items() if number < rows}
 
 
-def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> tuple[float | None, list[str]]:
+def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple[float | None, list[str]]:
     """Write and compare: the largest difference, None where there is no transformers here, and what is to be said."""
     imported = run.environment.get("imported")
     tokenizer = with_marks(run.tokenizer, run.recipe.extra_tokens)
@@ -130,7 +130,7 @@ def _write(run: Run | FinetunedRun, chosen: Choice, folder: Path) -> tuple[float
     return largest, remarks
 
 
-def _tokenizer_settings(run: Run | FinetunedRun, chosen: Choice, rows: int) -> TokenizerSettings:
+def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
     """What the model wants of its tokenizer."""
     recipe, writes = run.recipe, False
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
@@ -154,7 +154,7 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: Choice, rows: int) -> T
     )
 
 
-def _tensors(run: Run | FinetunedRun, chosen: Choice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
+def _tensors(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
     """Theirs, with so many rows of the table of tokens."""
     if isinstance(run, FinetunedRun):
         assert chosen.head is not None

@@ -34,7 +34,7 @@ MODEL, ENCODER, DECODER = "model.onnx", "encoder.onnx", "decoder.onnx"
 """The file of the model, or those of an encoder and a decoder."""
 
 
-class Source(NamedTuple):
+class ExportedModel(NamedTuple):
     """What is exported."""
 
     graphs: dict[str, Graph]
@@ -89,7 +89,7 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
     return Exported(out, "onnx", loads, difference if small is None else None, remarks)
 
 
-def _written(source: Source, file: Path, run: Path, longest: int) -> float:
+def _written(source: ExportedModel, file: Path, run: Path, longest: int) -> float:
     """Write one of the files; how much onnxruntime and torch differ.
 
     Raises:
@@ -118,7 +118,7 @@ def _save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     tokenizer.save(folder / "tokenizer.json")
 
 
-def _opened(run: Path) -> Source:
+def _opened(run: Path) -> ExportedModel:
     """The modules to be exported.
 
     Raises:
@@ -132,7 +132,7 @@ def _opened(run: Path) -> Source:
         else:
             assert isinstance(head, LinearHead)
             graphs = {MODEL: OfHead(head, format.segments, tuned.task.head == "tokens")}
-        return Source(_fixed(graphs), tuned, format, kind, len(head.model.embedding.table))
+        return ExportedModel(_fixed(graphs), tuned, format, kind, len(head.model.embedding.table))
     opened = Run.open_trained(run)
     recipe, module = opened.recipe, opened.load()
     format = InputFormat(opened.tokenizer, recipe, recipe.input.length)
@@ -142,7 +142,7 @@ def _opened(run: Path) -> Source:
         graphs = _writing(module.model, next_token_head(module), module.reads_prefix, str(run))
     else:
         graphs = {MODEL: OfEncoder(module, format.segments)}
-    return Source(_fixed(graphs), opened, format, kind, len(module.model.embedding.table))
+    return ExportedModel(_fixed(graphs), opened, format, kind, len(module.model.embedding.table))
 
 
 def _writing(model: Model, writer: Head, reads_prefix: bool, where: str) -> dict[str, Graph]:
@@ -162,7 +162,7 @@ def _fixed(graphs: dict[str, Graph]) -> dict[str, Graph]:
     return graphs
 
 
-def _measure(source: Source, file: Path | None) -> Measure:
+def _measure(source: ExportedModel, file: Path | None) -> Measure:
     graph, longest = list(source.graphs.values())[-1], source.format.length
     tuned = source.run if isinstance(source.run, FinetunedRun) else None
     if isinstance(graph, OfDecoder) and (tuned is not None or graph.sources or graph.reads_prefix):
@@ -184,7 +184,7 @@ def _measure(source: Source, file: Path | None) -> Measure:
     return by_agreement(graph, random_rows(graph, source.vocabulary, longest), "random tokens")
 
 
-def _quantized(source: Source, folder: Path, measure: Measure, longest: int) -> Quantized:
+def _quantized(source: ExportedModel, folder: Path, measure: Measure, longest: int) -> Quantized:
     files = [folder / name for name in source.graphs]
     graph = list(source.graphs.values())[-1]
     if isinstance(graph, OfDecoder):

@@ -13,7 +13,7 @@ from bakeoff.preparation.given_splits import read_given, require_text
 from bakeoff.preparation.options import PrepareOptions, Texts
 from bakeoff.preparation.planning.held_out import FEWEST_DOCUMENTS
 from bakeoff.preparation.planning.plan import PreparationPlan
-from bakeoff.preparation.planning.sampling import CutPoint, Cuts, survey
+from bakeoff.preparation.planning.sampling import CutPoint, CutPoints, survey
 from bakeoff.preparation.planning.selection import SelectionOptions, select
 from bakeoff.preparation.planning.tokenizer_sample import sample_for, train_tokenizer
 from bakeoff.preparation.progress import ReadingProgress
@@ -88,16 +88,16 @@ class Planner:
             selection = select(shown.phase("selecting", reader), self._select)
             self._skips.update(selection.skips)
         sample = sample_for(self._config, options.tokenizer_sample, seed) if self._given is None else None
-        # Cuts within files need a reading of all of the text, and so do the numbers that pieces have in it.
+        # CutPoints within files need a reading of all of the text, and so do the numbers that pieces have in it.
         files = shards > 1 and sample is None and selection is None and options.shuffle_ngrams is None
         files = files and len(reader.files) >= _FILES * shards
-        cuts = Cuts() if shards > 1 and not files else None
+        cuts = CutPoints() if shards > 1 and not files else None
         pieces: Iterator[TextPiece] = shown.phase("reading", reader)
         found = survey(pieces if selection is None else selection.keep(pieces), share, seed, sample, cuts)
         if (separator := reader.missed_separator) is not None:
             shown.note(f"--document-separator {separator}: found nowhere in the .txt files, so that each is a document")
         if files and found.sentences:  # whose places depend on the text before a shard
-            files, cuts = False, Cuts()
+            files, cuts = False, CutPoints()
             found = survey(shown.phase("reading", reader), share, seed, None, cuts)
         if found.documents == 0:
             self._refuse_nothing(selection is not None and bool(selection.left_out.any()))
@@ -109,7 +109,7 @@ class Planner:
             )
         total = found.characters
         if files:
-            cuts, total = Cuts(), 0
+            cuts, total = CutPoints(), 0
             for i, size in enumerate(reader.sizes):
                 cuts.add(CutPoint(TextPosition(i, 0, 0, 0), 0, total))
                 total += size
@@ -123,7 +123,7 @@ class Planner:
             options=self.recorded,
             sources=self.sources(),
             survey=found,
-            starts=(cuts or Cuts()).divide(shards, total),
+            starts=(cuts or CutPoints()).divide(shards, total),
             tokenizer_sample=record,
             skips={**self._skips, "empty files": sum(reader.is_empty(i) for i in range(len(reader.files)))},
             sentence_rule=self._rule,

@@ -87,7 +87,7 @@ class CutPoint(NamedTuple):
     """Characters before it."""
 
 
-class Cuts:
+class CutPoints:
     """Marks all over the text, within a bounded memory, with about as many characters between two."""
 
     def __init__(self) -> None:
@@ -117,7 +117,7 @@ def survey(
     validation: float | None,
     seed: int,
     sample: Sample | WordCounts | None,
-    cuts: Cuts | None = None,
+    cuts: CutPoints | None = None,
 ) -> Survey:
     """Read the text for the first time: all of it for a sample or cuts, else until enough documents are known.
 

@@ -23,7 +23,7 @@ MEASURED_TOKENS = 1 << 19
 """Tokens of text on which an epoch is measured; a larger text is represented by stretches from many places."""
 
 
-class Packing(Config):
+class RowUse(Config):
     """How an epoch uses the text, or, for held-out text, how the rows use it on which the loss is measured."""
 
     filled: float
@@ -39,9 +39,9 @@ class Packing(Config):
     """Tokens of the text on which it was measured."""
 
 
-def packing_of(
+def row_use_of(
     recipe: Recipe, module: PretrainingModel, corpus: Corpus, seed: int, held_out: bool, idle: Collection[str] = ()
-) -> Packing | None:
+) -> RowUse | None:
     """Measure all rows of the first epoch; or those that the held-out loss is measured on.
 
     In flat memory, and without making batches: only the objectives that change the rows' lengths are asked.
@@ -64,7 +64,7 @@ def packing_of(
         raise
 
 
-def _measured(text: TextRows, order: Order, held_out: int | None) -> Packing:
+def _measured(text: TextRows, order: Order, held_out: int | None) -> RowUse:
     """Measure that many held-out examples, or those of an epoch.
 
     Those of an epoch as many at once as in training: rows that objectives rewrite are padded to the longest of them.
@@ -87,7 +87,7 @@ def _measured(text: TextRows, order: Order, held_out: int | None) -> Packing:
     counts = np.unique(np.concatenate(sources), return_counts=True)[1]
     total = len(text.split.tokens)
     told = not text.parallel and text.format.advance is None
-    return Packing(
+    return RowUse(
         filled=tokens / places,
         read=len(counts) / total if told else None,
         repeated=int((counts > 1).sum()) / total if told else 0.0,

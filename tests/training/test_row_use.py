@@ -15,7 +15,7 @@ from bakeoff.inspection.terminal import print_peek
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
-from bakeoff.training import packing
+from bakeoff.training import row_use
 from bakeoff.training.stages import make_batches
 
 
@@ -97,7 +97,7 @@ def test_packing_is_that_of_the_batches(name, held_out, distinct):
     split = distinct.validation if held_out else distinct.train
     text = set(split.tokens.tolist()) - {distinct.tokenizer.unknown}
     assert len(text) == len(split.tokens)
-    found = packing.packing_of(recipe, module, distinct, 1, held_out)
+    found = row_use.row_use_of(recipe, module, distinct, 1, held_out)
     if name != "denoising" or held_out:  # the last rows of an epoch share their padding with the next epoch's first
         assert found.filled == tokens / places
     if name == "continued_pair":
@@ -116,7 +116,7 @@ def test_a_large_text_is_measured_on_a_part(name, distinct, capsys):
     base, changes = RECIPES[name]
     recipe = shrink(base, **changes)
     whole = bakeoff.peek(recipe, distinct.path).packing
-    with patch.object(packing, "MEASURED_TOKENS", len(distinct.train.tokens) // 2):
+    with patch.object(row_use, "MEASURED_TOKENS", len(distinct.train.tokens) // 2):
         found = bakeoff.peek(recipe, distinct.path)
     assert found.packing.sampled
     assert 0.45 < found.packing.measured_tokens / len(distinct.train.tokens) <= 0.5
@@ -127,5 +127,5 @@ def test_a_large_text_is_measured_on_a_part(name, distinct, capsys):
     out = " ".join(capsys.readouterr().out.split())
     assert f"an epoch reads {100 * found.packing.read:.1f} % of the text" in out
     assert "k of its tokens)" in out
-    with patch.object(packing, "MEASURED_TOKENS", 8):  # a token a stretch: no pair
+    with patch.object(row_use, "MEASURED_TOKENS", 8):  # a token a stretch: no pair
         assert (bakeoff.peek(recipe, distinct.path).packing is None) == (name != "doc_sentences")

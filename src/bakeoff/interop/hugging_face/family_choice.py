@@ -17,7 +17,7 @@ OF_TRAINING = {"initial", "projection_initial", "scaled_residuals", "second_stre
 """Keys of a model that matter only before its first step, and a dropout that a family may have no word for."""
 
 
-class Choice(NamedTuple):
+class FamilyChoice(NamedTuple):
     """A family that has a model."""
 
     family: Family
@@ -32,7 +32,7 @@ class Choice(NamedTuple):
 
 def choose(
     recipe: Recipe, tokenizer: Tokenizer, preferred: str | None, task: HeadForm | None = None
-) -> Choice | dict[str, str]:
+) -> FamilyChoice | dict[str, str]:
     """The family that has a recipe's model and its heads; or for each family the reason why it has not.
 
     Args:
@@ -53,10 +53,10 @@ def choose(
                 raise NotSaid(f"its padding token is {tokenizer.pad}, and that of this family {family.pad}")
             config = _said(family, recipe)
             if task is None:
-                return Choice(family, config, family.links(recipe))
+                return FamilyChoice(family, config, family.links(recipe))
             head = family.task(task, recipe)
             config |= {**head.config, "architectures": [head.architecture]}
-            return Choice(family, config, [*family.body(recipe), *head.links], head)
+            return FamilyChoice(family, config, [*family.body(recipe), *head.links], head)
         except NotSaid as reason:
             reasons[family.model_types[0]] = str(reason)
     return reasons
