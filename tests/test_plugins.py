@@ -17,7 +17,10 @@ from bakeoff import plugins
 from bakeoff.cli import run
 from bakeoff.conformance.plugin_recipes import plugin_recipes
 from bakeoff.errors import UserError
+from bakeoff.inspection.terminal import print_peek
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe_files import load_recipe
+from bakeoff.training.stages import make_batches
 
 DOCS = Path(__file__).parents[1] / "docs" / "plugins.md"
 
@@ -55,6 +58,41 @@ class Copy:
         free = (examples.documents > 0) & ~np.isin(examples.ids, tokenizer.special_ids)
         rows = np.flatnonzero(free & (draws.uniform("copied", examples.ids.shape[1]) < self.share))
         return Targets(rows, examples.ids.ravel()[rows])
+'''
+
+
+CLASSES = '''
+"""Tells odd ids from even ones."""
+
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from bakeoff.objectives.heads import SentenceHead
+from bakeoff.objectives.objective import ObjectiveConfig, Targets
+from bakeoff.objectives.refusals import sees_both_sides
+
+
+class ParityConfig(ObjectiveConfig):
+    kind: Literal["parity"] = "parity"
+    title: ClassVar[str] = "Odd or even (parity)"
+    refused: ClassVar = sees_both_sides("parity")
+    classes: ClassVar = ("even", "odd")
+
+    def build(self, model, vocabulary):
+        return Parity(model)
+
+
+class Parity:
+    name = "parity"
+    targets_per_token = 1.0
+
+    def __init__(self, model):
+        self.head = SentenceHead(model.stack.output_width, 2)
+
+    def targets(self, examples, split, tokenizer, draws):
+        rows = np.flatnonzero(examples.documents > 0)
+        return Targets(rows, examples.ids.ravel()[rows] % 2)
 '''
 
 
@@ -144,6 +182,23 @@ def test_all_parts_are_put_into_recipes(folder):
     copying = [each for recipe in made.values() for each in recipe.objective if each.kind == "copy"]
     assert {each.share for each in copying} == {0.5, 1.0}
     assert any(len(recipe.objective) > 1 for recipe in made.values())
+
+
+def test_classes_of_tokens_are_counted_and_are_no_relations_of_segments(folder, corpus, capsys):
+    (folder / "parity.py").write_text(CLASSES, encoding="utf-8")
+    bakeoff.load_plugin("parity.py")
+    recipe = load_recipe("roberta-tiny", {"objective": [{"kind": "parity"}]})
+    found = bakeoff.peek(recipe, corpus.path, examples=5)
+    batches = make_batches(recipe, PretrainingModel(recipe, corpus.tokenizer.size), corpus, seed=0).step(0)
+    odd = [(batch.ids[i][batch.real[i]] % 2).sum().item() for batch in batches for i in range(len(batch.ids))][:5]
+    for row, count in zip(found.rows, odd, strict=True):
+        assert row.classes == {"parity": {"even": row.tokens - count, "odd": count}}
+        assert row.targets == {"parity": row.tokens}
+        assert row.relations == {}
+    total = sum(row.tokens for row in found.rows)
+    assert found.drawn[0].counts == {"even": total - sum(odd), "odd": sum(odd)}
+    print_peek(found)
+    assert f"parity: {found.rows[0].tokens - odd[0]} even, {odd[0]} odd" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from bakeoff.training.stages import make_batches
 
 RECIPES = {part.kind: name for name in reversed(recipe_names()) for part in load_recipe(name).objective}
 """A recipe with each objective, the first by name."""
-RELATIONS = [kind for kind, config in OBJECTIVES.items() if config.classes and not config.generator_learns]
-"""Objectives whose labels are classes that their batches have."""
+RELATIONS = [kind for kind, config in OBJECTIVES.items() if config.classes and config.relates_segments]
+"""Objectives that arrange segments, and draw each arrangement as often as the others."""
 
 
 def labels_of(kind, corpus, rows=4000):

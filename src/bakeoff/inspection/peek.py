@@ -33,7 +33,8 @@ class Drawn(Config):
     """The same as a share of the rows' tokens, padding and sources not counted; with two directions each token counts
     twice."""
     counts: dict[str, int]
-    """How many of them are masked, replaced, kept; or how many rows have which relation between their segments."""
+    """How many of them are masked, replaced, kept; or how many rows have which relation between their segments; or
+    how many places are of which class."""
     generator_learns: str | None = None
     """The objective whose hidden tokens a generator fills before this one's targets are known; None: they are known."""
 
@@ -126,10 +127,11 @@ def _drawn(config: ObjectiveConfig, rows: Sequence[Row], directions: int) -> Dra
     kinds = Counter(each.kind for each in pieces if each.objective == objective)
     counts = {kind: kinds[kind] for kind in ("masked", "replaced", "kept") if kinds[kind]}
     relations = Counter(row.relations[objective] for row in rows if objective in row.relations)
+    classes = (Counter(row.classes[objective]) for row in rows if objective in row.classes)
     return Drawn(
         objective=objective,
         targets=targets,
         share=targets / (directions * sum(row.tokens for row in rows)),
-        counts={**counts, **dict(sorted(relations.items()))},
+        counts={**counts, **dict(sorted(relations.items())), **dict(sum(classes, Counter[str]()))},
         generator_learns=config.generator_learns,
     )

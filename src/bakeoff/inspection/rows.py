@@ -1,5 +1,6 @@
 """A row of a batch in words: its text, what is predicted of it, how its segments relate, how much is padding."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -40,9 +41,11 @@ class Row(Config):
     source_tokens: int
     """How many of them hold tokens."""
     targets: dict[str, int]
-    """How many predictions of tokens each objective makes; in two directions those of both."""
+    """How many predictions about single tokens each objective makes; in two directions those of both."""
     relations: dict[str, str]
     """How the segments relate, in words, by the objective that asks for it."""
+    classes: dict[str, dict[str, int]]
+    """How many places are of each class, by the objective that tells classes of single tokens."""
     backwards: bool
     """Whether it reads the text from its end."""
     both_sides: bool | None
@@ -82,15 +85,21 @@ class RowReader:
         context = self.recipe.input.remembered_tokens
         prefix = None if batch.prefix is None else int(batch.prefix[index])
         following: list[TokenRun] = []
-        targets, relations = {}, {}
+        targets: dict[str, int] = {}
+        relations: dict[str, str] = {}
+        classes: dict[str, dict[str, int]] = {}
         for config, objective in zip(self.recipe.objective, self.objectives, strict=True):
             slots, labels = self._predicted(batch, index, objective.name)
-            if config.classes is not None and config.generator_learns is None:
+            if config.relates_segments and config.classes is not None:
                 relations[objective.name] = config.classes[labels[0]]
                 continue
             targets[objective.name] = len(labels)
             if config.generator_learns is not None:
                 continue  # what is read and the labels are made in the step
+            if config.classes is not None:
+                counts = Counter(labels)
+                classes[objective.name] = {each: counts[label] for label, each in enumerate(config.classes)}
+                continue
             if config.from_before:
                 slots = slots + 1
             elif config.row_marks != "ends":
@@ -112,6 +121,7 @@ class RowReader:
             source_tokens=sum(len(piece.ids) for piece in source),
             targets=targets,
             relations=relations,
+            classes=classes,
             backwards=backwards,
             both_sides=bool(prefix) if any(config.reads_rows for config in self.recipe.objective) else None,
             follows=None if batch.follows is None else bool(batch.follows[index]),

@@ -142,6 +142,8 @@ def _header(row: Row) -> str:
     if row.both_sides is not None:
         notes.append("read from both sides" if row.both_sides else "read causally")
     notes += [f"{name}: {text}" for name, text in row.relations.items()]
+    for name, counts in row.classes.items():
+        notes.append(f"{name}: " + ", ".join(f"{count} {each}" for each, count in counts.items()))
     if row.follows is not None:
         notes.append("B follows A" if row.follows else "B comes from elsewhere")
     return "; ".join([f"{tokens}, {share}", *notes])
