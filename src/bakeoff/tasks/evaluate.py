@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from bakeoff.batching.batch import Batch
 from bakeoff.corpus.mixture import AnyCorpus, Mixture, open_corpus
 from bakeoff.corpus.split import Split
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
-from bakeoff.inference.readings import Reading
 from bakeoff.objectives.objective import Sharing
 from bakeoff.objectives.registry import OBJECTIVES
 from bakeoff.resources.device import Placement, resolve_device, resolve_precision
@@ -18,9 +17,9 @@ from bakeoff.runs.changed_run import Overrides, changed_run, parsed
 from bakeoff.runs.run import Run
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.data import read_examples, split_examples
+from bakeoff.tasks.evaluate_options import EvaluateOptions
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.language.judge_pairs import evaluate_pairs
-from bakeoff.tasks.language.score_options import ScoreOptions
 from bakeoff.tasks.language.score_texts import evaluate_texts, open_scores, require_pretrained
 from bakeoff.tasks.reading.other_files import reading_otherwise
 from bakeoff.tasks.task import Task
@@ -29,52 +28,16 @@ from bakeoff.training.stages import make_batches
 from bakeoff.training.validation import HeldOut, validate
 
 
-def evaluate(
-    run: str | Path,
-    *,
-    corpus: str | Path | None = None,
-    split: str = "validation",
-    data: str | Path | None = None,
-    text_column: str | None = None,
-    pair_column: str | None = None,
-    label_column: str | list[str] | None = None,
-    settings: Mapping[str, Any] | None = None,
-    errors: Literal["strict", "replace"] = "strict",
-    examples: int | None = None,
-    texts: str | Path | None = None,
-    source_column: str | None = None,
-    target_column: str | None = None,
-    last_word: bool = False,
-    stride: int | None = None,
-    minimal_pairs: str | Path | None = None,
-    reading: Reading | None = None,
-    overrides: Overrides = (),
-    device: str = "auto",
-) -> dict[str, Any]:
+def evaluate(run: str | Path, *, overrides: Overrides = (), device: str = "auto", **options: Any) -> dict[str, Any]:
     """Losses of a pre-trained run on held-out text, its log-probabilities of texts, or a fine-tuned run's scores.
 
     Args:
         run: the run; it must have finished.
-        corpus: for a pre-trained run, a directory that `prepare` made with the same tokenizer.
-        split: the split of the corpus: validation, test (where `prepare` was given one) or train.
-        data: for a fine-tuned run, a .csv, .tsv or .jsonl file.
-        text_column: the file's column with the text; absent: the same as in fine-tuning, as for the next two.
-        pair_column: the column with the second text.
-        label_column: the column with the class, or that of each label.
-        settings: by the keys of the task's config whatever else is otherwise in this file than in those of fine-tuning:
-            other columns, header, separator, encoding, layout, ...
-        errors: invalid UTF-8 in `data` is an error, or is replaced.
-        examples: rows of the split to measure on, spread evenly; absent: all (of a mixture as many as in pre-training).
-        texts: for a pre-trained run, a file of texts to score; `text_column` is its column, absent `text`.
-        source_column: for pairs, that of a sequence-to-sequence model's source; absent: `source`.
-        target_column: and that of its target; absent: `target`.
-        last_word: score the last word of each text alone.
-        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row;
-            absent: half a row.
-        minimal_pairs: for a pre-trained run, a file of pairs of sentences, the first of which is to be the likelier.
-        reading: how these are read: forwards, pseudo or pseudo_words; absent: forwards where the run has learnt that.
         overrides: for a pre-trained run, keys of its recipe to change that leave its tensors as they are.
         device: auto, cpu, cuda or mps.
+        options: fields of `EvaluateOptions`: one of corpus, data, texts and minimal_pairs; of a corpus split and
+            examples; of data text_column, pair_column, label_column, settings and errors; of texts text_column,
+            source_column, target_column, errors, last_word and stride; of minimal pairs reading.
 
     Returns:
         For text: examples and of_examples (rows measured, and how many there are); loss, losses, targets, accuracy,
@@ -88,30 +51,42 @@ def evaluate(
 
     Raises:
         UserError: not exactly one of `corpus`, `data`, `texts` and `minimal_pairs`, one that the run cannot be
-            evaluated on, or a mistake in it.
+            evaluated on, or a mistake in it or in the options.
     """
+    asked = EvaluateOptions.parse(options, "evaluate")
     require_one(
-        {"--corpus": corpus, "--data": data, "--texts": texts, "--minimal-pairs": minimal_pairs},
+        {
+            "--corpus": asked.corpus,
+            "--data": asked.data,
+            "--texts": asked.texts,
+            "--minimal-pairs": asked.minimal_pairs,
+        },
         {
             "--texts": {
-                "--last-word": last_word,
-                "--source-column": source_column is not None,
-                "--target-column": target_column is not None,
-                "--stride": stride is not None,
+                "--last-word": asked.last_word,
+                "--source-column": asked.source_column is not None,
+                "--target-column": asked.target_column is not None,
+                "--stride": asked.stride is not None,
             },
-            "--minimal-pairs": {"--reading": reading is not None},
+            "--minimal-pairs": {"--reading": asked.reading is not None},
         },
     )
-    if minimal_pairs is not None:
-        return {**evaluate_pairs(opened(run, overrides), minimal_pairs, reading, device), **_set(overrides)}
-    if texts is not None:
-        options = ScoreOptions(text_column, source_column, target_column, errors, last_word, stride)
-        return {**evaluate_texts(open_scores(opened(run, overrides), texts, options, device)), **_set(overrides)}
-    if corpus is not None:
+    if asked.data is not None:
+        return _evaluate_labels(run, asked, overrides, device)
+    if asked.minimal_pairs is not None:
+        figures = evaluate_pairs(opened(run, overrides), asked.minimal_pairs, asked.reading, device)
+    elif asked.texts is not None:
+        figures = evaluate_texts(open_scores(opened(run, overrides), asked.texts, asked.scored(), device))
+    else:
+        assert asked.corpus is not None
         if FinetunedRun.at(run):
             raise UserError(f"{run}: a fine-tuned run is evaluated on labelled --data, not on a corpus")
-        figures = _evaluate_text(opened(run, overrides), open_corpus(corpus), split, examples, device)
-        return {**figures, **_set(overrides)}
+        figures = _evaluate_text(opened(run, overrides), open_corpus(asked.corpus), asked.split, asked.examples, device)
+    return {**figures, **_set(overrides)}
+
+
+def _evaluate_labels(run: str | Path, asked: EvaluateOptions, overrides: Overrides, device: str) -> dict[str, Any]:
+    """The scores of a fine-tuned run on a labelled file."""
     if (Path(run) / "recipe.yaml").is_file() and not FinetunedRun.at(run):
         raise UserError(
             f"{run}: a pre-trained run is evaluated on a --corpus; fine-tune it first to evaluate it on labels"
@@ -119,10 +94,8 @@ def evaluate(
     finetuned = FinetunedRun.open(run)
     if overrides:
         raise UserError(f"--set changes the recipe of a pre-trained run; {run} is fine-tuned")
-    columns = {"text_column": text_column, "pair_column": pair_column, "label_column": label_column}
-    named = {name: column for name, column in columns.items() if column is not None}
-    config = reading_otherwise(finetuned.task, {"errors": errors, **named, **(settings or {})})
-    path = Path(str(data))
+    config = reading_otherwise(finetuned.task, asked.reading_of_data())
+    path = Path(str(asked.data))
     (rows, left_out), task = finetuned.labelled_examples(path, config), finetuned.learned
     on, format = resolve_device(device), finetuned.format()
     items = task.encode(rows, format)
@@ -131,7 +104,7 @@ def evaluate(
     learned_from = _train_of(finetuned.task, task)
     return {
         "run": str(run),
-        "data": str(data),
+        "data": str(asked.data),
         "kind": config.kind,
         "task": config.title,
         "metric": task.metric,

@@ -6,10 +6,11 @@ Shapes: N pairs, C texts at once, P partners, D width.
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import model_validator
 
 from bakeoff.errors import UserError
 from bakeoff.tasks.reading.tables import Table, read_table
@@ -22,22 +23,36 @@ FLAT = 1e-9
 """A share of the largest variance below which there is nothing but rounding."""
 
 
-def similarity(
-    run: str | Path,
-    data: str | Path,
-    *,
-    text_column: str,
-    pair_column: str,
-    label_column: str | None = None,
-    least_score: float | None = None,
-    at: Sequence[int] = (1, 5, 10),
-    pooling: Literal["mean", "cls", "last", "max"] = "mean",
-    layers: Sequence[int] = (-1,),
-    length: int | None = None,
-    whiten: bool = False,
-    errors: Literal["strict", "replace"] = "strict",
-    device: str = "auto",
-) -> dict[str, Any]:
+class SimilarityOptions(VectorConfig):
+    """Which columns of a file are compared, how texts become vectors, and what is measured."""
+
+    text_column: str
+    """The column with the first text."""
+    pair_column: str
+    """The one with the second text."""
+    label_column: str | None = None
+    """The one with the score, a number that is higher the more alike the texts are; None: every row is a text with its
+    partner, and retrieval is measured."""
+    least_score: float | None = None
+    """With scores, rows of at least this one are texts with their partners, and retrieval is measured, too."""
+    at: tuple[int, ...] = (1, 5, 10)
+    """The numbers k of recall@k."""
+    whiten: bool = False
+    """Turn and stretch the vectors so that over all different texts of the file their numbers have mean 0 and variance
+    1 and are not correlated; see `whitened`. No score is looked at."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 is an error, or is replaced."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.least_score is not None and self.label_column is None:
+            raise ValueError("--least-score is a number, and needs --label-column with the scores")
+        if not self.at or min(self.at) < 1:
+            raise ValueError("--at: recall is measured at numbers from 1 on, such as 1,5,10")
+        return self
+
+
+def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **options: Any) -> dict[str, Any]:
     """Compare the two texts of each row of a file by the cosine of their vectors, and by their words alone.
 
     With a column of scores, the correlation of cosines and scores: Spearman's is what STS reports (Cer et al. 2017,
@@ -47,20 +62,9 @@ def similarity(
     Args:
         run: a pre-trained or a fine-tuned run, which is used as it is.
         data: a .csv, .tsv or .jsonl, each plain, .gz or .zst.
-        text_column: the column with the first text.
-        pair_column: the one with the second text.
-        label_column: the one with the score, a number that is higher the more alike the texts are; absent: every row is
-            a text with its partner, and retrieval is measured.
-        least_score: with scores, rows of at least this one are texts with their partners, and retrieval is measured,
-            too.
-        at: the numbers k of recall@k.
-        pooling: as of `embed`, also the next two.
-        layers: whose output is pooled.
-        length: the most tokens of a row.
-        whiten: turn and stretch the vectors so that over all different texts of the file their numbers have mean 0 and
-            variance 1 and are not correlated; see `whitened`. No score is looked at.
-        errors: invalid UTF-8 is an error, or is replaced.
         device: auto, cpu, cuda or mps.
+        options: fields of `SimilarityOptions`: text_column and pair_column, which are needed, label_column,
+            least_score, at, whiten, errors; pooling, layers and length as of `embed`.
 
     Returns:
         rows; truncated (different texts that were cut); cosines, one a row; scores of the run, and floors, the same of
@@ -68,44 +72,31 @@ def similarity(
         recall (a list of those at each k) and mrr, of `queries` pairs among `partners`, where there is retrieval.
 
     Raises:
-        UserError: a mistake in the file, or what `embed` refuses.
+        UserError: a mistake in the options or the file, or what `embed` refuses.
     """
-    require_settings(label_column, least_score, at)
-    table = read_table(Path(data), text_column, pair_column, label_column, errors)
+    asked = SimilarityOptions.parse(options, "similarity")
+    table = read_table(Path(data), asked.text_column, asked.pair_column, asked.label_column, asked.errors)
     assert table.pairs is not None
-    scores = None if table.labels is None else np.array(list(_numbers(table, Path(data), label_column)))
-    partners = partners_of(table, scores, least_score, Path(data))
-    config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "similarity")
-    embedder = Embedder(run, config, device)
+    scores = None if table.labels is None else np.array(list(_numbers(table, Path(data), asked.label_column)))
+    partners = partners_of(table, scores, asked.least_score, Path(data))
+    embedder = Embedder(run, asked, device)
     texts = list(dict.fromkeys([*table.texts, *table.pairs]))
     vectors, truncated = vectors_of(embedder, texts)
-    cosines = Cosines(texts, whitened(vectors, str(data)) if whiten else vectors)
-    found = _measured(cosines, table, scores, partners, at)
+    cosines = Cosines(texts, whitened(vectors, str(data)) if asked.whiten else vectors)
+    found = _measured(cosines, table, scores, partners, asked.at)
     return {
         "run": str(run),
         "data": str(data),
-        "pooling": pooling,
-        "layers": list(layers),
-        "whiten": whiten,
+        "pooling": asked.pooling,
+        "layers": list(asked.layers),
+        "whiten": asked.whiten,
         "width": embedder.width,
         "rows": len(table.texts),
         "truncated": truncated,
         "scores": found,
-        "floors": {name: _measured(each, table, scores, partners, at) for name, each in floors(texts).items()},
+        "floors": {name: _measured(each, table, scores, partners, asked.at) for name, each in floors(texts).items()},
         "cosines": cosines.of_pairs(table.texts, table.pairs).tolist(),
     }
-
-
-def require_settings(label_column: str | None, least_score: float | None, at: Sequence[int]) -> None:
-    """Refuse settings that contradict each other.
-
-    Raises:
-        UserError: a least score without scores, or a k that is none.
-    """
-    if least_score is not None and (label_column is None or not math.isfinite(least_score)):
-        raise UserError("--least-score is a number, and needs --label-column with the scores")
-    if not at or min(at) < 1:
-        raise UserError("--at: recall is measured at numbers from 1 on, such as 1,5,10")
 
 
 def partners_of(

@@ -1,0 +1,59 @@
+"""What a run is evaluated on, and how: the options of `evaluate`, each declared here alone."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from bakeoff.config import Config
+from bakeoff.inference.readings import Reading
+from bakeoff.tasks.language.score_options import ScoreOptions
+
+
+class EvaluateOptions(Config):
+    """One of corpus, data, texts and minimal_pairs, and what belongs to it."""
+
+    corpus: str | Path | None = None
+    """For a pre-trained run, a directory that `prepare` made with the same tokenizer."""
+    split: str = "validation"
+    """The split of the corpus: validation, test (where `prepare` was given one) or train."""
+    examples: int | None = None
+    """Rows of the split to measure on, spread evenly; None: all (of a mixture as many as in pre-training)."""
+    data: str | Path | None = None
+    """For a fine-tuned run, a .csv, .tsv or .jsonl file."""
+    text_column: str | None = None
+    """The column of `data` with the text; None: the same as in fine-tuning, as for the next two. Or that of `texts`;
+    None: `text`."""
+    pair_column: str | None = None
+    """The column of `data` with the second text."""
+    label_column: str | list[str] | None = None
+    """The column of `data` with the class, or that of each label."""
+    settings: dict[str, Any] | None = None
+    """By the keys of the task's config whatever else is otherwise in `data` than in the files of fine-tuning: other
+    columns, header, separator, encoding, layout, ..."""
+    errors: Literal["strict", "replace"] = "strict"
+    """Invalid UTF-8 in `data` or `texts` is an error, or is replaced."""
+    texts: str | Path | None = None
+    """For a pre-trained run, a file of texts to score."""
+    source_column: str | None = None
+    """For pairs in `texts`, the column of a sequence-to-sequence model's source; None: `source`."""
+    target_column: str | None = None
+    """And that of its target; None: `target`."""
+    last_word: bool = False
+    """Score the last word of each text alone."""
+    stride: int | None = None
+    """The most tokens that are scored of a row of a text that is longer than one, behind its first row; None: half a
+    row."""
+    minimal_pairs: str | Path | None = None
+    """For a pre-trained run, a file of pairs of sentences, the first of which is to be the likelier one."""
+    reading: Reading | None = None
+    """How minimal pairs are read; None: forwards where the run has learnt that."""
+
+    def scored(self) -> ScoreOptions:
+        """What is scored of `texts`."""
+        columns = self.text_column, self.source_column, self.target_column
+        return ScoreOptions(*columns, self.errors, self.last_word, self.stride)
+
+    def reading_of_data(self) -> dict[str, Any]:
+        """What is otherwise in `data` than in the files of fine-tuning, by the keys of the task's config."""
+        columns = {name: getattr(self, name) for name in ("text_column", "pair_column", "label_column")}
+        named = {name: column for name, column in columns.items() if column is not None}
+        return {"errors": self.errors, **named, **(self.settings or {})}
