@@ -13,6 +13,11 @@ def test_dir_lists_the_public_names_all_of_which_are_there():
     assert all(getattr(bakeoff, name).__doc__ for name in names)
 
 
+def test_functions_answer_to_their_older_names():
+    assert bakeoff.prepare_part is bakeoff.prepare_shard
+    assert bakeoff.merge_parts is bakeoff.merge_shards
+
+
 def test_a_run_opens_by_its_path_and_says_what_it_is(corpus, tmp_path):
     recipe = shrink("gpt-tiny")
     made = bakeoff.pretrain(recipe, corpus.path, tmp_path / "run", progress=False, device="cpu")

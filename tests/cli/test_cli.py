@@ -437,13 +437,14 @@ def test_an_interrupted_verb_says_so(tmp_path, corpus):
     assert sorted(tmp_path.iterdir()) == [unfinished, file]
 
 
-@pytest.mark.parametrize("option", [("--shard", "1/2"), ("--merge",), ("--ray", "local")])
+@pytest.mark.parametrize("option", [("--shard", "1/2"), ("--part", "1/2"), ("--merge",), ("--ray", "local")])
 def test_a_corpus_of_pairs_is_made_in_one_go(capsys, tmp_path, option):
     for side in ("source", "target"):
         (tmp_path / side).write_text("A river.\n")
     sides = ("--source", tmp_path / "source", "--target", tmp_path / "target")
     said = refused(capsys, "prepare", *sides, "--out", tmp_path / "corpus", *option)
-    assert said == f"{option[0]} is for texts, not for pairs; leave it out"
+    named = option[0].replace("--part", "--shard")  # which it was called before
+    assert said == f"{named} is for texts, not for pairs; leave it out"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["source", "target"]
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bakeoff.errors import UserError
-from bakeoff.preparation.prepare import merge_parts, prepare, prepare_part
+from bakeoff.preparation.prepare import merge_shards, prepare, prepare_shard
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 BYTES = TokenizerConfig(kind="byte_bpe", size=300)
@@ -63,8 +63,8 @@ def test_a_stream_gives_the_corpus_of_its_files(tmp_path, folder):
     assert [source.bytes for source in sources] == [file.stat().st_size for file in files]
     assert len({source.revision for source in sources} - {None}) == 1
     for part in (3, 1, 4, 2):
-        prepare_part(name, tmp_path / "parts", part, 4, **options)
-    assert tokens(merge_parts(name, tmp_path / "parts", **options)) == tokens(expected)
+        prepare_shard(name, tmp_path / "parts", part, 4, **options)
+    assert tokens(merge_shards(name, tmp_path / "parts", **options)) == tokens(expected)
 
 
 def test_a_split_beside_files(tmp_path, folder):
