@@ -115,6 +115,10 @@ def test_what_is_shown_is_what_training_reads_and_predicts(name, rows, corpus, p
                 assert len(own) == row.tokens
                 assert shown_targets(row, config.kind) == []
                 continue
+            if config.classes is not None:
+                labels = [config.classes[label] for _, label in own]
+                assert row.classes[config.kind] == {each: labels.count(each) for each in config.classes}
+                continue
             if config.from_before:
                 own = [(slot + 1, y) for slot, y in own]
                 assert row.both_sides == (int(batch.prefix[i]) > 0)
