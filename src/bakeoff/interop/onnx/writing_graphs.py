@@ -10,7 +10,7 @@ from bakeoff.errors import UserError
 from bakeoff.interop.onnx.graphs import Graph, Input, row_inputs
 from bakeoff.interop.onnx.states import TextState, source_reader
 from bakeoff.models.inputs import Source
-from bakeoff.models.mixers.attention import split_heads
+from bakeoff.models.mixers.attention_heads import split_heads
 from bakeoff.models.model import Model
 from bakeoff.models.model_state import ModelState
 from bakeoff.objectives.heads import Head

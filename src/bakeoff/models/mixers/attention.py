@@ -1,7 +1,7 @@
-"""Multi-head attention of a text to itself, and what it has in common with a decoder's attention to its source."""
+"""Multi-head attention of a text to itself."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, Self, cast
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, Self, cast
 
 import torch
 import torch.nn.functional as F
@@ -9,9 +9,9 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from typing_extensions import override
 
-from bakeoff.config import Config
 from bakeoff.errors import UserError
 from bakeoff.models.context import BuildContext, Context
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, Gate, split_heads
 from bakeoff.models.mixers.head_norm import HeadNorm
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.neighbour_convolution import NeighbourConvolution
@@ -23,60 +23,6 @@ from bakeoff.ops.windowed_attention import seen_pairs, windowed_attention
 
 LEAST_ROOM = 64
 """Tokens that a memory has room for at the beginning."""
-
-
-class HeadWidths(NamedTuple):
-    """The widths of the heads' vectors."""
-
-    key: int
-    """d_k, of one head's queries and keys."""
-    value: int
-    """d_v, of one head's values."""
-
-
-class AttentionHeadsConfig(Config):
-    """What attention to itself and to a source have in common."""
-
-    heads: int = Field(gt=0)
-    """H, the number of heads; must divide the width where a head's own widths are not given."""
-    key_width: int | None = Field(default=None, gt=0)
-    """d_k, the width of a head's queries and keys; D / H where absent (Vaswani et al. 2017, table 3 B; T5-3B, 11B)."""
-    value_width: int | None = Field(default=None, gt=0)
-    """d_v, the width of a head's values; D / H where absent."""
-    scaled: bool = True
-    """Divide the scores by the root of a head's width; T5 does not."""
-    dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Dropout of the attention weights; the model's dropout where absent."""
-    stands_at: ClassVar[str] = "mixer"
-
-    @property
-    def head_count(self) -> int | None:
-        """H."""
-        return self.heads
-
-    """The block's key for it."""
-
-    def widths(self, context: BuildContext) -> HeadWidths:
-        """Those of one head in that build context.
-
-        Raises:
-            UserError: the heads do not divide the width, and the widths of a head are not both given.
-        """
-        if (self.key_width is None or self.value_width is None) and context.width % self.heads:
-            raise UserError(
-                f"{self.stands_at}.heads: {self.heads} heads do not divide the width {context.width}; give another "
-                "number, or key_width and value_width"
-            )
-        share = context.width // self.heads
-        return HeadWidths(self.key_width or share, self.value_width or share)
-
-    def rate(self, context: BuildContext) -> float:
-        """The dropout of the weights in that build context."""
-        return context.dropout if self.dropout is None else self.dropout
-
-
-Gate = Literal["none", "gelu"]
-"""What multiplies what attention has mixed: nothing, or gelu of one more linear map of the input."""
 
 
 class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
@@ -341,9 +287,3 @@ def chosen_queries(
     if bias is not None:
         bias = bias.expand(rows, -1, -1, -1).gather(2, index.expand(-1, bias.shape[1], -1, length))
     return chosen, mask, bias
-
-
-def split_heads(projected: Tensor, heads: int, widths: Sequence[int]) -> tuple[Tensor, ...]:
-    """(B, T, H * sum(widths)) projections to one (B, H, T, width) for each of the widths."""
-    parts = projected.split([heads * width for width in widths], dim=-1)
-    return tuple(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in parts)

@@ -5,7 +5,7 @@ from typing import ClassVar, cast
 from torch import Tensor, nn
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention import AttentionHeadsConfig, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, split_heads
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from typing_extensions import override
 
 from bakeoff.models.context import BuildContext, Context
-from bakeoff.models.mixers.attention import AttentionHeadsConfig, split_heads
+from bakeoff.models.mixers.attention_heads import AttentionHeadsConfig, split_heads
 from bakeoff.models.mixers.mixer import MixerBaseConfig
 from bakeoff.models.part import Part, State
 from bakeoff.ops.attention import attention
