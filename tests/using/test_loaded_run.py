@@ -215,6 +215,24 @@ def test_what_is_streamed_is_what_is_generated(name, loaded):
         list(run.stream("The", beams=3))
 
 
+@pytest.mark.parametrize("name", ["gpt2-tiny", "bart-tiny", "gpt-bert-tiny", "lstm-lm-tiny"])
+def test_a_seed_of_its_own_gives_a_prompt_what_it_gets_alone(name, loaded, corpus, tmp_path):
+    run = loaded[name] if name in loaded else bakeoff.load(untrained(name, corpus, tmp_path / "run"), "cpu")
+    prompts = ["The river", "stone", "The river", "A stone finds the old river.", "The river"]
+    seeds = [7, 8, 7, (9, 2), 10]
+    together = run.generate(prompts, seeds=seeds, tokens=12)
+    assert together == run.generate(prompts, seeds=seeds, tokens=12, seed=99)
+    for prompt, seed, text in zip(prompts, seeds, together, strict=True):
+        alone = [*["x"] * seed[1], prompt] if isinstance(seed, tuple) else prompt
+        written = run.generate(alone, seed=seed[0] if isinstance(seed, tuple) else seed, tokens=12)
+        assert text == (written[-1] if isinstance(seed, tuple) else written)
+    assert together[0] == together[2] != together[4]
+    assert run.generate("stone", seeds=[8], tokens=12) == together[1]
+    for wrong in ([1], [1] * 6, ["a"] * 5, [True] * 5, [(1, 2, 3)] * 5, [1.5] * 5, 7):
+        with pytest.raises(UserError, match=r"seeds: a whole number, .* for each of the 5 prompts"):
+            run.generate(prompts, seeds=wrong)
+
+
 def test_scores_and_vectors_are_those_of_the_functions(loaded, classifier):
     run = loaded["bert-tiny"]
     texts = ["The river finds the old stone.", "", "river"]

@@ -48,9 +48,10 @@ class FakeModel:
         self._through(texts)
         return [{"label": "long" if len(text) > 8 else "short", "probability": 0.75} for text in texts]
 
-    def generate(self, prompts, **settings):
+    def generate(self, prompts, seeds, **settings):
         self._through(prompts)
-        return ["".join(self.stream(prompt, **settings)) for prompt in prompts]
+        both = zip(prompts, seeds, strict=True)
+        return ["".join(self.stream(prompt, seed=seed, **settings)) for prompt, (seed, _) in both]
 
     def stream(self, prompt, tokens=50, seed=0, **settings):
         if prompt == "bad":

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+import bakeoff
+from tests.inference.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 
 
@@ -58,19 +60,27 @@ def test_requests_that_wait_go_together_and_are_answered_as_alone(server):
     assert [status for status, _ in together] == [200] * (len(bodies) - 1) + [422]
 
 
-def test_sampled_texts_are_those_of_the_request_alone(server):
+def test_sampled_texts_go_together_and_are_those_of_the_request_alone(server, corpus, tmp_path):
+    run = bakeoff.load(untrained("gpt2-tiny", corpus, tmp_path / "run"), "cpu")
     model = FakeModel()
+    model.generate = lambda prompts, **settings: (model._through(prompts), run.generate(prompts, **settings))[1]
     asked = server({"one": model})
     model.gate.clear()
+    bodies = [{"texts": ["The river", "stone"], "tokens": 8, "seed": seed} for seed in (3, 4, 3)]
+    bodies += [{"texts": ["The river"], "tokens": 8, "top_k": 5}, {"texts": ["A"], "tokens": 8, "temperature": 0.0}]
     with ThreadPoolExecutor(8) as clients:
         first = clients.submit(asked.post, "score", texts=["first"])
         wait_until(lambda: model.batches)
-        sampled = [clients.submit(asked.post, "generate", texts=["a"], tokens=2) for _ in range(3)]
-        greedy = [clients.submit(asked.post, "generate", texts=["b"], tokens=2, temperature=0.0) for _ in range(3)]
-        wait_until(lambda: asked.models["one"].worker.waiting == 6)
+        waiting = [clients.submit(asked.post, "generate", **body) for body in bodies]
+        wait_until(lambda: asked.models["one"].worker.waiting == len(bodies))
         model.gate.set()
-        assert {each.result()[0] for each in [first, *sampled, *greedy]} == {200}
-    assert sorted(model.batches[1:]) == [["a"], ["a"], ["a"], ["b", "b", "b"]]
+        assert first.result()[0] == 200
+        answers = [each.result()[1]["answers"] for each in waiting]
+    assert sorted(map(len, model.batches[1:])) == [1, 1, 6]
+    for body, answer in zip(bodies, answers, strict=True):
+        settings = {name: value for name, value in body.items() if name != "texts"}
+        assert answer == run.generate(body["texts"], **settings)
+    assert answers[0] == answers[2] != answers[1]
 
 
 def test_a_full_queue_and_late_answers(server):

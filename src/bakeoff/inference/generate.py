@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bakeoff.errors import UserError
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.inference.sampling import Draws
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
@@ -125,18 +126,23 @@ class PromptWriter:
         self._continues = not objective.rewrites or objective.continues_source
         self._done = 0
 
-    def write(self, prompts: Sequence[str]) -> list[Written]:
+    def write(self, prompts: Sequence[str], draws: Sequence[Draws] | None = None) -> list[Written]:
         """What follows each of the next prompts.
+
+        Args:
+            prompts: N texts.
+            draws: (N,) the random numbers of each; None: by the config's seed those of its number among all prompts.
 
         Raises:
             UserError: one is too long for the model.
         """
         rows = self._rows(prompts)
+        draws = [self._draws(row) for row in range(len(rows))] if draws is None else draws
         if self._has_source:
             starts = [self._objective.prompt(self._tokenizer)] * len(rows)
-            written = self._generator.write(starts, self._config, sources=rows, first=self._done)
+            written = self._generator.write(starts, self._config, rows, draws)
         else:
-            written = self._generator.write(rows, self._config, first=self._done)
+            written = self._generator.write(rows, self._config, draws=draws)
         self._done += len(rows)
         return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
 
@@ -156,7 +162,7 @@ class PromptWriter:
         start, sources = (self._objective.prompt(self._tokenizer), [row]) if self._has_source else (row, None)
         ids: list[int] = []
         told = ""
-        for token in self._generator.stream(start, self._config, sources, self._done):
+        for token in self._generator.stream(start, self._config, sources, self._draws(0)):
             ids.append(token)
             whole = self._joined(prompt, row, ids).answer
             if whole.startswith(told) and not whole.endswith("\N{REPLACEMENT CHARACTER}") and len(whole) > len(told):
@@ -166,6 +172,10 @@ class PromptWriter:
         if whole.startswith(told) and len(whole) > len(told):
             yield whole[len(told) :]
         self._done += 1
+
+    def _draws(self, row: int) -> Draws:
+        """The random numbers of one of the next prompts, where nothing else is said."""
+        return Draws(self._config.seed, self._done + row)
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
         """The ids of prompts, none of them too long."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from bakeoff.inference.beam_search import Found, Search, beam_search
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.prompts import Prompts, ids_of, padded_before, source_of, together
-from bakeoff.inference.sampling import chooser
+from bakeoff.inference.sampling import Draws, chooser
 from bakeoff.inference.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model_state import chosen_rows
@@ -42,7 +42,7 @@ class Generator:
         prompts: Prompts,
         config: GenerationConfig,
         sources: Prompts | None = None,
-        first: int = 0,
+        draws: Sequence[Draws] | None = None,
     ) -> list[list[int]]:
         """What follows each prompt.
 
@@ -50,8 +50,7 @@ class Generator:
             prompts: token ids, at least one each; any lengths.
             config: how tokens are chosen.
             sources: for sequence-to-sequence models the ids that each row's encoder reads.
-            first: number of the first prompt, where others were written before; the random numbers of a prompt are
-                those of its number.
+            draws: the random numbers of each prompt; None: those of its place, by the config's seed.
 
         Returns:
             For each prompt the ids that were written, without the token that ends the text. A prompt's result does
@@ -59,12 +58,12 @@ class Generator:
         """
         if config.beams is not None and config.beams > 1:
             return [each.ids for each in self.search(prompts, config, sources)]
+        drawn = [Draws(config.seed, row) for row in range(len(prompts))] if draws is None else draws
         written: list[list[int]] = [[] for _ in prompts]
         for rows in self._together(prompts, sources, config.tokens):
             own = [prompts[row] for row in rows]
             given = None if sources is None else [sources[row] for row in rows]
-            numbers = [first + row for row in rows]
-            for step in self._steps(own, config, numbers, given):
+            for step in self._steps(own, config, [drawn[row] for row in rows], given):
                 for place, token in step:
                     written[rows[place]].append(token)
         return written
@@ -82,10 +81,10 @@ class Generator:
         prompt: Sequence[int],
         config: GenerationConfig,
         sources: Prompts | None = None,
-        first: int = 0,
+        draws: Draws | None = None,
     ) -> Iterator[int]:
         """The ids that `write` gives for one prompt, each as soon as it is chosen; arguments as of `write`."""
-        steps = self._steps([prompt], config, [first], sources)
+        steps = self._steps([prompt], config, [draws or Draws(config.seed)], sources)
         while True:
             with torch.inference_mode():  # left again while the caller has what was written
                 step = next(steps, None)
@@ -94,14 +93,13 @@ class Generator:
             yield from (token for _, token in step)
 
     def _steps(
-        self, prompts: Prompts, config: GenerationConfig, numbers: Sequence[int], sources: Prompts | None
+        self, prompts: Prompts, config: GenerationConfig, draws: Sequence[Draws], sources: Prompts | None
     ) -> Iterator[list[tuple[int, int]]]:
         """Rows go on together behind prompts that end together, so that shorter ones have padding before them.
 
-        Yields, step by step, the rows that write, each with its next token. A row's random numbers are its own, which
-        its number gives.
+        Yields, step by step, the rows that write, each with its next token. A row's random numbers are its own.
         """
-        choose = chooser(config, numbers)
+        choose = chooser(config, draws)
         going = list(range(len(prompts)))  # the rows that are still read, in the order of the state's
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]

@@ -1,14 +1,46 @@
 """Choosing the next token from its scores. Shapes: B rows, N of them, V vocabulary."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from bakeoff.errors import UserError
 from bakeoff.inference.generation_config import GenerationConfig
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """Gives the next (N,) tokens by the (N, V) scores of some rows, whose places come with them."""
+
+
+class Draws(NamedTuple):
+    """Which random numbers the text of a prompt is drawn by: the same ones whatever is written beside it."""
+
+    seed: int
+    """The seed."""
+    number: int = 0
+    """The prompt's number among those of the seed, from 0 on."""
+
+
+Seeds = Sequence[int | tuple[int, int]]
+"""For each prompt a seed, whose first prompt it is, or a pair of a seed and its number under that seed."""
+
+
+def drawn_by(seeds: Seeds, count: int) -> list[Draws]:
+    """The random numbers of so many prompts.
+
+    Raises:
+        UserError: not a seed for each, or something that is no whole number.
+    """
+    given = list(seeds) if isinstance(seeds, Sequence) else []
+    pairs = [each if isinstance(each, tuple) else (each, 0) for each in given]
+    if len(pairs) != count or not all(len(pair) == 2 and all(map(_is_whole, pair)) for pair in pairs):
+        raise UserError(f"generate: seeds: a whole number, or (seed, place), for each of the {count} prompts is wanted")
+    return [Draws(*pair) for pair in pairs]
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def filtered(
@@ -45,14 +77,14 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return torch.minimum(place, last)
 
 
-def chooser(config: GenerationConfig, numbers: Sequence[int]) -> Choose:
+def chooser(config: GenerationConfig, draws: Sequence[Draws]) -> Choose:
     """What chooses tokens.
 
     Args:
         config: how.
-        numbers: (B,) the prompts' numbers, each of which gives random numbers of its own.
+        draws: (B,) the random numbers of each row.
     """
-    seeds = [(config.seed * 1_000_003 + number) % 2**64 for number in numbers]
+    seeds = [(seed * 1_000_003 + number) % 2**64 for seed, number in draws]
     drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
 
     def choose(scores: Tensor, rows: list[int]) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import PROMPTS_AT_ONCE, PromptWriter
 from bakeoff.inference.generation_config import GenerationConfig
+from bakeoff.inference.sampling import Draws, Seeds, drawn_by
 from bakeoff.inference.scoring import TextScore, TextScores
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.models.inputs import Inputs
@@ -182,27 +183,35 @@ class LoadedRun(LoadedWeights):
         return list(TextScores(run, given, module=module))
 
     @overload
-    def generate(self, prompts: str, **settings: Any) -> str: ...
+    def generate(self, prompts: str, *, seeds: Seeds | None = None, **settings: Any) -> str: ...
     @overload
-    def generate(self, prompts: Sequence[str], **settings: Any) -> list[str]: ...
-    def generate(self, prompts: str | Sequence[str], **settings: Any) -> str | list[str]:
+    def generate(self, prompts: Sequence[str], *, seeds: Seeds | None = None, **settings: Any) -> list[str]: ...
+    def generate(self, prompts: str | Sequence[str], *, seeds: Seeds | None = None, **settings: Any) -> str | list[str]:
         """What the run writes behind each prompt, or for it, as `bakeoff.generate` does.
 
         Args:
             prompts: a text, or N of them.
+            seeds: (N,) a seed for each prompt in the place of the setting `seed`, with which it gets what it gets alone
+                under that seed; a pair (seed, place) gives what a prompt at that place, from 0 on, gets under it.
             settings: tokens, temperature, top_k, top_p, beams, length_penalty and seed of `GenerationConfig`.
 
         Returns:
-            A text for a prompt, or N texts. The random numbers of a prompt are those of its place among the prompts.
+            A text for a prompt, or N texts. The random numbers of a prompt are those of its place among the prompts, or
+            of its seed; what stands beside it in a batch has no influence.
 
         Raises:
-            UserError: a run that has not learnt to write, an unknown setting, or a prompt that is too long.
+            UserError: a run that has not learnt to write, an unknown setting, a prompt that is too long, or not a seed
+                for each prompt.
         """
-        given = in_memory([prompts] if isinstance(prompts, str) else prompts)
-        writer = self.writer(GenerationConfig.parse(settings, "generate"))
-        written = [
-            each.answer for part in read_ahead(given, PROMPTS_AT_ONCE) for each in writer.write([t for (t,) in part])
-        ]
+        texts = [prompts] if isinstance(prompts, str) else prompts
+        given = in_memory(texts)
+        config = GenerationConfig.parse(settings, "generate")
+        draws = [Draws(config.seed, row) for row in range(len(texts))] if seeds is None else drawn_by(seeds, len(texts))
+        writer = self.writer(config)
+        written: list[str] = []
+        for part in read_ahead(given, PROMPTS_AT_ONCE):
+            own = draws[len(written) : len(written) + len(part)]
+            written += [each.answer for each in writer.write([text for (text,) in part], own)]
         return written[0] if isinstance(prompts, str) else written
 
     def stream(self, prompt: str, **settings: Any) -> Iterator[str]:

@@ -184,10 +184,13 @@ class Generate(Request):
 
     @property
     def key(self) -> Hashable:
-        """A request that samples goes alone: random numbers depend on a text's place in its batch."""
-        if self.beams is None and self.temperature > 0:
-            return object()
-        return super().key
+        """Requests that differ in their seeds alone go together: each text has random numbers of its own."""
+        return (self.verb, self.model_dump_json(exclude={"model", "texts", "seed"}))
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """Each text with its random numbers: by the request's seed those of its place there."""
+        return [(text, (self.seed, place)) for place, text in enumerate(self.texts)]
 
     def check(self, limits: Limits) -> None:  # noqa: D102
         super().check(limits)
@@ -196,7 +199,9 @@ class Generate(Request):
                 raise Problem(422, f"{name}: {given} asked for; this server writes at most {most}")
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
-        return list(model.generate(list(items), **self.settings))
+        texts, seeds = zip(*items, strict=True)
+        settings = {name: value for name, value in self.settings.items() if name != "seed"}
+        return list(model.generate(list(texts), seeds=seeds, **settings))
 
 
 REQUESTS: dict[str, type[Request]] = {each.verb: each for each in (Fill, Generate, Predict, Embed, Score)}

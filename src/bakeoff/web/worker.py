@@ -121,6 +121,8 @@ class Worker:
         """
         with self._changed:
             self._refuse_when_closed()
+            if len(self._waiting) >= self._longest:  # those whose clients have gone take up no room
+                self._waiting = deque(each for each in self._waiting if not each.answers.cancelled())
             if len(self._waiting) >= self._longest:
                 raise busy(f"{self.name}: {self._longest} requests wait already")
             self._waiting.append(job)
