@@ -9,6 +9,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.interop.appearing import appearing, require_free
 from bakeoff.interop.exported import Exported
+from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.family_choice import FamilyChoice, choose
 from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
@@ -37,7 +38,7 @@ PURPOSES = {
 
 OF_HEADS = ("id2label", "label2id", "problem_type")
 """Keys of a config.json that say what the numbers of a head are."""
-SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", *OF_HEADS)
+SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", own_settings.KEY, *OF_HEADS)
 """Keys of an imported config.json that do not go out again: they name code or places, or are said anew."""
 
 
@@ -111,7 +112,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     config = named | config | {"vocab_size": rows, "dtype": str(dtype).split(".")[1]}
     if isinstance(run, FinetunedRun):
         said = (imported or {}).get("config", {})
-        config |= task_config(run) | {key: said[key] for key in OF_HEADS if key in said}
+        config |= task_config(run) | {key: said[key] for key in OF_HEADS if key in said} | own_settings.written(run)
     theirs = _tensors(run, chosen, rows, dtype)
     write_json(folder / CONFIG, config)
     save_tensors(theirs, folder / WEIGHTS, {"format": "pt"})

@@ -11,7 +11,9 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families import Family, NotSaid
 from bakeoff.interop.families.task_heads import CLASSES, TaskHead
+from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.folder import Folder
+from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, UNSCALED
 from bakeoff.interop.hugging_face.task_export import PROBLEMS
 from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
@@ -35,8 +37,8 @@ COLUMNS: dict[str, dict[str, str]] = {
 """The columns of a file of labelled rows, where its reader does not say other ones."""
 TAKES_PAIRS = ("classification", "multilabel", "regression")
 """Kinds that are of single texts or of pairs, which no config says."""
-NOT_KNOWN = "not-known"
-"""In the place of the file that it was trained on."""
+NAMED = ("classification", "multilabel", "tagging")
+"""Kinds whose outputs have names that mean something."""
 LONGEST = 1_000_000
 """Tokens of a row; what is above is what a tokenizer says that knows no limit."""
 
@@ -96,6 +98,11 @@ def imported_head(
         kind = _kind_of_rows(config, outputs)
     if pairs and kind not in TAKES_PAIRS:
         raise UserError(f"{folder.path}: --pairs: a model for {kind} reads no single texts; leave it out")
+    names = _names(config, outputs) if kind != "choice" else []
+    own = own_settings.read(config)
+    if own is not None and not own.fits(kind, names if kind in NAMED else []):
+        own = None  # those of another head, which somebody has trained since
+    pairs = pairs or (own is not None and own.pairs)
     form = family.form(kind, recipe, config)
     length = _length(folder, recipe)
     separators = _separators(
@@ -104,28 +111,20 @@ def imported_head(
         [InputFormat(tokenizer, recipe, length, separators=count) for count in (1, 2)],
         pairs or kind in ("question_answering", "choice"),
     )
-    told = FinetuneConfig.parse(
-        {
-            "pooling": form.pooling,
-            "pooler": form.pooler,
-            "layers": form.layers,
-            "length": length,
-            "separators": separators,
-        },
-        folder.where,
-    )
-    columns = COLUMNS[kind] | ({"pair_column": "pair"} if pairs else {})
-    task = parse_task({"kind": kind, "train": str(out.absolute() / NOT_KNOWN), **columns}, folder.where)
-    names = _names(config, outputs) if task.head == "tokens" or kind in TAKES_PAIRS else []
-    labels = {
-        "classification": names,
-        "multilabel": names,
-        "regression": {"mean": 0.0, "deviation": 1.0},
-        "choice": {},
-        "tagging": {"tags": names, "moves": []},
-        "question_answering": {"unanswerable": False, "threshold": 0.0},
-    }
-    return ImportedHead(head, task.restore(labels[kind], f"{folder.where}: id2label"), told)
+    told = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
+    told["separators"] = separators
+    file = str(out.absolute() / NOT_KNOWN)
+    if own is not None:
+        settings = own.config(file, "pair" if pairs and kind in TAKES_PAIRS else None)
+        told |= own.finetune(settings, recipe)
+        task = own.restored(settings)
+    else:
+        columns = COLUMNS[kind] | ({"pair_column": "pair"} if pairs else {})
+        settings = parse_task({"kind": kind, "train": file, **columns}, folder.where)
+        labels = {"regression": UNSCALED, "choice": {}, "tagging": {"tags": names, "moves": []}}
+        labels["question_answering"] = {"unanswerable": False, "threshold": 0.0}
+        task = settings.restore(labels.get(kind, names), f"{folder.where}: id2label")
+    return ImportedHead(head, task, FinetuneConfig.parse(told, folder.where))
 
 
 def _class_of(config: ConfigReader) -> str:

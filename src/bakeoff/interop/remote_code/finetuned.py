@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from bakeoff.errors import UserError
+from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
@@ -62,6 +63,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         "layers": run.config.layers,
         "kind": kind,
     }
+    config |= own_settings.written(run)
     tensors = {}
     for name, tensor in head.state_dict().items():
         if not name.startswith("heads."):
