@@ -2,12 +2,15 @@
 
 import json
 import socket
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import bakeoff
+from bakeoff.web.problems import Problem
+from bakeoff.web.worker import Job, Worker
 from tests.inference.untrained_runs import untrained
 from tests.web.fakes import FakeModel
 
@@ -228,3 +231,32 @@ def test_bodies_without_end_and_broken_connections(server):
     model.gate.set()
     assert asked.post("score", texts=["abc"])[0] == 200
     assert model.batches == [["abc"], ["abc"]]  # who is gone costs the model nothing
+
+
+def test_requests_whose_time_is_over_take_up_no_room():
+    """As soon as another one comes, not only once the model is free to look at them."""
+    begun, gate = threading.Event(), threading.Event()
+
+    def hold(items):
+        begun.set()
+        gate.wait(10)
+        return list(items)
+
+    worker = Worker("one", queue=1, streams=1, together=8)
+    try:
+        worker.submit(Job("held", [1], hold, seconds=10))
+        assert begun.wait(10)
+        over = Job("over", [2], hold, seconds=-1)
+        worker.submit(over)
+        after = Job("after", [3], list, seconds=10)
+        worker.submit(after)
+        assert over.answers.done()
+        with pytest.raises(Problem, match="no answer within"):
+            over.answers.result()
+        with pytest.raises(Problem, match="wait already"):
+            worker.submit(Job("full", [4], list, seconds=10))
+        gate.set()
+        assert after.answers.result(10) == [3]
+    finally:
+        gate.set()
+        worker.close(10)

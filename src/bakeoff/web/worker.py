@@ -121,8 +121,8 @@ class Worker:
         """
         with self._changed:
             self._refuse_when_closed()
-            if len(self._waiting) >= self._longest:  # those whose clients have gone take up no room
-                self._waiting = deque(each for each in self._waiting if not each.answers.cancelled())
+            if len(self._waiting) >= self._longest:
+                self._drop_late()
             if len(self._waiting) >= self._longest:
                 raise busy(f"{self.name}: {self._longest} requests wait already")
             self._waiting.append(job)
@@ -158,6 +158,19 @@ class Worker:
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise busy("the server stops")
+
+    def _drop_late(self) -> None:
+        """Requests take up no room once their clients have gone or their time is over."""
+        now = time.monotonic()
+        left: deque[Job] = deque()
+        for job in self._waiting:
+            if job.answers.cancelled():
+                continue
+            if now <= job.deadline:
+                left.append(job)
+            elif job.answers.set_running_or_notify_cancel():
+                job.answers.set_exception(late(job.seconds))
+        self._waiting = left
 
     def _run(self) -> None:
         while True:
