@@ -402,7 +402,7 @@ def test_compressed_files_are_found(tmp_path):
         ),
         ("sst2", "none", r"none: no such folder; --data is the folder with the files of sst2"),
         ("sst2", None, r"sst2: give --data FOLDER with its files, or --train FILE"),
-        ("tnews", "hub:", r"tnews: no form of it on the Hub is known"),
+        ("chnsenticorp", "hub:", r"chnsenticorp: no form of it on the Hub is known"),
         ("universal_dependencies", "", r"2 files are called \*-ud-train\.conllu \(a-ud-train\.conllu, b-ud"),
     ],
 )

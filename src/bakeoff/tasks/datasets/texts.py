@@ -7,6 +7,23 @@ _TEXT = {"text_column": "text", "label_column": "label"}
 _TOPICS = {"1": "World", "2": "Sports", "3": "Business", "4": "Sci/Tech"}
 _FIVE = {"0": "very negative", "1": "negative", "2": "neutral", "3": "positive", "4": "very positive"}
 _POLARITY = {"0": "negative", "4": "positive", "2": None}
+_TNEWS = {
+    "100": "news_story",
+    "101": "news_culture",
+    "102": "news_entertainment",
+    "103": "news_sports",
+    "104": "news_finance",
+    "106": "news_house",
+    "107": "news_car",
+    "108": "news_edu",
+    "109": "news_tech",
+    "110": "news_military",
+    "112": "news_travel",
+    "113": "news_world",
+    "114": "news_stock",
+    "115": "news_agriculture",
+    "116": "news_game",
+}
 
 TEXTS = {
     "imdb": DataSet(
@@ -177,6 +194,12 @@ TEXTS = {
         "classification",
         (Form(("train.json",), (), ("dev.json",), remark=OFFICIAL_DEV),),
         {"text_column": "sentence", "label_column": "label_desc"},
+        HubForm(
+            "clue/clue:tnews",
+            {"train": "train", "test": "validation"},
+            {"label_column": "label", "label_names": _TNEWS},
+            OFFICIAL_DEV,
+        ),
     ),
 }
 """Texts with a class or a number each."""

@@ -65,12 +65,14 @@ READING = {
         "question_answering",
         (Form(("cmrc2018_train.json",), (), ("cmrc2018_dev.json",), remark=OFFICIAL_DEV),),
         {"answer_words": "ideographs"},
+        _questions_on_hub("clue/clue:cmrc2018"),
     ),
     "drcd": DataSet(
         "DRCD, spans that answer questions, in traditional Chinese (Shao et al. 2018)",
         "question_answering",
         (Form(("DRCD_training.json",), ("DRCD_dev.json",), ("DRCD_test.json",)),),
         {"answer_words": "ideographs"},
+        HubForm("clue/clue:drcd", _SPLITS, {"label_column": "answers"}),
     ),
     "race": DataSet(
         "RACE, questions of English examinations, middle and high school (Lai et al. 2017)",
