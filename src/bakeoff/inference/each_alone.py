@@ -17,8 +17,9 @@ class _Target(NamedTuple):
     """One token of a text, and where it stands."""
 
     place: int
-    """The text's."""
+    """The number of the text."""
     window: Window
+    """The stretch of the text in which the token is read."""
     token: int
     """The token's place in the text."""
     until: int

@@ -29,7 +29,7 @@ class Written(NamedTuple):
     """What a run wrote for a prompt."""
 
     prompt: str
-    """As it was given."""
+    """The prompt as the user gave it."""
     continuation: str | None
     """What follows the prompt, the space between the two included where there is one; None: a rewritten text, which
     follows nothing."""

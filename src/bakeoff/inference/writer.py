@@ -11,7 +11,7 @@ from bakeoff.objectives.registry import OBJECTIVES
 
 
 class Writer(NamedTuple):
-    """What writes."""
+    """A model that writes, with what it needs for that."""
 
     model: Model
     """A model that reads forwards."""

@@ -23,7 +23,7 @@ EXAMPLES = 3
 
 
 class Drawn(Config):
-    """What one objective has drawn over all rows that are shown."""
+    """Counts of one objective over all rows that are shown."""
 
     objective: str
     """Its name."""

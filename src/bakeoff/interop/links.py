@@ -25,7 +25,7 @@ class Link(NamedTuple):
     vocabulary: bool = False
     """The first dimension is one row a token, of which there may be more or fewer than the tokenizer has."""
     tied: str = ""
-    """Of a link without ours: the tensor of theirs that it has to equal where it is written out."""
+    """For a link without names in a run: their other tensor, which this one has to equal where a file has both."""
 
     def may_miss(self, part: str) -> "Link":
         """The same, as belonging to a part that may be missing as a whole."""

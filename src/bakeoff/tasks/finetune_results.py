@@ -10,7 +10,7 @@ from bakeoff.tasks.scores.label_scores import LabelScore
 
 
 class TrialResult(Config):
-    """What became of one of a fine-tuning's trainings."""
+    """The result of one training of a fine-tuning."""
 
     learning_rate: float
     """Its learning rate."""
@@ -60,7 +60,7 @@ class FinetuneResult(Config):
     seconds: float
     """Time spent, all trainings and evaluations together."""
     trials: list[TrialResult] = Field(default=[])
-    """What became of each training, where several learning rates or numbers of epochs were tried."""
+    """The result of each training, where several learning rates or numbers of epochs were tried."""
     classes: list[str]
     """Names of the classes, or tags, sorted; none where there are no such."""
     rows: dict[str, int]

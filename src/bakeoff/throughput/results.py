@@ -50,7 +50,7 @@ class SpeedResults(Config):
     vocabulary: dict[str, int]
     """Size of each recipe's vocabulary."""
     precision: dict[str, str]
-    """What each recipe computes in."""
+    """The precision that each recipe computes in."""
     measurements: list[Measurement]
     """By length, then by recipe."""
 

@@ -65,7 +65,7 @@ class Trial(Config):
 
     @property
     def state(self) -> TrialState:
-        """What became of it, once the search has ended."""
+        """Whether it diverged, finished or was stopped, once the search has ended."""
         if self.diverged is not None:
             return "diverged"
         return "finished" if len(self.losses) == len(self.looks) else "stopped"
@@ -175,7 +175,7 @@ class TuningResults(Config):
     trials: list[Trial]
     """All trials by their number."""
     states: list[TrialState]
-    """What became of each."""
+    """The result of each trial."""
     best: int
     """The number of the best one."""
     before: dict[str, Any]

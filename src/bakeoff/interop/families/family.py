@@ -94,7 +94,7 @@ class Family(ABC):
         return []
 
     def adapted(self, values: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-        """What `recipe` gave, as far as it depends on the tokenizer."""
+        """The recipe's values, those changed that depend on the tokenizer."""
         return values
 
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:

@@ -49,7 +49,7 @@ def gpt_model(config: ConfigReader, norm: str, activation: str, inner: int, scal
 
 
 def decoder_block(recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
-    """The one kind of block of a decoder that stands alone, and the attention in it.
+    """The block of a decoder without an encoder, where all layers have the same one, and its attention.
 
     Raises:
         NotSaid: it has another kind of block or mixer, or several.

@@ -12,7 +12,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBlockConfig]:
-    """The one kind of block of the encoder, and that of the decoder.
+    """The block of the encoder and the block of the decoder, where all layers of each have the same one.
 
     Raises:
         NotSaid: it has no encoder and decoder of transformer blocks of one kind each and one width.

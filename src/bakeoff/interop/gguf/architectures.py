@@ -22,7 +22,7 @@ class Architecture(ABC):
     """One of llama.cpp's models; `config` is that of the family, as transformers has it."""
 
     name: ClassVar[str]
-    """Its name, which is that of the family."""
+    """The family's name in `interop/families`."""
     member: ClassVar[str]
     """What `gguf.MODEL_ARCH` calls it."""
     left: ClassVar[tuple[str, ...]] = ()
@@ -38,7 +38,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
-        """The one kind of block of a recipe that the family can say, and its attention."""
+        """The block and the attention of a recipe whose layers all have the same block, one that the family has."""
 
     def other_numbers(self, recipe: Recipe, tokenizer: Tokenizer) -> str | None:
         """Why llama.cpp would compute something else, though the family can say the recipe; None: it does not."""

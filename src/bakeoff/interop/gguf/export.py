@@ -68,7 +68,7 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
 
 
 def _chosen(run: Run, path: Path) -> FamilyChoice:
-    """What the family makes of it.
+    """The GGUF family for a run, with its config and its links of tensors.
 
     Raises:
         UserError: it is of no family that is written.

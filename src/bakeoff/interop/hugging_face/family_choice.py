@@ -27,7 +27,7 @@ class FamilyChoice(NamedTuple):
     links: list[Link]
     """Links of all tensors."""
     head: TaskHead | None = None
-    """Of a fine-tuned run the class with its head."""
+    """The class of transformers with the head of a fine-tuned run; None: a pre-trained run."""
 
 
 def choose(

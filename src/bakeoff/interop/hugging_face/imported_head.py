@@ -49,7 +49,7 @@ class ImportedHead(NamedTuple):
     head: TaskHead
     """Its class and its tensors."""
     task: Task
-    """What it answers."""
+    """The task that the head answers."""
     config: FinetuneConfig
     """How texts become rows, and rows vectors."""
 

@@ -42,7 +42,7 @@ class ExportedModel(NamedTuple):
     run: Run | FinetunedRun
     """The run that it comes from."""
     format: InputFormat
-    """Of its rows."""
+    """How texts become rows of tokens."""
     kind: str
     """encoder, causal, encoder_decoder, or the kind of its task."""
     vocabulary: int

@@ -31,9 +31,9 @@ class Graph(nn.Module):
     """A module to be exported."""
 
     inputs: list[Input]
-    """What it reads, in the order of its arguments."""
+    """The inputs, in the order of the arguments of forward."""
     outputs: list[tuple[str, tuple[str, ...]]]
-    """What it gives: names, and those of the axes."""
+    """The names of the outputs, each with the names of its axes."""
 
 
 class OfHead(Graph):

@@ -46,7 +46,7 @@ Measure = Callable[[Any, Any], list[Accuracy]]
 
 
 class Quantized(NamedTuple):
-    """What became of quantization."""
+    """What quantization cost in accuracy and gained in speed and size."""
 
     accuracies: list[Accuracy]
     """Figures before and after, which say what was lost."""

@@ -165,7 +165,7 @@ def _whole_window(part: Attention, window: int, rows: int, like: Tensor) -> Stat
 def _within_window(
     part: Attention, window: int, x: Tensor, context: Context, state: State = None
 ) -> tuple[Tensor, State]:
-    """What attention gives of (B, T, D), whose keys are W that are remembered and T of its own."""
+    """The output of attention, (B, T, D), for (B, T, D) tokens, which see W remembered ones and each other."""
     if state is None:
         return Attention.forward(part, x, context)
     mask = _of_memory(window, context, x.shape[1], window, x.device)[None, None]

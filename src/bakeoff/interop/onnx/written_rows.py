@@ -63,7 +63,7 @@ def open_all(files: Sequence[Path]) -> Any:
 
 
 def empty(inputs: Sequence[Input], rows: int) -> dict[str, NDArray[Any]]:
-    """What a decoder reads of nothing before: no tokens, and a state of zeros."""
+    """The inputs of a decoder at the beginning of a text: no tokens, and a state of zeros."""
     made: dict[str, NDArray[Any]] = {}
     for each in inputs:
         if each.name.startswith("past"):

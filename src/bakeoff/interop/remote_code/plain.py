@@ -32,7 +32,8 @@ class Config:
 
 
 CONFIGS: dict[tuple[str, str, str | None], type[Config]] = {}
-"""Whose setting, its name, and the kind of part: the config that it is. Filled at the end of an exported file."""
+"""The class of each config within a config, by the outer config's class, the name of the setting and the kind of part.
+Filled at the end of an exported file."""
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:

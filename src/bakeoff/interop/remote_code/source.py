@@ -44,7 +44,10 @@ def model_source(config: ModelConfig, classes: Collection[str], heads: Collectio
 
 
 def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]]:
-    """Whose setting, its name, and the kind of part: the config that it is, for all of a tree but initial weights."""
+    """The class of each config within a config, by the outer config's class, the setting's name and the kind of part.
+
+    Settings of initial weights are left out.
+    """
     found: dict[tuple[str, str, str | None], type[Config]] = {}
     for name in type(config).model_fields:
         value = getattr(config, name)
@@ -111,7 +114,7 @@ class _Collector:
                 waiting += [own for name in sorted(annotated) if (own := self._alias(module, name)) is not None]
 
     def resolve(self, module: Module, name: str) -> Place | None:
-        """Where what a name of a module stands for is defined, if that is to be in the file."""
+        """The place where a name of a module is defined; None: it does not go into the file."""
         if name in self._absent:
             return None
         if name in module.definitions:
@@ -139,7 +142,7 @@ class _Collector:
         return place if plain or place[0] == "bakeoff.models.inputs" else None
 
     def _pieces(self, module: Module, node: Definition) -> list[ast.AST]:
-        """What of a definition is kept."""
+        """The part of a definition that the file keeps."""
         if isinstance(node, ast.Assign) and self._is_table(node):
             assert isinstance(node.value, ast.Dict)
             pairs = zip(node.value.keys, node.value.values, strict=True)

@@ -51,7 +51,7 @@ class FittingState(Record):
     chosen: Look | None
     """The best look of all trainings before it."""
     trials: list[dict[str, Any]]
-    """What became of the trainings before it."""
+    """The results of the trainings before it."""
     metrics: FileExtent
     """The lines of metrics.jsonl that belong to it."""
 
@@ -60,7 +60,7 @@ class EndedTrials(NamedTuple):
     """What the trainings that have ended gave."""
 
     trials: list[TrialResult]
-    """What became of each."""
+    """The result of each training."""
     best: Fit | None
     """The best of them; None: there is none yet."""
 

@@ -78,7 +78,7 @@ class Fitted(NamedTuple):
     transferred: int
     """Tensors that came from the run."""
     trials: list[TrialResult]
-    """What became of each training."""
+    """The result of each training."""
 
 
 def planned_trials(config: FinetuneConfig) -> list[FittingTrial]:
