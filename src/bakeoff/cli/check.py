@@ -46,7 +46,8 @@ def check(
 ) -> None:
     """Read every byte of a directory and compare it with its checksums; or look at labelled data before a training.
 
-    Of labelled data: counts, labels, lengths, what several splits share, likely mistakes, and what would be refused.
+    For labelled data it shows the counts, the labels, the lengths, the texts that several splits share, likely
+    mistakes, and what a training would refuse.
 
     Example: bakeoff check runs/bert
 

@@ -77,7 +77,8 @@ def evaluate(
 ) -> None:
     """Measure a pre-trained run on held-out text or on texts of a file, or a fine-tuned run on another labelled file.
 
-    Columns and --option are of --data: what is not given is as it was in fine-tuning. --text-column is of --texts, too.
+    Columns and --option describe the file of --data; those that are not given are as in fine-tuning. --text-column goes
+    with --texts, too.
 
     Example: bakeoff evaluate runs/bert --corpus corpora/mine --split test
 

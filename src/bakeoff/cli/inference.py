@@ -47,7 +47,7 @@ def generate(
 ) -> None:
     """Continue texts, fill in [MASK] with a sequence-to-sequence model, or translate.
 
-    What is printed of a continuation is what stands right behind the text: a space first, where one stands between.
+    A continuation is printed without its prompt. It begins with a space if a space stands between the two.
 
     Example: bakeoff generate runs/gpt "The history of the city" --tokens 50 --top-p 0.9
 

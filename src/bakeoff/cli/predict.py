@@ -54,8 +54,9 @@ def predict(
 ) -> None:
     """Say what a fine-tuned run makes of texts: the class, the number, the words' tags, the choice or the text.
 
-    Pairs are separated by a tab, in lines that are read and in those that are printed. For choices give the context and
-    then the choices, or a file as in fine-tuning. For question answering the pair's second text is the context.
+    A tab separates the two texts of a pair, in what is read and in what is printed. For multiple choice, give the
+    context and then the choices, or a file as in fine-tuning. For question answering, the second text of a pair is the
+    context.
 
     Example: bakeoff predict runs/bert-sst2 "A wonderful film." "Two hours that I will never get back."
 

@@ -68,9 +68,9 @@ def score(
     device: Device = "auto",
     json: Json = False,
 ) -> None:
-    """Give texts their log-probability, of models that see both sides the pseudo-log-likelihood.
+    """Print the log-probability of each text; for models that see both sides, the pseudo-log-likelihood.
 
-    What is printed of each text stands before the figures of all of them.
+    The figures of each text come first, then those of all texts together.
 
     Example: bakeoff score runs/gpt "The city is large." "City the large is."
 
