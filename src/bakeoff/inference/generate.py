@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bakeoff.errors import UserError
+from bakeoff.inference.around_masks import encoded_around
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.sampling import Draws
@@ -227,7 +228,7 @@ def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
         if len(marks) > objective.gap_marks:
             raise UserError(f"a prompt has {len(marks)} {MASK}, but the run knows {objective.gap_marks} marks")
         marks = objective.mark_ids(tokenizer)[: len(marks)]
-    ids = [part.tolist() for part, _ in tokenizer.encode(parts)]
+    ids = [part.tolist() for part in encoded_around(parts, tokenizer)]
     joined = ids[0] + [token for mark, part in zip(marks, ids[1:], strict=True) for token in (mark, *part)]
     if objective.rewrites:
         return [*objective.before_source(tokenizer), *joined, tokenizer.separator]

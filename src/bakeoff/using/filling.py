@@ -10,6 +10,7 @@ from torch import Tensor
 
 from bakeoff.display.wording import listed
 from bakeoff.errors import UserError
+from bakeoff.inference.around_masks import encoded_around
 from bakeoff.inference.both_sides import BothSides
 from bakeoff.inference.generate import MASK
 from bakeoff.inference.token_scores import batches, padded
@@ -149,7 +150,7 @@ class Filler:
                 )
             ids = self._tokenizer.encode(parts[:1])[0][0][-(self._length - 1) :]
             return _Row(np.concatenate([[self._tokenizer.opening], ids]).astype(np.int64), [0])
-        encoded = [ids for ids, _ in self._tokenizer.encode(parts)]
+        encoded = encoded_around(parts, self._tokenizer)
         places = (np.cumsum([len(ids) + 1 for ids in encoded[:-1]]) - 1).tolist()
         ids = np.concatenate([part for own in encoded for part in (own, [self._tokenizer.mask])][:-1]).astype(np.int64)
         room = self._both.room
