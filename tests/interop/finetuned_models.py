@@ -25,6 +25,7 @@ BART = {"d_model": 35, "encoder_layers": 2, "decoder_layers": 2, "max_position_e
     for side in ("encoder", "decoder")
     for name, value in (("attention_heads", 5), ("ffn_dim", 33))
 }
+T5 = {"d_model": 30, "d_kv": 6, "d_ff": 51, "num_layers": 2, "num_heads": 5}
 NAMES = {"id2label": {0: "bad", 1: "good", 2: "odd"}, "label2id": {"bad": 0, "good": 1, "odd": 2}}
 TAGS = {"id2label": dict(enumerate(["O", "B-X", "I-X", "B-Y"]))}
 
@@ -116,6 +117,7 @@ LEFT_OUT = {
         "XLNetForQuestionAnsweringSimple has a counterpart here",
     ),
     "bart classes": ("BartForSequenceClassification", BART | NAMES, write_byte_bpe, "reads the text one token later"),
+    "t5 answers": ("T5ForQuestionAnswering", T5, write_unigram, "it has no head for question_answering"),
     "gpt2 without a beginning": (
         "GPT2ForSequenceClassification",
         GPT2 | NAMES | {"pad_token_id": 1},
@@ -131,9 +133,15 @@ LEFT_OUT = {
 }
 
 
+ANOTHER_T5 = {
+    "t5 classes": ("T5ForSequenceClassification", T5 | NAMES, write_unigram, ""),
+    "t5 tags": ("T5ForTokenClassification", T5 | TAGS, write_unigram, ""),
+}
+
+
 def saved(folder: Path, name: str):
     """A random model with a head, with its tokenizer in a folder."""
-    architecture, settings, tokenizer, _ = (CARRIED | LEFT_OUT)[name]
+    architecture, settings, tokenizer, _ = (CARRIED | LEFT_OUT | ANOTHER_T5)[name]
     folder.mkdir(parents=True)
     made = getattr(import_module("transformers"), architecture)
     rows = tokenizer(folder)

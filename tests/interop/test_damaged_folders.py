@@ -39,6 +39,14 @@ def outside(folder):
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def linked(name):
+    def edit(folder):
+        (folder / name).rename(folder.parent / "outside.safetensors")
+        (folder / name).symlink_to(folder.parent / "outside.safetensors")
+
+    return edit
+
+
 def pickled(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
@@ -78,6 +86,12 @@ OF_BERT = {
         lambda folder: (folder / "tokenizer_config.json").write_text('{"vocab_file": "/etc/passwd"}'),
         "outside of this folder",
     ),
+    "a link to other weights": (linked("model.safetensors"), "model.safetensors: a link out of this folder"),
+    "a link to another vocabulary": (
+        linked("vocab.txt"),
+        "vocab.txt: a link out of this folder, which is not followed",
+    ),
+    "a link to another config": (linked("config.json"), "config.json: a link out of this folder"),
     "config is a list": (lambda folder: (folder / "config.json").write_text("[]"), "expected a JSON object"),
     "untied": (
         edit_tensors(lambda each: each.update({"cls.predictions.decoder.weight": torch.zeros(3, 35)})),
@@ -126,6 +140,16 @@ def test_damage_is_one_line_and_leaves_nothing(damage, whole, tmp_path):
     assert message in str(error.value)
     assert "\n" not in str(error.value)
     assert {path.name for path in tmp_path.iterdir()} <= {"theirs", "outside.safetensors"}
+
+
+def test_links_of_the_cache_of_the_hub_are_followed(whole, tmp_path):
+    blobs, folder = tmp_path / "models--a--b/blobs", tmp_path / "models--a--b/snapshots/1a2b"
+    blobs.mkdir(parents=True)
+    folder.mkdir(parents=True)
+    for number, file in enumerate(sorted((whole / "bert").iterdir())):
+        shutil.copy(file, blobs / str(number))
+        (folder / file.name).symlink_to(f"../../blobs/{number}")
+    assert bakeoff.import_model(folder, tmp_path / "run").finished
 
 
 def test_code_of_the_folder_is_never_run(whole, tmp_path):

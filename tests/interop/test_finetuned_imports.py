@@ -96,6 +96,22 @@ def test_what_has_no_counterpart_is_said_and_kept(name, tmp_path):
     assert all(torch.equal(tensor, after[key]) for key, tensor in before.items())
 
 
+def test_a_classifier_of_t5_becomes_its_model(tmp_path):
+    """Whose classes hold the model below a name; an encoder alone is one line."""
+    theirs = saved(tmp_path / "theirs", "t5 classes")
+    run = import_model(tmp_path / "theirs", tmp_path / "run")
+    assert isinstance(run, Run)
+    assert "its head of a task is not used" in run.environment["imported"]["remarks"][0]
+    done = export(run.path, tmp_path / "again")
+    body = transformers.T5ForConditionalGeneration.from_pretrained(done.path)
+    ours = {name: tensor for name, tensor in body.state_dict().items() if name != "lm_head.weight"}
+    assert ours
+    assert all(torch.equal(tensor, theirs.state_dict()[f"transformer.{name}"]) for name, tensor in ours.items())
+    saved(tmp_path / "encoder", "t5 tags")
+    with pytest.raises(UserError, match="an encoder of T5 without its decoder"):
+        import_model(tmp_path / "encoder", tmp_path / "other")
+
+
 def test_a_single_class_tells_nothing_apart(tmp_path):
     saved(tmp_path / "theirs", "bert numbers")
     path = tmp_path / "theirs/config.json"

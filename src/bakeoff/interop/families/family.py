@@ -27,6 +27,8 @@ class Family(ABC):
     prefix: ClassVar[str] = ""
     """How the names of the body's tensors begin where heads stand beside it, such as `bert.`; a file of the body
     alone has its names without it."""
+    wrapped: ClassVar[str] = ""
+    """How the names of all but the head begin in classes that hold the whole model below a name."""
     logits: ClassVar[Mapping[str, Sequence[str]]] = {}
     """For each objective the names that its logits have in what their classes give; the first that is there counts."""
     pad: ClassVar[int | None] = None

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.seq2seq import SequenceToSequenceFamily, begins, both_blocks, writing_of
 from bakeoff.interop.families.task_heads import NotSaid
@@ -31,12 +32,18 @@ class T5(SequenceToSequenceFamily):
 
     model_types: ClassVar[tuple[str, ...]] = ("t5",)
     kinds: ClassVar[tuple[str, ...]] = ("unigram",)
+    wrapped: ClassVar[str] = "transformer."
     logits: ClassVar[Mapping[str, Sequence[str]]] = dict.fromkeys(
         ("span_corruption", "denoising", "deshuffling", "prefix_lm", "translation"), ("logits",)
     )
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
         """T5's recipe, whose objective are spans that are missing."""
+        if tensors and not any(name.startswith("decoder.") for name in tensors):
+            raise UserError(
+                f"{config.where}: an encoder of T5 without its decoder (as T5ForTokenClassification and T5EncoderModel "
+                "have) has no counterpart here; the whole model has"
+            )
         width, heads = config.whole("d_model"), config.whole("num_heads")
         own = config.whole("d_kv", 64)
         share = {} if own * heads == width else {"key_width": own, "value_width": own}

@@ -39,12 +39,23 @@ class Folder:
         """A file that lies in the folder itself; None where there is none.
 
         Raises:
-            UserError: the name leads out of the folder.
+            UserError: the name leads out of the folder, or is a link that does.
         """
         if Path(name).name != name:
             raise UserError(f"{self.path}: names the file {name!r}, which is outside of this folder; it is not read")
         path = self.path / name
-        return path if path.is_file() else None
+        if not path.is_file():
+            return None
+        if not any(path.resolve().is_relative_to(place) for place in self._places()):
+            raise UserError(f"{path}: a link out of this folder, which is not followed; put the file itself there")
+        return path
+
+    def _places(self) -> Iterator[Path]:
+        """Where its files may lie: in it, or where the Hub's cache keeps what its folders link to."""
+        own = self.path.resolve()
+        yield own
+        if own.parent.name == "snapshots":
+            yield own.parent.parent / "blobs"
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file; nothing where there is no such file."""

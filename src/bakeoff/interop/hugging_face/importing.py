@@ -140,7 +140,7 @@ def _named(tensors: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
         for old, new in OLD_NAMES.items():
             if name.endswith(old):
                 name = name.removesuffix(old) + new
-        found[name] = tensor
+        found[name.removeprefix(family.wrapped)] = tensor
     if family.prefix and not any(name.startswith(family.prefix) for name in found):
         found = {f"{family.prefix}{name}": tensor for name, tensor in found.items()}
     return found
