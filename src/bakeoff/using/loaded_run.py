@@ -14,7 +14,7 @@ from torch import Tensor
 from bakeoff.errors import UserError
 from bakeoff.inference.generate import PROMPTS_AT_ONCE, PromptWriter
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import Draws, Seeds, drawn_by
+from bakeoff.inference.sampling import Seeds, drawn_by
 from bakeoff.inference.scoring import TextScore, TextScores
 from bakeoff.inference.text_files import Texts, in_memory, read_ahead
 from bakeoff.models.inputs import Inputs
@@ -203,14 +203,12 @@ class LoadedRun(LoadedWeights):
             UserError: a run that has not learnt to write, an unknown setting, a prompt that is too long, or not a seed
                 for each prompt.
         """
-        texts = [prompts] if isinstance(prompts, str) else prompts
-        given = in_memory(texts)
-        config = GenerationConfig.parse(settings, "generate")
-        draws = [Draws(config.seed, row) for row in range(len(texts))] if seeds is None else drawn_by(seeds, len(texts))
-        writer = self.writer(config)
+        given = in_memory([prompts] if isinstance(prompts, str) else prompts)
+        writer = self.writer(GenerationConfig.parse(settings, "generate"))
+        draws = None if seeds is None else drawn_by(seeds, len(given))
         written: list[str] = []
         for part in read_ahead(given, PROMPTS_AT_ONCE):
-            own = draws[len(written) : len(written) + len(part)]
+            own = None if draws is None else draws[len(written) : len(written) + len(part)]
             written += [each.answer for each in writer.write([text for (text,) in part], own)]
         return written[0] if isinstance(prompts, str) else written
 

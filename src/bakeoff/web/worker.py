@@ -190,19 +190,15 @@ class Worker:
 
     def _next(self) -> list[Job]:
         """The oldest request whose client still waits, and the requests that share its batch."""
+        self._drop_late()
         chosen: list[Job] = []
         others: deque[Job] = deque()
         count = 0
-        now = time.monotonic()
         while self._waiting:
             job = self._waiting.popleft()
             if chosen and (job.key != chosen[0].key or count + len(job.items) > self._together):
                 others.append(job)
-            elif not job.answers.set_running_or_notify_cancel():
-                continue
-            elif now > job.deadline:
-                job.answers.set_exception(late(job.seconds))
-            else:
+            elif job.answers.set_running_or_notify_cancel():
                 chosen.append(job)
                 count += len(job.items)
         self._waiting = others

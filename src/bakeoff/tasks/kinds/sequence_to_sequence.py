@@ -34,7 +34,7 @@ from bakeoff.tasks.heads.writing_head import WritingHead, require_writing
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.parallel_files import is_plain, read_pairs
 from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.tables import LeftOutRow, texts_of_table
+from bakeoff.tasks.reading.tables import texts_of_table
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.rows.writing import WritingBatch, WritingFormat, WritingItems, collate_targets
 from bakeoff.tasks.scores.jackknife import Vector, of_ratios, of_sums
@@ -147,9 +147,9 @@ class SequenceToSequenceConfig(TableConfig):
                 raise UserError(f"{path}: the file holds no rows")
             return
         label = self.label_column if labelled else None
-        for row in texts_of_table(path, self.text_column, None, label, self.errors, self.form):
-            if isinstance(row, LeftOutRow):
-                yield LeftOut(row.line, (), row.reason)
+        for row in texts_of_table(path, self.text_column, None, label, self.form):
+            if isinstance(row, LeftOut):
+                yield row
             else:
                 yield SourceText(row[0], row[1], None if row[2] is None else clean(row[2]))
 

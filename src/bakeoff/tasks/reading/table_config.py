@@ -1,6 +1,6 @@
 """What tasks whose rows stand in tables have in common: how these are read."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -12,7 +12,7 @@ from bakeoff.reading.files import kind_of
 from bakeoff.reading.records import Separator
 from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.reading.layouts import Layout
-from bakeoff.tasks.reading.tables import LeftOutRow, TableForm, require_table, table_rows
+from bakeoff.tasks.reading.tables import TableForm, require_table, table_rows
 from bakeoff.tasks.task_config import TaskConfig
 
 
@@ -61,7 +61,7 @@ class TableConfig(TaskConfig):
         return self.layout == "table" and not usual and kind_of(path) in (".csv", ".tsv")
 
     def records(self, path: Path, columns: Sequence[str]) -> Iterator[LeftOut | tuple[int, list[Any]]]:
-        """The line of each row and its values of some columns; then the rows that are left out.
+        """The line of each row and its values of some columns; or that it is left out.
 
         Raises:
             UserError: two columns are the same, there are no rows, or as of `table_rows`.
@@ -70,15 +70,8 @@ class TableConfig(TaskConfig):
         if len(set(columns)) < len(columns):
             raise UserError(f"{path}: each needs a column of its own, not {', '.join(columns)}")
         empty = True
-        rows: list[LeftOutRow] = []
-        for record in table_rows(path, columns, self.form, rows):
-            empty = False
+        for record in table_rows(path, columns, self.form):
+            empty = empty and isinstance(record, LeftOut)
             yield record
         if empty:
             raise UserError(f"{path}: the file holds no rows")
-        yield from left_out(rows)
-
-
-def left_out(rows: Iterable[LeftOutRow]) -> Iterator[LeftOut]:
-    """Rows that could not be read, as those who read examples pass them over."""
-    return (LeftOut(row.line, (), row.reason) for row in rows)

@@ -9,6 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.files import COLUMNAR, JSON_LINES, KINDS, kind_of
 from bakeoff.reading.records import RecordStyle, Separator, text_value
 from bakeoff.reading.rows import on_hub, read_rows
+from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.reading.layouts import LAYOUTS, Layout
 
 _SPREADSHEETS = (".xlsx", ".xls", ".ods")
@@ -37,15 +38,6 @@ PLAIN = TableForm()
 """A table, as its name says it."""
 
 
-class LeftOutRow(NamedTuple):
-    """A row that is not used."""
-
-    line: int
-    """Its line."""
-    reason: str
-    """Why, as behind "3 rows were left out: the row"."""
-
-
 class Table(NamedTuple):
     """The rows of a file; N rows."""
 
@@ -57,8 +49,6 @@ class Table(NamedTuple):
     """(N,) the labels, where a column of them was asked for."""
     lines: list[int]
     """(N,) the line of the file on which each row ends."""
-    left_out: list[LeftOutRow]
-    """The rows that could not be read, where these are to be left out."""
 
 
 def read_table(
@@ -67,7 +57,6 @@ def read_table(
     pair_column: str | None = None,
     label_column: str | None = None,
     errors: Literal["strict", "replace"] = "strict",
-    form: TableForm = PLAIN,
 ) -> Table:
     """Read a file of labelled or unlabelled texts.
 
@@ -80,16 +69,13 @@ def read_table(
         pair_column: the column with the second text.
         label_column: the column with the label.
         errors: invalid text is an error, or is replaced.
-        form: what the file's name does not say; its own `errors` are not looked at.
 
     Raises:
         UserError: a missing file or column, an empty file or label, a broken row, or invalid UTF-8; with its line.
     """
-    table = Table([], [] if pair_column else None, [] if label_column else None, [], [])
-    for row in texts_of_table(path, text_column, pair_column, label_column, errors, form):
-        if isinstance(row, LeftOutRow):
-            table.left_out.append(row)
-            continue
+    table = Table([], [] if pair_column else None, [] if label_column else None, [])
+    for row in texts_of_table(path, text_column, pair_column, label_column, PLAIN._replace(errors=errors)):
+        assert not isinstance(row, LeftOut)  # which a plain table does not have
         line, texts, label = row
         table.lines.append(line)
         table.texts.append(texts[0])
@@ -101,35 +87,31 @@ def read_table(
 
 
 def texts_of_table(
-    path: Path,
-    text_column: str,
-    pair_column: str | None = None,
-    label_column: str | None = None,
-    errors: Literal["strict", "replace"] = "strict",
-    form: TableForm = PLAIN,
-) -> Iterator[LeftOutRow | tuple[int, tuple[str, ...], str | None]]:
+    path: Path, text_column: str, pair_column: str | None, label_column: str | None, form: TableForm
+) -> Iterator[LeftOut | tuple[int, tuple[str, ...], str | None]]:
     """The line of each row, its text or both texts, and its label, as they are read; or that the row is left out.
 
-    Arguments and errors as of `read_table`; nothing is held.
+    Columns and errors as of `read_table`, and `form` says what the file's name does not; nothing is held.
     """
     columns = [name for name in (text_column, pair_column, label_column) if name is not None]
     if len(set(columns)) < len(columns):
         require_table(path, form)
         raise UserError(f"{path}: text, pair and label must be different columns, not {', '.join(columns)}")
     kinds: dict[str, int] = {}  # of labels, each with the line where it stands first
-    left_out: list[LeftOutRow] = []
     texts_of = [name for name in (text_column, pair_column) if name is not None]
     empty = True
-    for line, cells in table_rows(path, columns, form._replace(errors=errors), left_out):
-        yield from left_out
-        left_out.clear()
+    for row in table_rows(path, columns, form):
+        if isinstance(row, LeftOut):
+            yield row
+            continue
+        line, cells = row
         where = f"{path}:{line}"
         values = dict(zip(columns, cells, strict=True))
         label = None
         if label_column is not None:
             value = values[label_column]
             if form.broken_rows == "skip" and (value is None or not str(value).strip()):
-                yield LeftOutRow(line, "has no label")
+                yield LeftOut(line, (), "has no label")
                 continue
             label = _label(value, where, label_column)
             kinds.setdefault(_kind(value), line)
@@ -140,22 +122,18 @@ def texts_of_table(
                     "labels in one way"
                 )
         empty = False
-        yield line, tuple(text_value(values[name], where, name, errors) for name in texts_of), label
-    yield from left_out
+        yield line, tuple(text_value(values[name], where, name, form.errors) for name in texts_of), label
     if empty:
         raise UserError(f"{path}: the file holds no rows")
 
 
-def table_rows(
-    path: Path, columns: Sequence[str], form: TableForm, left_out: list[LeftOutRow]
-) -> Iterator[tuple[int, list[Any]]]:
-    """The line of each row of a file, and its values of some columns.
+def table_rows(path: Path, columns: Sequence[str], form: TableForm) -> Iterator[LeftOut | tuple[int, list[Any]]]:
+    """The line of each row of a file, and its values of some columns; or that it could not be read and is left out.
 
     Args:
         path: the file, or the folder of a layout that has one.
         columns: whose values are wanted.
         form: how it is read.
-        left_out: gets the rows that could not be read, where these are left out.
 
     Raises:
         UserError: a missing file or column, or a broken row; with its line.
@@ -165,12 +143,18 @@ def table_rows(
         yield from LAYOUTS[form.layout](path, columns, form.errors, form.encoding)
         return
 
+    left_out: list[LeftOut] = []  # before the row that is read next
+
     def note(line: int, reason: str) -> None:
-        left_out.append(LeftOutRow(line, reason))
+        left_out.append(LeftOut(line, (), reason))
 
     broken = note if form.broken_rows == "skip" else None
     style = RecordStyle(form.header, form.separator, form.extra_columns, broken)
-    yield from read_rows(path, columns, form.errors, form.encoding, style)
+    for row in read_rows(path, columns, form.errors, form.encoding, style):
+        yield from left_out
+        left_out.clear()
+        yield row
+    yield from left_out
 
 
 def require_table(path: Path, form: TableForm = PLAIN) -> None:

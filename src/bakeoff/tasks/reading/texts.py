@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.reading.table_config import TableConfig
-from bakeoff.tasks.reading.tables import LeftOutRow, label_text, texts_of_table
+from bakeoff.tasks.reading.tables import label_text, texts_of_table
 
 
 class TextsConfig(TableConfig):
@@ -59,9 +59,9 @@ class TextsConfig(TableConfig):
             UserError: see `texts_of_table`.
         """
         label_column = self.label_column if labelled else None
-        for row in texts_of_table(path, self.text_column, self.pair_column, label_column, self.errors, self.form):
-            if isinstance(row, LeftOutRow):
-                yield LeftOut(row.line, (), row.reason)
+        for row in texts_of_table(path, self.text_column, self.pair_column, label_column, self.form):
+            if isinstance(row, LeftOut):
+                yield row
                 continue
             line, texts, label = row
             named = label if label is None else self.label_names.get(label, label)
