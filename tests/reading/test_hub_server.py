@@ -152,10 +152,10 @@ def test_a_named_data_set_is_read_from_where_the_hub_has_it(bakeoff):
     status, out, err = bakeoff("check", "--dataset", "sst2", "--data", "hub:", "--json")
     assert status == 0, err
     found = json.loads(out)
-    parts = {each["part"]: each for each in found["parts"]}
-    assert {name: part["examples"] for name, part in parts.items()} == {"train": 99, "dev": 11, "test": 30}
-    assert {each["label"]: each["count"] for each in parts["test"]["labels"]} == {"0": 15, "1": 15}
-    assert "second." in parts["train"]["labels"][0]["example"]
+    splits = {each["split"]: each for each in found["splits"]}
+    assert {name: split["examples"] for name, split in splits.items()} == {"train": 99, "dev": 11, "test": 30}
+    assert {each["label"]: each["count"] for each in splits["test"]["labels"]} == {"0": 15, "1": 15}
+    assert "second." in splits["train"]["labels"][0]["example"]
 
 
 @pytest.mark.parametrize(
@@ -170,9 +170,9 @@ def test_a_named_data_set_is_read_from_where_the_hub_has_it(bakeoff):
 def test_what_is_a_program_on_the_hub_is_read_from_the_parquet_that_was_made_of_it(bakeoff, name, labels):
     status, out, err = bakeoff("check", "--dataset", name, "--data", "hub:", "--json")
     assert status == 0, err
-    parts = {each["part"]: each for each in json.loads(out)["parts"]}
-    assert parts["test"]["examples"] == 30
-    assert {each["label"]: each["count"] for each in parts["test"]["labels"]} == labels
+    splits = {each["split"]: each for each in json.loads(out)["splits"]}
+    assert splits["test"]["examples"] == 30
+    assert {each["label"]: each["count"] for each in splits["test"]["labels"]} == labels
 
 
 def test_a_model_of_the_hub_is_that_of_its_folder(bakeoff, hub, model, tmp_path):
