@@ -59,7 +59,7 @@ def test_the_same_corpus_on_two_machines(tmp_path, file, cluster):
     whole = prepare(tmp_path / "b.jsonl", tmp_path / "whole", tokenizer=BYTES, deduplicate=True)
     out = bakeoff("b.jsonl", "--out", "corpus", "--ray", cluster.address, *options, folder=tmp_path)
     assert out.returncode == 0, out.stderr
-    assert "parts on 2 cores" in out.stderr
+    assert "shards on 2 cores" in out.stderr
     assert json.loads(out.stdout)["fingerprint"] == whole.fingerprint
     made, expected = contents(tmp_path / "corpus"), contents(whole.path)
     assert made.keys() == expected.keys()
