@@ -7,8 +7,10 @@ Random weights, written over by the tables of `equal_models.py`, a BERT and a GP
 4 to 120 words, short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of
 several batch sizes, with the texts as they come and sorted by length, the quickest. All sides answer in turns; what is
 told are medians of processor time, which other work on the machine changes less than time by the clock. Both compute in
-float32, which is what ratios are of; beside it stand both under torch's autocast to bfloat16, ours with linear maps of
-eight bits (torch's dynamic quantization), and a classifier as `bakeoff export --to onnx --quantize int8` writes it. The
+float32, which is what ratios are of. On processors that are not Intel's we have oneDNN multiply where torch asks MKL,
+in the whole process: the pipeline is measured as torch comes, and beside it with our choice. Beside these stand both
+under torch's autocast to bfloat16, ours with linear maps of eight bits (torch's dynamic quantization), and a classifier
+as `bakeoff export --to onnx --quantize int8` writes it. The
 answers are compared before, and it is said in how many of them int8 says the same. Generation is greedy, 64 tokens for
 each of 32 prompts of 4 to 40 words. Last, what a token costs a convolutional model and a GPT-2 as the text grows.
 """
@@ -40,6 +42,7 @@ from equal_models import (
 import bakeoff
 from bakeoff.interop.onnx.conversion import open_session
 from bakeoff.interop.onnx.stand_in import OnnxHead
+from bakeoff.ops.matrix_products import Float32Products
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement, processor_name
 from bakeoff.runs.run import Run
@@ -56,6 +59,8 @@ PROMPTS = 32
 """Prompts."""
 PARTS = ("embed", "predict", "fill", "generate", "growth")
 """What is measured, if not only some of it."""
+DEFAULT_PRODUCTS = torch.backends.mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
+"""Who multiplies matrices of float32 as torch comes, read before anything of ours has run."""
 LENGTHS = (64, 256, 1024)
 """Tokens at which the cost of a token is told."""
 
@@ -68,6 +73,21 @@ def texts_of(tokenizer: Tokenizer, count: int, longest: int, draw: random.Random
 
 
 Ask = Callable[[Sequence[str], int], Any]
+
+
+def as_torch_comes(run: Callable[[], Any]) -> Callable[[], Any]:
+    """The same, with the library of products that torch asks by itself."""
+
+    def under_defaults() -> Any:
+        setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+        chosen = setting.fp32_precision
+        setting.fp32_precision = DEFAULT_PRODUCTS
+        try:
+            return run()
+        finally:
+            setting.fp32_precision = chosen
+
+    return under_defaults
 
 
 def at_its_best(ask: Ask, texts: Sequence[str]) -> tuple[Callable[[], Any], str]:
@@ -112,7 +132,9 @@ def compared(
 
         return under_autocast
 
-    sides = {"ours": ours, "pipeline": theirs, **eight_bits}
+    sides = {"ours": ours, "pipeline": as_torch_comes(theirs), **eight_bits}
+    if Float32Products.by_onednn:
+        sides["pipeline, oneDNN"] = theirs
     sides |= {"ours, bfloat16": halved(ours), "pipeline, bfloat16": halved(theirs)}
     found = {side: run() for side, run in sides.items()}
     seconds: dict[str, list[float]] = {side: [] for side in sides}
