@@ -51,15 +51,36 @@ def attention(
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask=mask, dropout_p=dropout, is_causal=causal, scale=scale
         )
+    if Float32Products.by_onednn and _few_queries(query) and query.dtype == torch.float32:
+        with Float32Products.by_torch():
+            return _plain(query, key, value, mask, bias, causal, scale, dropout)
+    return _plain(query, key, value, mask, bias, causal, scale, dropout)
+
+
+def _plain(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None,
+    causal: bool,
+    scale: float | None,
+    dropout: float,
+) -> Tensor:
+    """The same by two products; arguments as of `attention`."""
     scores = (query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)) @ key.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias
     if causal:
-        mask = torch.ones(length, keys, dtype=torch.bool).tril()
+        mask = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool).tril()
     if mask is not None:
         scores = scores.masked_fill(~mask, -math.inf)
     return drop(scores.softmax(-1), dropout, True) @ value
 
+
+FEW_QUERIES = 8
+"""Up to this many queries plain products on a CPU are quicker than torch's fused kernel, or as quick, and MKL's are
+quicker than oneDNN's."""
 
 UNFUSED_KEYS = 256
 """Up to this many keys plain products in bfloat16, or by oneDNN, beat torch's fused kernel for the CPU."""
@@ -73,4 +94,9 @@ def _better_unfused(query: Tensor, key: Tensor, dropout: float) -> bool:
     if query.device.type != "cpu":
         return False
     by_onednn = query.dtype == torch.bfloat16 or Float32Products.by_onednn
-    return dropout > 0.0 or (by_onednn and key.shape[-2] <= UNFUSED_KEYS)
+    return dropout > 0.0 or _few_queries(query) or (by_onednn and key.shape[-2] <= UNFUSED_KEYS)
+
+
+def _few_queries(query: Tensor) -> bool:
+    # What is compiled or exported is for any length, and must not ask for it.
+    return not torch.compiler.is_compiling() and query.shape[-2] <= FEW_QUERIES

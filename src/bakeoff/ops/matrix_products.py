@@ -1,5 +1,7 @@
 """Which library multiplies matrices of float32 on a CPU."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -14,6 +16,8 @@ class Float32Products:
     """
 
     by_onednn = False
+    _torchs_own = "none"
+    _chosen = "none"
 
     @classmethod
     def ask_onednn(cls) -> None:
@@ -23,12 +27,31 @@ class Float32Products:
         such products to oneDNN if it is told that they may round to bfloat16, and oneDNN makes use of that on machines
         with matrix units alone. Whether it does is tried, with numbers that bfloat16 has not.
         """
+        if cls.by_onednn:
+            return
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
-        before = setting.fp32_precision
+        cls._torchs_own = cls._chosen = setting.fp32_precision
         setting.fp32_precision = "bf16"
         cls.by_onednn = _float32_is_kept()
-        if not cls.by_onednn:
-            setting.fp32_precision = before
+        if cls.by_onednn:
+            cls._chosen = setting.fp32_precision
+        else:
+            setting.fp32_precision = cls._torchs_own
+
+    @classmethod
+    @contextmanager
+    def by_torch(cls) -> Iterator[None]:
+        """Within, what torch was built with multiplies, in the whole process.
+
+        Behind it that multiplies which did before, even if several threads were within at once; what another thread
+        computes meanwhile is as exact by the one as by the other.
+        """
+        setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
+        setting.fp32_precision = cls._torchs_own
+        try:
+            yield
+        finally:
+            setting.fp32_precision = cls._chosen
 
 
 def lay_out_for_few_rows(module: nn.Module) -> None:
