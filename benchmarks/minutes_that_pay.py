@@ -10,10 +10,9 @@ which `bakeoff compare OUT/plan.yaml --out OUT` repeats and goes on with.
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import yaml
-from public_tasks import public_tasks, table
+from public_tasks import FINE_TUNING, SETTINGS, public_tasks, table
 
 from bakeoff.cli.output import jobs_of
 from bakeoff.comparison.execution import compare
@@ -24,14 +23,6 @@ from bakeoff.tuning.ranges import RATE
 KINDS = ("encoder", "conv", "hybrid", "decoder")
 RATES = [5.0e-3, 1.0e-2, 2.0e-2, 4.0e-2]
 """Of pre-training, for a tenth of ten minutes."""
-
-FINE_TUNING = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
-    "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
-    "RTE": {"finetune": {"epochs": 5}},
-    "CoLA": {"finetune": {"epochs": 5, "length": 64}},
-}
 
 
 def main() -> None:

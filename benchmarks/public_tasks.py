@@ -36,6 +36,17 @@ TASKS: dict[str, dict[str, Any]] = {
 }
 """By name; files relative to DATA."""
 
+FINE_TUNING: dict[str, Any] = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
+"""What minutes_that_pay.py and runs_that_pay.py fine-tune all tasks with; dev chooses the rate."""
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "TREC": {"train_rows": 2000, "finetune": {"epochs": 10, "length": 64}},
+    "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
+    "RTE": {"finetune": {"epochs": 5}},
+    "CoLA": {"finetune": {"epochs": 5, "length": 64}},
+}
+"""What each of the tasks is given besides, there."""
+
 HEADERS = {"CoLA": ["source", "label", "star", "sentence"]}
 """Columns of files that do not name them."""
 
