@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from bakeoff.conformance.conftest import corpus, parallel_corpus, text_folder
+from bakeoff.conformance.corpora import corpus, parallel_corpus, text_folder
 from bakeoff.conformance.narrow import SMALL, without_dropout
 from bakeoff.conformance.texts import digit_pairs, sentences
 from bakeoff.preparation.prepare import prepare

@@ -4,7 +4,8 @@ import pytest
 import torch
 from tests.models.parity import replace_everywhere
 
-from bakeoff.conformance import test_contracts as contracts
+from bakeoff.conformance import test_what_is_seen as contracts
+from bakeoff.conformance.built_models import length_of
 from bakeoff.models import neighbour_convolution, part
 from bakeoff.models.blocks import convolution, transformer
 from bakeoff.models.inputs import Inputs
@@ -17,7 +18,7 @@ from bakeoff.ops.dropout import dropout
 def built(name):
     """A model that may be broken, and how long the contracts' rows are for it."""
     module = contracts.fresh(name)
-    return module, contracts.length_of(module)
+    return module, length_of(module)
 
 
 def fails(contract, *arguments):

@@ -1,12 +1,12 @@
-"""Corpora that are made here; nothing is downloaded."""
+"""What the contracts are run with: the recipes, their models, and corpora."""
 
-import numpy as np
 import pytest
 
-from bakeoff.conformance.texts import digit_pairs, sentences
-from bakeoff.preparation.prepare import prepare
-from bakeoff.preparation.prepare_pairs import prepare_pairs
-from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
+from bakeoff.conformance.built_models import built, length_of
+from bakeoff.conformance.corpora import corpus, parallel_corpus, text_folder
+from bakeoff.conformance.narrow import ALIKE, narrow
+
+__all__ = ["corpus", "parallel_corpus", "text_folder"]
 
 
 def pytest_configure(config):
@@ -14,34 +14,22 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "slow: takes minutes; -m 'not slow' leaves it out")
 
 
-@pytest.fixture(scope="session")
-def text_folder(tmp_path_factory):
-    """A folder with 240 documents of 3 to 12 sentences, one a file's line."""
-    folder = tmp_path_factory.mktemp("text")
-    generator = np.random.default_rng(1)
-    all_sentences = iter(sentences(240 * 12))
-    counts = generator.integers(3, 13, size=240)
-    lines = [" ".join(next(all_sentences) for _ in range(count)) for count in counts]
-    (folder / "documents.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return folder
+@pytest.fixture(params=ALIKE)
+def name(request):
+    return request.param
 
 
-@pytest.fixture(scope="session")
-def corpus(text_folder, tmp_path_factory):
-    """A small prepared corpus."""
-    out = tmp_path_factory.mktemp("corpora") / "small"
-    return prepare(
-        [text_folder], out, tokenizer=TokenizerConfig(size=160), validation=0.1, document_per_line=True, workers=0
-    )
+@pytest.fixture
+def recipe(name):
+    return narrow(name)
 
 
-@pytest.fixture(scope="session")
-def parallel_corpus(tmp_path_factory):
-    """A small corpus of pairs of several lengths."""
-    folder = tmp_path_factory.mktemp("parallel")
-    for name, side in (("digits.txt", 0), ("words.txt", 1)):
-        text = "".join(pair[side] + "\n" for pair in digit_pairs(600, longest=10))
-        (folder / name).write_text(text, encoding="utf-8")
-    config = TokenizerConfig(size=100)
-    out = folder / "corpus"
-    return prepare_pairs(folder / "digits.txt", folder / "words.txt", out, tokenizer=config, validation=0.1, workers=0)
+@pytest.fixture
+def module(name):
+    yield built(name).eval()
+    built(name).zero_grad()
+
+
+@pytest.fixture
+def length(module):
+    return length_of(module)

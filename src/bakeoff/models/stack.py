@@ -1,10 +1,7 @@
 """A stack of layers: the distinct parts that it owns, and the order in which it applies them."""
 
-from collections.abc import Callable
-from functools import cache
 from typing import Literal, cast
 
-import torch
 from pydantic import Field
 from torch import Tensor, nn
 
@@ -13,15 +10,12 @@ from bakeoff.errors import UserError
 from bakeoff.models.blocks import BlockConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.distance_table import DistanceTable, distance_table
+from bakeoff.models.layer import apply_layer, apply_layer_at, compiled_layer
 from bakeoff.models.layer_weighting import LayerWeighting
 from bakeoff.models.packing import at_places, packing_of, worth_packing
-from bakeoff.models.part import Part, State, apply_part
+from bakeoff.models.part import Part, State
 from bakeoff.models.relative_bias import RelativeBias, relative_bias
-from bakeoff.models.uncompiled import leave_uncompiled
 from bakeoff.ops.dropout import dropout
-
-RECOMPILE_LIMIT = 64
-"""Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
 
 SHARED_PARTS = {"none": (), "attention": ("mixer",), "ffn": ("ffn",), "all": ("mixer", "cross", "ffn")}
 
@@ -159,8 +153,8 @@ class Stack(nn.Module):
         """
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
-        apply = _compiled_apply() if self.compiled else _apply
-        eager = apply is _apply
+        apply = compiled_layer() if self.compiled else apply_layer
+        eager = not self.compiled
         if context.real is not None and eager and not context.queries and worth_packing(x):
             packing = packing_of(context.real)
             x, context = packing.packed(x), context._replace(packing=packing)
@@ -171,7 +165,7 @@ class Stack(nn.Module):
             own = cast(tuple[State, ...] | None, remembered)
             if self.weighting is None:
                 if wanted is not None and own is None and number == len(self.layers) and eager:
-                    return self.output(_apply_at(layer, x, context, wanted)), None
+                    return self.output(apply_layer_at(layer, x, context, wanted)), None
                 x, after = apply(layer, x, context, own)
             else:
                 after = ()
@@ -276,45 +270,6 @@ class Stack(nn.Module):
         """How many tokens to the left and to the right of its own an output depends on at most."""
         reaches = [part.reach() for layer in self.layers for part in layer]
         return sum(left for left, _ in reaches), sum(right for _, right in reaches)
-
-
-def _apply(
-    parts: tuple[Part, ...], x: Tensor, context: Context, states: tuple[State, ...] | None = None
-) -> tuple[Tensor, tuple[State, ...]]:
-    after: list[State] = []
-    for part, state in zip(parts, states or (None,) * len(parts), strict=True):
-        x, new = apply_part(part, x, context, state)
-        after.append(new)
-    return x, tuple(after)
-
-
-def _apply_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
-    """(B, M, D) what the last layer gives at (B, M) places: from its last part that mixes tokens on, these alone."""
-    mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
-    alone = Context(source=context.source, source_mask=context.source_mask)  # for tokens each by itself
-    for place, part in enumerate(parts):
-        if place > mixing:
-            x = at_places(x, wanted, context.packing) if place == 0 else x
-            x, _ = part(x, alone)
-        elif place == mixing and part.chooses:
-            x, _ = part(x, context._replace(wanted=wanted))
-        else:
-            x, _ = apply_part(part, x, context)
-            x = at_places(x, wanted, context.packing) if place == mixing else x
-    return x
-
-
-@cache
-def _compiled_apply() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
-    """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
-
-    Made when it is first needed, since the compiler takes seconds to import.
-    """
-    # Past its limit of variants torch would silently go on without compiling.
-    torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
-    torch._dynamo.config.fail_on_recompile_limit_hit = True
-    leave_uncompiled()
-    return torch.compile(_apply)
 
 
 def _require_same_shapes(name: str, first: int, first_part: nn.Module, second: int, second_part: nn.Module) -> None:

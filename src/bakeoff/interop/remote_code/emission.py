@@ -204,8 +204,8 @@ class Emission:
             if any(text.startswith(f"{name}(") for name in self._absent):
                 edits.replace(node, f"{target} = None")
                 return
-            if "_compiled_apply()" in text:
-                edits.replace(node, f"{target} = _apply")
+            if "compiled_layer()" in text:
+                edits.replace(node, f"{target} = apply_layer")
                 return
         for child in ast.iter_child_nodes(node):
             self._edit(module, child, edits)

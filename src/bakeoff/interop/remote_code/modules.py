@@ -140,8 +140,8 @@ class _Names(ast.NodeVisitor):
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.stmt) and not self._annotations and dropped(node):
             return None
-        if isinstance(node, ast.Assign) and "_compiled_apply()" in ast.unparse(node.value):
-            node = ast.Assign(node.targets, ast.Name("_apply", ast.Load()))  # exported layers are not compiled by us
+        if isinstance(node, ast.Assign) and "compiled_layer()" in ast.unparse(node.value):
+            node = ast.Assign(node.targets, ast.Name("apply_layer", ast.Load()))  # no export compiles
         return super().visit(node)
 
     def visit_Name(self, node: ast.Name) -> None:

@@ -1,0 +1,65 @@
+"""One layer applied: as it is, at some places alone, or compiled."""
+
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from torch import Tensor
+
+from bakeoff.models.context import Context
+from bakeoff.models.packing import at_places
+from bakeoff.models.part import Part, State, apply_part
+from bakeoff.models.uncompiled import leave_uncompiled
+
+RECOMPILE_LIMIT = 64
+"""Most variants of a compiled layer: kinds of layers times training or not, padded or not, packed or not."""
+
+
+def apply_layer(
+    parts: tuple[Part, ...], x: Tensor, context: Context, states: tuple[State, ...] | None = None
+) -> tuple[Tensor, tuple[State, ...]]:
+    """What a layer gives.
+
+    Args:
+        parts: of the layer, in the order in which they are applied.
+        x: (B, T, D).
+        context: what the parts are told.
+        states: of each part, behind the token before; None where nothing goes on.
+
+    Returns:
+        (B, T, D'), and the states behind the last token.
+    """
+    after: list[State] = []
+    for part, state in zip(parts, states or (None,) * len(parts), strict=True):
+        x, new = apply_part(part, x, context, state)
+        after.append(new)
+    return x, tuple(after)
+
+
+def apply_layer_at(parts: tuple[Part, ...], x: Tensor, context: Context, wanted: Tensor) -> Tensor:
+    """(B, M, D) what the last layer gives at (B, M) places: from its last part that mixes tokens on, these alone."""
+    mixing = max((place for place, part in enumerate(parts) if part.reach() != (0, 0)), default=-1)
+    alone = Context(source=context.source, source_mask=context.source_mask)  # for tokens each by itself
+    for place, part in enumerate(parts):
+        if place > mixing:
+            x = at_places(x, wanted, context.packing) if place == 0 else x
+            x, _ = part(x, alone)
+        elif place == mixing and part.chooses:
+            x, _ = part(x, context._replace(wanted=wanted))
+        else:
+            x, _ = apply_part(part, x, context)
+            x = at_places(x, wanted, context.packing) if place == mixing else x
+    return x
+
+
+@cache
+def compiled_layer() -> Callable[..., tuple[Tensor, tuple[State, ...]]]:
+    """One layer compiled: layers of the same structure reuse the code, because parameters are inputs of the graph.
+
+    Made when it is first needed, since the compiler takes seconds to import.
+    """
+    # Past its limit of variants torch would silently go on without compiling.
+    torch._dynamo.config.recompile_limit = RECOMPILE_LIMIT
+    torch._dynamo.config.fail_on_recompile_limit_hit = True
+    leave_uncompiled()
+    return torch.compile(apply_layer)
