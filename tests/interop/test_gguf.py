@@ -143,7 +143,7 @@ def test_a_head_of_its_own_goes_along(byte_bpe, tmp_path):
         ("conv-light-encoder-tiny", {}, "llama.cpp has no such model; bert, gpt2 and t5 are written .*mixers"),
         ("bart-tiny", {}, "of the family bart, which is not written as GGUF"),
         ("gpt2-tiny", {"model.decoder.block.ffn.activation": "relu"}, "networks have relu, and those of llama.cpp"),
-        ("gpt2-tiny", {}, "tokenizer is of kind wordpiece, and llama.cpp reads byte_bpe before gpt2"),
+        ("gpt2-tiny", {}, "tokenizer is of kind wordpiece, and llama.cpp reads byte_bpe for gpt2"),
         ("gpt-tiny", {}, "gpt2: model.decoder.block.norm is 'post' here"),
     ],
 )

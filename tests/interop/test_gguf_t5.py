@@ -137,8 +137,8 @@ def test_what_llama_cpp_would_compute_otherwise_is_refused(changes, message, uni
 @pytest.mark.parametrize(
     ("kind", "more", "message"),
     [
-        ("wordpiece", {}, "of kind wordpiece, and llama.cpp reads unigram before t5"),
-        ("unigram", {"lowercase": True}, r"normalises texts \(NFD\), which llama.cpp does not before t5"),
+        ("wordpiece", {}, "of kind wordpiece, and llama.cpp reads unigram for t5"),
+        ("unigram", {"lowercase": True}, r"normalises texts \(NFD\), which llama.cpp does not do for t5"),
     ],
 )
 def test_tokenizers_that_llama_cpp_does_not_have_are_refused(kind, more, message, tmp_path):

@@ -191,10 +191,10 @@ def test_a_model_of_the_hub_is_that_of_its_folder(bakeoff, hub, model, tmp_path)
         (["prepare", "hub:tester/none", "--out", "out"], "hub:tester/none: cannot be read (401 Client Error)"),
         (["prepare", "hub:nyu-mll/glue:mnli", "--out", "out"], "BuilderConfig 'mnli' not found"),
         (["prepare", "hub:nyu-mll/glue:sst2@test", "--out", "out"], "no split 'test' (splits here: train, validation)"),
-        (["import", "tester/none", "--out", "out"], "tester/none: no such folder, and not to be had from the Hub"),
+        (["import", "tester/none", "--out", "out"], "tester/none: no such folder, and the Hub does not give it"),
         (
             ["import", "tester/tiny@v2", "--out", "out"],
-            "tester/tiny@v2: no such folder, and not to be had from the Hub",
+            "tester/tiny@v2: no such folder, and the Hub does not give it",
         ),
     ],
 )

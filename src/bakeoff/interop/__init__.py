@@ -1,1 +1,1 @@
-"""What other tools have and take: weights, configurations and tokenizers, with the same numbers on both sides."""
+"""Import from and export to other tools: weights, configurations and tokenizers that compute the same numbers."""

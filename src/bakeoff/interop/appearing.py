@@ -1,4 +1,4 @@
-"""A folder that is made: it has its name when it is complete, and nothing is left of one that is not."""
+"""Output folders that get their name only when they are complete; an unfinished folder is removed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from bakeoff.errors import UserError
 
 @contextmanager
 def appearing(out: Path) -> Iterator[Path]:
-    """A folder beside `out` that takes its place at the end; whatever goes wrong inside, it is removed.
+    """A temporary folder beside `out`, renamed to `out` at the end, or removed if anything fails.
 
     Raises:
-        UserError: something is there, or it cannot be made.
+        UserError: `out` holds something, or the folder cannot be made.
     """
     require_free(out)
     folder = out.absolute().with_name(f".{out.absolute().name}.partial")
@@ -37,20 +37,20 @@ def appearing(out: Path) -> Iterator[Path]:
 
 
 def require_free(out: Path) -> None:
-    """Refuse a place that holds something.
+    """Refuse an output path that is taken.
 
     Raises:
-        UserError: it is no folder, or not an empty one.
+        UserError: `out` is a link, a file or a folder that is not empty.
     """
     if out.is_symlink() or holds_something(out):
         raise UserError(f"{out}: holds something already; choose another --out")
 
 
 def library(name: str, extra: str) -> Any:
-    """An optional library.
+    """Import an optional library.
 
     Raises:
-        UserError: it is not installed.
+        UserError: the library is not installed; `extra` names the extra of Bakeoff that brings it.
     """
     try:
         return import_module(name)

@@ -1,4 +1,4 @@
-"""A stranger's config.json: each value is of the type that is wanted, or the error names the key."""
+"""The config.json of another tool: each value has the wanted type, or an error names its key."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,17 +7,17 @@ from bakeoff.errors import UserError
 
 
 class ConfigReader:
-    """The values of a config.json, asked for one by one."""
+    """Checked access to the values of a config.json; an absent key and null are the same."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
-        """`where` is the file, named in errors."""
+        """Read from `values`; `where` is the file's path, which errors name."""
         self.values, self.where = values, where
 
     def whole(self, key: str, default: int | None = None) -> int:
-        """A whole number from 1 on; the default where the key is absent or null.
+        """A whole number from 1 on; `default` for an absent key.
 
         Raises:
-            UserError: it is something else, or needed and absent.
+            UserError: the value is something else, or absent without a default.
         """
         value = self._found(key, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -25,10 +25,10 @@ class ConfigReader:
         return value
 
     def number(self, key: str, default: float | None = None) -> float:
-        """A number from 0 on.
+        """A number from 0 on; `default` for an absent key.
 
         Raises:
-            UserError: it is something else, or needed and absent.
+            UserError: the value is something else, or absent without a default.
         """
         value = self._found(key, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
@@ -36,10 +36,10 @@ class ConfigReader:
         return float(value)
 
     def choice(self, key: str, choices: Mapping[str, str], default: str) -> str:
-        """Our word for one of theirs.
+        """Our word for the value of a key, from `choices` (ours by theirs); an absent key has the value `default`.
 
         Raises:
-            UserError: there is no such word, or Bakeoff has nothing like it.
+            UserError: the value is not in `choices`.
         """
         value = self._found(key, default)
         if not isinstance(value, str) or value not in choices:
@@ -47,10 +47,10 @@ class ConfigReader:
         return choices[value]
 
     def require(self, key: str, wanted: Any) -> None:
-        """A key that, where it is there, has this value and no other.
+        """Refuse a config in which a key is present and has another value than `wanted`.
 
         Raises:
-            UserError: it has another one.
+            UserError: it has.
         """
         value = self.values.get(key, wanted)
         if value != wanted and value is not None:

@@ -1,4 +1,4 @@
-"""Handing a run on to other tools; one function for each form, which is imported when it is asked for."""
+"""Export of a run to other tools; the module of a form is imported when that form is asked for."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -15,7 +15,7 @@ FORMS = {
     "sentence-transformers": "bakeoff.interop.sentence_transformers",
     "gguf": "bakeoff.interop.gguf.export",
 }
-"""For each form the module whose `export(run, out, **options)` writes it."""
+"""The module of each form; its `export(run, out, **options)` writes the form."""
 
 
 def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) -> Exported:
@@ -23,13 +23,13 @@ def export(run: str | Path, out: str | Path, *, to: str = "hf", **options: Any) 
 
     Args:
         run: a pre-trained or fine-tuned run.
-        out: the folder to make; it appears when it is complete and compared.
+        out: the folder to make; it gets this name only when it is complete and compared.
         to: hf, onnx, sentence-transformers or gguf.
-        options: of the form, see docs/export.md.
+        options: options of the form, see docs/export.md.
 
     Raises:
-        UserError: no such run or form; the form has nothing like the run; the folder is there; a library is missing;
-            what was read back computes something else.
+        UserError: the run or the form does not exist; the form cannot express the run; `out` holds something; a library
+            is missing; the reloaded export computes other numbers.
     """
     if to not in FORMS:
         raise UserError(f"--to {to}: no such form; there are {', '.join(FORMS)}")

@@ -1,4 +1,4 @@
-"""What an export has made."""
+"""The result of an export."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +8,13 @@ class Exported(NamedTuple):
     """A run in the form of another tool, reloaded and compared before it was given its name."""
 
     path: Path
-    """The folder."""
+    """The folder that was made."""
     form: str
     """hf, onnx, sentence-transformers or gguf."""
     loads_with: str
-    """The line of Python or of a shell that loads it."""
+    """A line of Python or shell that loads the export."""
     largest_difference: float | None
-    """The largest difference of two numbers that both sides have computed of the same texts; None: nothing to compare
-    with on this machine."""
+    """Largest absolute difference between the numbers of the run and of the export for the same rows; None: the
+    library to compare with is not installed."""
     remarks: list[str]
-    """What the export leaves out, in words."""
+    """Sentences for the user: what the export leaves out, and what was not compared."""

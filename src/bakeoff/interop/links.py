@@ -1,4 +1,4 @@
-"""Which tensors of a model elsewhere the tensors of a model of ours are made of, and the way back."""
+"""Links between the tensors of a run and those of another library's model, in both directions."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -10,60 +10,61 @@ Many = Sequence[Tensor]
 
 
 class Link(NamedTuple):
-    """Tensors of ours, and those of theirs that say the same."""
+    """Tensors of ours, and tensors of theirs with the same content."""
 
     ours: tuple[str, ...]
-    """Names in a run; none where theirs only repeat others (`tied`)."""
+    """Names in a run; none where theirs only repeat other tensors (`tied`)."""
     theirs: tuple[str, ...]
-    """Names in their file."""
+    """Names in their checkpoint."""
     to_ours: Callable[[Many], Many]
-    """The map from their tensors to ours."""
+    """Conversion of their tensors to ours."""
     to_theirs: Callable[[Many], Many]
-    """Ours to theirs; undoes `to_ours` to the last bit."""
+    """Conversion of our tensors to theirs, the exact inverse of `to_ours`."""
     optional: str = ""
-    """The part of the model, in words, that may be missing there as a whole and is fresh then; empty: it may not."""
+    """Description of the part of the model that may be missing in a checkpoint and is random then; empty: it must
+    exist."""
     vocabulary: bool = False
-    """The first dimension is one row a token, of which there may be more or fewer than the tokenizer has."""
+    """Whether the first dimension is the vocabulary, whose size may differ from the tokenizer's."""
     tied: str = ""
-    """For a link without names in a run: their other tensor, which this one has to equal where a file has both."""
+    """For a link without names in a run: their tensor that this one must equal if a checkpoint has both."""
 
     def may_miss(self, part: str) -> "Link":
-        """The same, as belonging to a part that may be missing as a whole."""
+        """The link as one of a part of the model that may be missing; `part` describes it."""
         return self._replace(optional=part)
 
 
 def same(ours: str, theirs: str, vocabulary: bool = False) -> Link:
-    """One tensor, the same on both sides."""
+    """A tensor that is the same on both sides."""
     return Link((ours,), (theirs,), list, list, vocabulary=vocabulary)
 
 
 def linear(ours: str, theirs: str) -> list[Link]:
-    """Weight and bias of a linear map or a norm."""
+    """Weight and bias of a linear layer or a norm."""
     return [same(f"{ours}.{name}", f"{theirs}.{name}") for name in ("weight", "bias")]
 
 
 def joined(ours: str, theirs: Sequence[str]) -> Link:
-    """Ours is theirs, all of one size, one behind the other."""
+    """A tensor of ours that concatenates theirs, which have equal sizes, along the first dimension."""
     return Link((ours,), tuple(theirs), lambda each: [torch.cat(list(each))], lambda each: each[0].chunk(len(theirs)))
 
 
 def joined_linear(ours: str, theirs: Sequence[str]) -> list[Link]:
-    """Weights and biases of linear maps that are one in ours."""
+    """Weights and biases of their linear layers that are one layer in ours."""
     return [joined(f"{ours}.{name}", [f"{one}.{name}" for one in theirs]) for name in ("weight", "bias")]
 
 
 def parted(ours: Sequence[str], theirs: str) -> Link:
-    """Theirs is ours, all of one size, one behind the other."""
+    """A tensor of theirs that concatenates ours, which have equal sizes, along the first dimension."""
     return Link(tuple(ours), (theirs,), lambda each: each[0].chunk(len(ours)), lambda each: [torch.cat(list(each))])
 
 
 def transposed(ours: str, theirs: str) -> Link:
-    """A weight that lies the other way round."""
+    """A weight that is transposed on their side."""
     return Link((ours,), (theirs,), lambda each: [each[0].T.contiguous()], lambda each: [each[0].T.contiguous()])
 
 
 def behind(ours: str, theirs: str, rows: int) -> Link:
-    """Ours is theirs without its first rows, which nothing reads; on the way back they are zeros."""
+    """A tensor of theirs with `rows` unused rows before ours; exports fill them with zeros."""
 
     def back(each: Many) -> Many:
         return [torch.cat([each[0].new_zeros(rows, *each[0].shape[1:]), each[0]])]
@@ -72,17 +73,17 @@ def behind(ours: str, theirs: str, rows: int) -> Link:
 
 
 def zero_row(theirs: str, like: str) -> Link:
-    """A table of theirs with one row of zeros, as wide as a tensor of ours, where ours has none; for the way back."""
+    """A table of theirs that ours lacks: exports write one row of zeros, as wide as our tensor `like`."""
     return Link((like,), (theirs,), list, lambda each: [each[0].new_zeros(1, each[0].shape[-1])])
 
 
 def tied(theirs: str, to: str, part: str = "") -> Link:
-    """A tensor of theirs that repeats another one, and may be left out."""
+    """A tensor of theirs that repeats their tensor `to`, and may be left out."""
     return Link((), (theirs,), lambda each: [], lambda each: [], optional=part, tied=to)
 
 
 def names(links: Sequence[Link]) -> Iterator[str]:
-    """Names of the tensors in their file, without those that only repeat others."""
+    """Names of their tensors, without those that repeat others."""
     for link in links:
         if not link.tied:
             yield from link.theirs

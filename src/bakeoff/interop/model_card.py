@@ -1,4 +1,4 @@
-"""The README.md of an exported model, with the head that the Hugging Face Hub reads."""
+"""The README.md of an exported model, with the YAML front matter that the Hugging Face Hub reads."""
 
 import json
 from collections.abc import Iterator
@@ -10,18 +10,18 @@ from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
 
 WITHOUT_PIPELINE = ("multiple-choice", "question-answering")
-"""What transformers 5 has classes for, but no pipeline."""
+"""Purposes for which transformers 5 has classes, but no pipeline."""
 
 
 def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], own_code: bool = True) -> str:
-    """The README.md of the run at a path, as transformers has it.
+    """The README.md for the export of a run to transformers.
 
     Args:
-        path: a run.
-        auto: the class of transformers that loads it.
-        purpose: transformers' name for what it is for.
-        remarks: what does not go along.
-        own_code: a file of code lies beside the weights.
+        path: the run.
+        auto: the class of transformers that loads the model.
+        purpose: transformers' name of the model's pipeline; None: there is none.
+        remarks: what the export leaves out.
+        own_code: whether a file of code lies beside the weights.
     """
     trusted = ", trust_remote_code=True" if own_code else ""
     finetuned = FinetunedRun.open(path) if FinetunedRun.at(path) else None
@@ -60,12 +60,12 @@ def model_card(path: Path, auto: str, purpose: str | None, remarks: list[str], o
 
 
 _WARNING = """
-`trust_remote_code` runs `modeling_bakeoff.py`, which lies beside the weights; look at it before.
+`trust_remote_code` runs `modeling_bakeoff.py`, which lies beside the weights; read it first.
 """
 
 
 def _front(recipe: str, purpose: str | None, run: FinetunedRun | None) -> str:
-    """What stands at the head, in YAML, of which JSON is a part; the licence and the language are the user's to add."""
+    """The front matter: YAML with values in JSON, which is valid YAML; licence and language are left to the user."""
     values: dict[str, Any] = {"library_name": "transformers", "tags": ["bakeoff", recipe]}
     if purpose is not None:
         values["pipeline_tag"] = purpose
@@ -92,7 +92,7 @@ def _pretrained(run: Run) -> Iterator[str]:
     if run.finished:
         summary = run.summary
         rows.append(("parameters", f"{summary['parameters']:,}"))
-        if validation := summary["validation"]:  # of an imported model nothing of this is known
+        if validation := summary["validation"]:  # an imported model has no validation
             rows += [
                 ("tokens seen", f"{summary['tokens']:,} in {summary['steps']:,} steps"),
                 ("seed", str(summary["seed"])),
@@ -104,7 +104,7 @@ def _pretrained(run: Run) -> Iterator[str]:
 
 
 def _origin(run: Run | FinetunedRun) -> str:
-    """Where the weights are from."""
+    """The sentence about the origin of the weights."""
     if origin := run.environment.get("imported") and run.environment.get("origin"):
         return f"{markdown.text(origin[0].upper() + origin[1:])} by Bakeoff, and not trained there."
     return (
@@ -137,7 +137,7 @@ def _number(value: float | None) -> str:
 
 
 def _limits(run: FinetunedRun | None, imported: bool) -> list[str]:
-    found = ["what its text did not hold it has not seen: it was not tried on other languages, fields or times"]
+    found = ["it knows the texts it was trained on alone: other languages, fields and times were not tried"]
     if imported and run is not None:
         found.append(f"texts are read up to {run.config.length} tokens; how good its answers are was not measured")
     elif run is not None:

@@ -1,4 +1,4 @@
-"""`--to sentence-transformers`: the form of `--to hf` with what tells the library how tokens become one vector."""
+"""`--to sentence-transformers`: the form of `--to hf` with the library's files that say how states are pooled."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,19 +19,19 @@ from bakeoff.vectors.embed import embed
 from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 POOLINGS = ("mean", "max", "cls")
-"""The poolings of `bakeoff embed` that the library has as well."""
+"""Poolings of `bakeoff embed` that sentence-transformers has as well."""
 CLOSE = 1e-5
-"""The largest difference of vectors, as a share of the largest number."""
+"""Largest allowed difference of vectors, as a share of the largest number."""
 COMPARED = [
     "The town lies behind the hill.",
     "a",
     "Ein Satz mit Umlauten: Äpfel, Öl, Übung; and several words more, so that the two are not of one length.",
 ]
-"""The texts whose vectors are compared."""
+"""Texts whose vectors are compared."""
 
 
 def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
-    """Write a model that gives the vectors of `bakeoff embed` with that pooling.
+    """Write a model for sentence-transformers with the vectors of `bakeoff embed --pooling POOLING`.
 
     Args:
         run: a pre-trained encoder.
@@ -39,11 +39,11 @@ def export(run: Path, out: Path, *, pooling: str = "mean") -> Exported:
         pooling: mean, max or cls.
 
     Raises:
-        UserError: no such run or pooling; the run has nothing for it; its family is none of transformers; or the
-            vectors, where the library is installed to compare them, are others.
+        UserError: there is no such run or pooling; the run is not an encoder with rows that begin with [CLS], or is
+            fine-tuned; `--to hf` refuses the run; the vectors differ from those of `bakeoff embed`.
     """
     if pooling not in POOLINGS:
-        raise UserError(f"--pooling {pooling}: sentence-transformers is given {', '.join(POOLINGS)}")
+        raise UserError(f"--pooling {pooling}: sentence-transformers has no such pooling; it has {', '.join(POOLINGS)}")
     require_free(out)
     if FinetunedRun.at(run):
         raise UserError(f"{run}: a fine-tuned run, whose head gives no vectors; give the run that it came from")
@@ -94,9 +94,9 @@ def _modules() -> list[dict[str, Any]]:
 
 
 def _compared(run: Path, folder: Path, pooling: Any) -> float:
-    """How much the library's vectors differ from ours, as a share of the largest number."""
+    """Largest difference between the library's vectors and ours, as a share of the largest number."""
     library: Any = import_module("sentence_transformers")
-    with quiet(import_module("transformers")):  # it remarks on heads that vectors do not need
+    with quiet(import_module("transformers")):  # silences remarks about heads that vectors do not need
         found = library.SentenceTransformer(str(folder), device="cpu").encode(COMPARED, show_progress_bar=False)
     wanted = embed(run, COMPARED, pooling=pooling, device="cpu")
     if found.shape != wanted.shape:

@@ -1,4 +1,4 @@
-"""Tensors of another tool to ours and back, by the links of a family."""
+"""Conversion of tensors between another tool and Bakeoff, by the links of a family."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from bakeoff.interop.links import Link
 
 
 class Taken(NamedTuple):
-    """What has come of tensors of another tool."""
+    """The result of an import of tensors."""
 
     tensors: dict[str, Tensor]
-    """Ours, by name, in float32; those that were missing are not among them."""
+    """Our tensors by name, in float32, without those of missing parts."""
     left: dict[str, Tensor]
-    """Theirs that ours has no place for."""
+    """Their tensors that no link uses."""
     partly: dict[str, Tensor]
-    """Theirs of which ours has no place for a part, such as rows that nothing reads."""
+    """Their tensors that ours do not reproduce completely, such as tables with unused rows."""
     fresh: list[str]
-    """Parts that were missing as a whole."""
+    """Descriptions of the model's parts that are missing and will be random."""
 
 
 def take(
@@ -30,18 +30,18 @@ def take(
     rows: int,
     where: str,
 ) -> Taken:
-    """Make our tensors from theirs.
+    """Convert their tensors to ours.
 
     Args:
-        links: of the family.
-        theirs: by name.
-        shapes: of ours, by name.
-        rows: those of the table of tokens that the config says.
-        where: named in errors.
+        links: the family's links.
+        theirs: their tensors by name.
+        shapes: the shapes of our tensors by name.
+        rows: rows of the table of tokens by their config.
+        where: the folder, for errors.
 
     Raises:
-        UserError: a tensor is missing, or not of the shape that the config says, or does not repeat another as it
-            should.
+        UserError: a tensor is missing, has another shape than the config implies or no floating-point numbers, or
+            differs from the tensor that it should repeat.
     """
     links = list(links)
     made: dict[str, Tensor] = {}
@@ -86,7 +86,7 @@ def take(
 
 
 def give(links: Iterable[Link], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Theirs from ours, all of them; what only repeats another tensor is left out."""
+    """Convert our tensors to theirs, without tensors that repeat others."""
     made: dict[str, Tensor] = {}
     for link in links:
         if not link.tied:
@@ -109,7 +109,7 @@ def _other_shape(link: Link, given: list[Tensor], wanted: str, where: str) -> Us
 
 
 def _with_rows(tensor: Tensor, rows: int) -> Tensor:
-    """(V, ...) with so many rows; tokens that are new begin as the mean of those that are there."""
+    """A (V, ...) tensor with `rows` rows; new rows are the mean of the others."""
     if rows <= len(tensor):
         return tensor[:rows].contiguous()
     mean = tensor.double().mean(0, keepdim=True).to(tensor.dtype)

@@ -1,4 +1,4 @@
-"""The files of a run's tokenizer for transformers: the same ids, special tokens where models expect them."""
+"""The files of a run's tokenizer for transformers: the same ids, and special tokens where the model expects them."""
 
 import json
 from pathlib import Path
@@ -13,8 +13,9 @@ from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 Frame = Literal["start", "start_last", "separator", "separator_closed", "opening", "source", "prompt"]
-"""What stands around a text: [CLS] A [SEP]; A [SEP] [CLS]; [SEP] A, or with an end behind pairs; what a document begins
-with and A; A [SEP]; that beginning and A [SEP]."""
+"""The special tokens around a text A: start is [CLS] A [SEP]; start_last is A [SEP] [CLS]; separator is [SEP] A;
+separator_closed is the same with [SEP] behind pairs; opening is O A with the token O that begins documents; source is
+A [SEP]; prompt is O A [SEP]."""
 
 _FRAMES: dict[Frame, tuple[str, str]] = {
     "start": ("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1"),
@@ -28,35 +29,35 @@ _FRAMES: dict[Frame, tuple[str, str]] = {
 
 
 class TokenizerSettings(NamedTuple):
-    """What a model wants of its tokenizer."""
+    """The settings of a tokenizer that a model needs."""
 
     frame: Frame
-    """What stands around a text."""
+    """Special tokens around a text."""
     longest: int | None
-    """Tokens of a row, at most; None: there is no limit."""
+    """Largest length of a row in tokens; None: there is no limit."""
     segments: bool = False
-    """The model reads token_type_ids."""
+    """Whether the model reads `token_type_ids`."""
     writes: bool = False
-    """The model goes on with texts."""
+    """Whether the model continues texts."""
     pads_before: bool = False
-    """Padding stands before a text."""
+    """Whether padding stands before the tokens of a text."""
     cleans: bool = True
-    """Texts are brought to NFC, and runs of white space to one space, as those of a corpus are."""
+    """Whether the tokenizer brings texts to NFC and white space to single spaces, as `bakeoff prepare` does."""
     marks: int = 0
-    """Tokens behind the vocabulary that stand for gaps, see `with_marks`."""
+    """Number of marks of gaps behind the vocabulary, see `with_marks`."""
     separators: int = 1
-    """Separators between the texts of a pair."""
+    """Number of separators between the texts of a pair."""
     rows: int | None = None
-    """Special tokens with ids from here on are left out, and what has their roles with them: they are not in the
-    model's table; None: all are."""
+    """Rows of the model's table; special tokens with ids from here on are left out together with their roles; None: the
+    table has all of them."""
 
 
 def frame_of(recipe: Recipe, closed: bool = False) -> Frame:
-    """What stands around a text that a head of a task reads, as `bakeoff.tasks.rows.inputs.InputFormat` has it.
+    """The special tokens around a text that a task head reads, as in `bakeoff.tasks.rows.inputs.InputFormat`.
 
     Args:
         recipe: the run's.
-        closed: behind a pair of a model that reads forwards there is an end.
+        closed: whether a pair that a causal model reads ends with a separator.
     """
     if recipe.model.encoder is None:
         return "separator_closed" if closed else "separator"
@@ -64,7 +65,7 @@ def frame_of(recipe: Recipe, closed: bool = False) -> Frame:
 
 
 def with_marks(tokenizer: Tokenizer, count: int) -> Tokenizer:
-    """The tokenizer with so many marks of gaps behind its own tokens, named as T5 names them."""
+    """The tokenizer with `count` marks of gaps behind its own tokens, named as in T5 (`<extra_id_N>`)."""
     if not count:
         return tokenizer
     inner = tokenizers.Tokenizer.from_str(tokenizer.to_string())
@@ -76,7 +77,7 @@ def write_tokenizer(tokenizer: Tokenizer, folder: Path, settings: TokenizerSetti
     """Write tokenizer.json and tokenizer_config.json.
 
     Returns:
-        What does not go along, in words: of two vocabularies nothing does, since transformers has no such tokenizer.
+        Remarks about what is left out. Tokenizers with two vocabularies, which transformers lacks, are not written.
     """
     if isinstance(tokenizer, TwoVocabularies):
         return ["sources and targets have a vocabulary each, which transformers' tokenizers do not have: no tokenizer"]
@@ -123,14 +124,14 @@ def _marks(count: int) -> list[str]:
 
 
 def _within(tokenizer: Tokenizer, rows: int | None) -> tokenizers.Tokenizer:
-    """The tokenizer without special tokens whose ids a table of so many rows does not have."""
+    """The tokenizer without special tokens whose ids lie beyond a table of `rows` rows."""
     state: dict[str, Any] = json.loads(tokenizer.to_string())
     state["added_tokens"] = [token for token in state["added_tokens"] if rows is None or token["id"] < rows]
     return tokenizers.Tokenizer.from_str(json.dumps(state))
 
 
 def _put_around(inner: tokenizers.Tokenizer, single: list[str], pair: list[str], shown: dict[str, str | None]) -> None:
-    """Have special tokens around texts; none where one of them is missing."""
+    """Put the special tokens of the templates around texts; none at all if one of them is missing."""
     wanted = {name for piece in pair if (name := piece.partition(":")[0]) in shown}
     found = {name: shown[name] for name in wanted}
     if None in found.values():

@@ -1,4 +1,4 @@
-"""Families of models elsewhere: one file each."""
+"""Model families of other libraries, one file each."""
 
 from bakeoff.interop.families.albert import Albert
 from bakeoff.interop.families.bart import Bart
@@ -19,6 +19,7 @@ FAMILIES: tuple[Family, ...] = (
     *(Bert(), Roberta(), Albert(), Electra(), DistilBert(), ModernBert()),
     *(XLNet(), Gpt(), Gpt2(), Bart(), T5(), Lightconv(), Own()),
 )
-"""All families; where several can say a recipe, the first one is taken whose tokenizers are of the recipe's kind."""
+"""All families. Where several can express a recipe, `hugging_face.family_choice` takes the first whose `kinds` have the
+recipe's kind of tokenizer."""
 
 __all__ = ["FAMILIES", "Family", "NotSaid"]

@@ -1,7 +1,9 @@
-"""ALBERT (Lan et al. 2020): layers share their weights, and the tables are narrower than they are."""
+"""ALBERT (Lan et al. 2020): layers of a group share their weights, and embedding tables are narrower than layers."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
@@ -35,7 +37,7 @@ class Albert(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("prediction_logits", "logits"), "sop": ("sop_logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """ALBERT's recipe; the order of sentences is an objective where there is a pooler."""
+        """The recipe of an ALBERT; sentence order (sop) is an objective if `tensors` hold a pooler, or are empty."""
         config.require("inner_group_num", 1)
         model = bert_model(ConfigReader({"hidden_act": "gelu_new", **config.values}, config.where), 0)
         layers, groups = config.whole("num_hidden_layers"), config.whole("num_hidden_groups", 1)
@@ -58,8 +60,8 @@ class Albert(Family):
             "objective": [mlm_objective(activation), *([{"kind": "sop"}] if pairs else [])],
         }
 
+    @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """ALBERT's config."""
         encoder, _, _ = encoder_of(recipe)
         if encoder.share != "all":
             raise NotSaid(f"its layers share {encoder.share}, and ALBERT's all")
@@ -74,7 +76,7 @@ class Albert(Family):
         }
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding with its map, and groups of layers."""
+        """Links of the embedding, its projection and the groups of layers."""
         embeddings, encoder = "albert.embeddings", "albert.encoder"
         yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight")
@@ -86,7 +88,7 @@ class Albert(Family):
             yield from layer_links(number, f"{encoder}.albert_layer_groups.{number}.albert_layers.0", LAYER)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of mlm, the pooler, and the head of sop."""
+        """Links of the mlm head, the pooler and the sop head."""
         for link in (
             *linear("heads.mlm.transform", "predictions.dense"),
             *linear("heads.mlm.norm", "predictions.LayerNorm"),
@@ -102,7 +104,7 @@ class Albert(Family):
                 yield link.may_miss("head of sop")
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """Heads as BERT's."""
+        """The pooler and a linear layer for rows, a linear layer for tokens, as in BERT."""
         if form.of_rows:
             return row_head("Albert", form, "albert.pooler", "classifier")
         return token_head("Albert", form)

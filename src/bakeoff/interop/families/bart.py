@@ -1,7 +1,9 @@
-"""BART (Lewis et al. 2020)."""
+"""BART (Lewis et al. 2020): an encoder and a decoder with learned positions and one table of tokens."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, THEIR_ACTIVATIONS
@@ -12,9 +14,9 @@ from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
 
 LEARNT = ("denoising", "deshuffling", "prefix_lm", "translation")
-"""Objectives whose heads it has."""
+"""Objectives whose heads BART has."""
 UNUSED_POSITIONS = 2
-"""Rows before the first position: fairseq counts from behind the number of its padding token."""
+"""Rows of a position table before the first position: fairseq starts behind the id of its padding token, 1."""
 FIXED = {
     "scale_embedding": False,
     "normalize_before": False,
@@ -25,11 +27,11 @@ FIXED = {
     "encoder_layerdrop": 0.0,
     "decoder_layerdrop": 0.0,
 }
-"""Keys, of older versions too, with the value that BART has."""
+"""Keys of config.json, some of older versions, with the one value that is supported."""
 
 
 def attention_links(ours: str, theirs: str, cross: bool) -> Iterator[Link]:
-    """Links of attention with maps named as fairseq names them."""
+    """Links of an attention layer in fairseq's names: `q_proj`, `k_proj`, `v_proj` and `out_proj`."""
     query, key, value = (f"{theirs}.{name}_proj" for name in ("q", "k", "v"))
     if cross:
         yield from linear(f"{ours}.query", query)
@@ -40,7 +42,7 @@ def attention_links(ours: str, theirs: str, cross: bool) -> Iterator[Link]:
 
 
 class Bart(SequenceToSequenceFamily):
-    """BART, whose head is the table of tokens with a bias for each."""
+    """BART; its head is the table of tokens with a bias for each token."""
 
     model_types: ClassVar[tuple[str, ...]] = ("bart",)
     prefix: ClassVar[str] = "model."
@@ -50,7 +52,7 @@ class Bart(SequenceToSequenceFamily):
     )
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """BART's recipe, whose objective is the text from a corrupted one."""
+        """The recipe of a BART; its objective is denoising."""
         for key, value in FIXED.items():
             config.require(key, value)
         dropout, length = config.number("dropout", 0.1), config.whole("max_position_embeddings", 1024)
@@ -94,8 +96,8 @@ class Bart(SequenceToSequenceFamily):
             ],
         }
 
+    @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """BART's config."""
         encoder, decoder = both_blocks(recipe)
         objective = writing_of(recipe)
         if objective.kind not in self.logits or objective.head != "tied":
@@ -126,11 +128,11 @@ class Bart(SequenceToSequenceFamily):
         }
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """None: its classes shift what the decoder reads by one token, and their encoder reads `<s>`."""
+        """Raise NotSaid: BART's classes shift the decoder's input by one token, and their encoder reads `<s>`."""
         raise NotSaid("its decoder reads the text one token later there, and its source begins with <s>")
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Tables and layers of both sides."""
+        """Links of the tables and layers of encoder and decoder."""
         table = "model.shared.weight"
         yield same("model.embedding.tokens.weight", table, vocabulary=True)
         for side, own in (("encoder", "embedding"), ("decoder", "target_embedding")):
@@ -151,7 +153,7 @@ class Bart(SequenceToSequenceFamily):
                 yield from linear(f"{network}.norm", f"{layer}.final_layer_norm")
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The biases of tokens, where there are such."""
+        """Links of the head: the tied table of tokens, and the biases of tokens if the objective has them."""
         objective = writing_of(recipe)
         if objective.bias:
             yield Link(

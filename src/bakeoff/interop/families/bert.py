@@ -1,4 +1,4 @@
-"""BERT (Devlin et al. 2019), and what is published under its type: Chinese-BERT-wwm, StructBERT, ..."""
+"""BERT (Devlin et al. 2019), and models published under its `model_type`: Chinese-BERT-wwm, StructBERT, ..."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -20,15 +20,19 @@ ACTIVATIONS = {
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
 }
-"""Our name of an activation, by their name."""
+"""Our names of activations by theirs."""
 THEIR_ACTIVATIONS = {"gelu": "gelu", "relu": "relu", "gelu_tanh": "gelu_new"}
-"""Their name of an activation, by our name."""
+"""Their names of activations by ours."""
 HEAD = "head of mlm"
-"""What a file of the body alone lacks."""
+"""The head that a checkpoint of the body alone lacks, as remarks name it."""
 
 
 def bert_model(config: ConfigReader, segments: int, norm_epsilon: float = 1e-12) -> dict[str, Any]:
-    """Values of `model` of an encoder with BERT's keys."""
+    """The `model` of a recipe, from a config.json with BERT's keys; `segments` is the size of its segment table.
+
+    Raises:
+        UserError: the config has a value that is not supported.
+    """
     for key in ("is_decoder", "add_cross_attention"):
         config.require(key, False)
     config.require("position_embedding_type", "absolute")
@@ -54,10 +58,10 @@ def bert_model(config: ConfigReader, segments: int, norm_epsilon: float = 1e-12)
 
 
 def encoder_of(recipe: Recipe) -> tuple[StackConfig, TransformerBlockConfig, AttentionConfig]:
-    """The encoder, its one kind of block, and the attention in it.
+    """The encoder of a recipe, its block, and the block's attention.
 
     Raises:
-        NotSaid: it has another kind of block or mixer, or several.
+        NotSaid: the model is not an encoder alone, or has other blocks or mixers, or several kinds of blocks.
     """
     encoder = recipe.model.encoder
     if encoder is None or recipe.model.decoder is not None:
@@ -73,10 +77,10 @@ def encoder_of(recipe: Recipe) -> tuple[StackConfig, TransformerBlockConfig, Att
 
 
 def bert_config(recipe: Recipe) -> dict[str, Any]:
-    """BERT's keys for an encoder; segments aside.
+    """The config.json of an encoder in BERT's keys, without the number of segments.
 
     Raises:
-        NotSaid: it is not an encoder with attention.
+        NotSaid: the model is not an encoder with attention.
     """
     encoder, block, mixer = encoder_of(recipe)
     model = recipe.model
@@ -94,10 +98,10 @@ def bert_config(recipe: Recipe) -> dict[str, Any]:
 
 
 def require_heads(recipe: Recipe, known: Collection[str]) -> set[str]:
-    """The kinds of a recipe's objectives.
+    """The kinds of a recipe's objectives, all of which must be in `known`.
 
     Raises:
-        NotSaid: one has a head that the family has not, or its head is another one.
+        NotSaid: another objective is among them, or the table of tokens has marks of an objective behind its tokens.
     """
     kinds = {part.kind for part in recipe.objective}
     if others := sorted(kinds - set(known)):
@@ -108,26 +112,26 @@ def require_heads(recipe: Recipe, known: Collection[str]) -> set[str]:
 
 
 def mlm_objective(config: ConfigReader, key: str = "hidden_act") -> dict[str, Any]:
-    """Masked language modelling, whose head has the activation that a key names."""
+    """The values of masked language modelling; `key` names the activation of its head."""
     activation = config.choice(key, ACTIVATIONS, "gelu")
     return {"kind": "mlm", "rate": 0.15, "activation": activation}
 
 
 def segment_table(recipe: Recipe, theirs: str) -> Link:
-    """The table of segments; where a recipe has none, theirs has one row of zeros."""
+    """The link of the segment table; for a recipe without segments, theirs gets one row of zeros."""
     if recipe.model.embedding.segments:
         return same("model.embedding.segments.weight", theirs)
     return zero_row(theirs, "model.embedding.norm.weight")
 
 
 def encoder_layers(recipe: Recipe, theirs: str, parts: Sequence[str]) -> Iterator[Link]:
-    """Links of all layers.
+    """Links of all layers of an encoder.
 
     Args:
-        recipe: its encoder is one of transformer blocks.
-        theirs: how names of a layer begin, with {} for its number.
-        parts: names behind that of query, key, value, output and norm of attention, both maps and the norm of the
-            feed-forward network.
+        recipe: a recipe whose encoder has transformer blocks.
+        theirs: prefix of their names of a layer's tensors, with {} for the layer's number.
+        parts: names behind the prefix, in this order: query, key, value, output and norm of attention; first linear
+            layer, second linear layer and norm of the feed-forward network.
     """
     assert recipe.model.encoder is not None
     for number in range(recipe.model.encoder.layers):
@@ -135,7 +139,7 @@ def encoder_layers(recipe: Recipe, theirs: str, parts: Sequence[str]) -> Iterato
 
 
 def layer_links(number: int, theirs: str, parts: Sequence[str]) -> Iterator[Link]:
-    """Links of a layer of that number, or of the parts that layers share; arguments as of `encoder_layers`."""
+    """Links of one layer, or of one group of layers with shared weights; other arguments as of `encoder_layers`."""
     query, key, value, output, norm, inner, outer, last = (f"{theirs}.{part}" for part in parts)
     mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
     yield from joined_linear(f"{mixer}.function.query_key_value", [query, key, value])
@@ -151,11 +155,11 @@ BERT_LAYER = (
     *("attention.output.dense", "attention.output.LayerNorm"),
     *("intermediate.dense", "output.dense", "output.LayerNorm"),
 )
-"""Names of a layer's parts, as `encoder_layers` takes them."""
+"""Names of BERT's tensors in a layer, the `parts` of `encoder_layers`."""
 
 
 class Bert(Family):
-    """Types of BERT's body; heads mlm and nsp."""
+    """BERT; heads mlm and nsp."""
 
     model_types: ClassVar[tuple[str, ...]] = ("bert",)
     prefix: ClassVar[str] = "bert."
@@ -166,7 +170,7 @@ class Bert(Family):
     }
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """BERT's recipe; next sentences are an objective where there is a pooler, which only they teach."""
+        """The recipe of a BERT; nsp is an objective if `tensors` hold a pooler, which it alone trains, or are empty."""
         pairs = not tensors or any(name.startswith(("bert.pooler.", "cls.seq_relationship.")) for name in tensors)
         length = config.whole("max_position_embeddings")
         return {
@@ -177,14 +181,14 @@ class Bert(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """BERT's config; no segments are one that is all zeros."""
+        """The config.json of a BERT; a recipe without segments has one segment there, whose row is zeros."""
         kinds = require_heads(recipe, ("mlm", "nsp"))
         architecture = "BertForPreTraining" if "nsp" in kinds else "BertForMaskedLM"
         segments = recipe.model.embedding.segments
         return {**bert_config(recipe), "type_vocab_size": max(1, segments), "architectures": [architecture]}
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding and layers."""
+        """Links of the embedding and the layers."""
         embeddings = "bert.embeddings"
         yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight")
@@ -193,7 +197,7 @@ class Bert(Family):
         yield from encoder_layers(recipe, "bert.encoder.layer.{}", BERT_LAYER)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of mlm, the pooler, and the head of nsp."""
+        """Links of the mlm head, the pooler and the nsp head."""
         kinds = {part.kind for part in recipe.objective}
         if "mlm" in kinds:
             head = "cls.predictions"
@@ -212,7 +216,7 @@ class Bert(Family):
                 yield link.may_miss("head of nsp")
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """The pooler and a map for rows, a map for tokens."""
+        """The pooler and a linear layer for rows, a linear layer for tokens."""
         if form.of_rows:
             return row_head("Bert", form, "bert.pooler.dense", "classifier")
         return token_head("Bert", form)

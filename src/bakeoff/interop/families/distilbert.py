@@ -20,7 +20,7 @@ KEYS = {
     "attention_dropout": "attention_probs_dropout_prob",
     "max_position_embeddings": "max_position_embeddings",
 }
-"""Its keys, and BERT's."""
+"""BERT's keys by DistilBERT's."""
 LAYER = (
     *(f"attention.{name}" for name in ("q_lin", "k_lin", "v_lin", "out_lin")),
     *("sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm"),
@@ -36,7 +36,7 @@ class DistilBert(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """DistilBERT's recipe."""
+        """The recipe of a DistilBERT, read through BERT's keys."""
         values = {theirs: config.values[own] for own, theirs in KEYS.items() if own in config.values}
         config = ConfigReader(values, config.where)
         return {
@@ -47,7 +47,7 @@ class DistilBert(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """DistilBERT's config, whose epsilon is always the same."""
+        """The config.json of a DistilBERT, which has no key for the epsilon of its norms (1e-12)."""
         require_heads(recipe, ("mlm",))
         if recipe.model.embedding.segments:
             raise NotSaid("it has segments")
@@ -55,7 +55,7 @@ class DistilBert(Family):
         return {**{own: values[theirs] for own, theirs in KEYS.items()}, "architectures": ["DistilBertForMaskedLM"]}
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding and layers."""
+        """Links of the embedding and the layers."""
         embeddings = "distilbert.embeddings"
         yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight")
@@ -63,7 +63,7 @@ class DistilBert(Family):
         yield from encoder_layers(recipe, "distilbert.transformer.layer.{}", LAYER)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of mlm."""
+        """Links of the mlm head."""
         for link in (
             *linear("heads.mlm.transform", "vocab_transform"),
             *linear("heads.mlm.norm", "vocab_layer_norm"),
@@ -73,7 +73,7 @@ class DistilBert(Family):
         yield tied("vocab_projector.weight", "distilbert.embeddings.word_embeddings.weight")
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """A map with a relu and a map for rows, a map for tokens."""
+        """Two linear layers with relu between them for rows, a linear layer for tokens."""
         if form.of_rows:
             return row_head("DistilBert", form, "pre_classifier", "classifier", self.pooler)
         return token_head("DistilBert", form)

@@ -1,4 +1,4 @@
-"""ELECTRA (Clark et al. 2020): the discriminator, which tells replaced tokens; or a generator, which fills them in."""
+"""ELECTRA (Clark et al. 2020): the discriminator, which detects replaced tokens, or the generator, which makes them."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -22,11 +22,11 @@ from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
 SHARE = 0.25
-"""The widths of a fresh generator, as a share of the discriminator's, as in the paper."""
+"""Width of a new generator as a share of the discriminator's, as in the paper's small and large models."""
 
 
 CHOICES = {"summary_type": "first", "summary_use_proj": True, "summary_activation": "gelu"}
-"""How its class for choices makes one vector of a row."""
+"""Keys of config.json that say how `ElectraForMultipleChoice` pools a row into one vector."""
 
 
 class Electra(Family):
@@ -38,7 +38,7 @@ class Electra(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",), "rtd": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """A generator's recipe where its head is there, else a discriminator's, whose generator is another model."""
+        """A generator's recipe if `tensors` hold its head; else a discriminator's, with a new generator."""
         model = bert_model(config, config.whole("type_vocab_size", 2))
         width, heads = config.whole("embedding_size", 128), config.whole("num_attention_heads")
         if width != model["encoder"]["width"]:
@@ -59,8 +59,8 @@ class Electra(Family):
             "objective": objective,
         }
 
+    @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """ELECTRA's config."""
         kinds = require_heads(recipe, ("mlm", "rtd"))
         return {
             **bert_config(recipe),
@@ -70,7 +70,7 @@ class Electra(Family):
         }
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding, its map where it is narrower, and layers."""
+        """Links of the embedding, its projection where tables and layers differ in width, and the layers."""
         embeddings = "electra.embeddings"
         yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight")
@@ -82,7 +82,7 @@ class Electra(Family):
         yield from encoder_layers(recipe, "electra.encoder.layer.{}", BERT_LAYER)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of rtd; else that of mlm, which is the generator's where both are trained."""
+        """Links of the rtd head, or of the mlm head in a recipe without rtd (beside rtd it is the generator's)."""
         if any(part.kind == "rtd" for part in recipe.objective):
             for link in (
                 *linear("heads.rtd.transform", "discriminator_predictions.dense"),
@@ -99,7 +99,7 @@ class Electra(Family):
         yield tied("generator_lm_head.weight", "electra.embeddings.word_embeddings.weight")
 
     def compared(self, module: Any, hidden: Any, answers: Any) -> Iterator[tuple[str, Any, Any]]:
-        """The discriminator's score of each token's being replaced; or the generator's logits."""
+        """The discriminator's logit that each token is replaced, (B, T, 1); for a generator its logits, (B, T, V)."""
         if "rtd" not in module.heads:
             yield from super().compared(module, hidden, answers)
             return
@@ -112,7 +112,7 @@ class Electra(Family):
         return ["the generator, which ELECTRA trains beside the discriminator, does not go along"] if rtd else []
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """A map with a gelu and a map for rows, named otherwise for choices; a map for tokens."""
+        """Two linear layers with gelu between them for rows (other names for choices), a linear layer for tokens."""
         if form.kind == "choice":
             head = row_head("Electra", form, "sequence_summary.summary", "classifier", self.pooler)
             return head._replace(config=CHOICES)

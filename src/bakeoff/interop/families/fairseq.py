@@ -1,7 +1,7 @@
-"""Light and dynamic convolutions of fairseq (Wu et al. 2019), for the way in alone.
+"""Light and dynamic convolutions of fairseq (Wu et al. 2019): import alone, no export.
 
-fairseq has no config.json: a folder's is the `args` of the checkpoint, with `model_type` lightconv and `vocab_size`;
-the weights are its `model`, in safetensors; dict.txt is fairseq's (docs/import.md).
+fairseq has no config.json. A folder to import has one with the checkpoint's `args`, `model_type` lightconv and
+`vocab_size`; the checkpoint's `model` in safetensors; and fairseq's own dict.txt (docs/import.md).
 """
 
 import re
@@ -17,18 +17,18 @@ from bakeoff.interop.links import Link, linear, same, tied
 from bakeoff.recipe import Recipe
 
 KINDS = {"lightweight": "light_conv", "dynamic": "dynamic_conv"}
-"""Their kinds of convolution, and our mixers."""
+"""Our mixers by fairseq's kinds of convolution."""
 NORMS = {"encoder": ("layer_norms.0", "layer_norms.1"), "decoder": ("conv_layer_norm", "final_layer_norm")}
-"""The norms behind the convolution and the feed-forward network of a side's layer."""
+"""Names of the two norms in a layer of each side: behind the convolution, behind the feed-forward network."""
 
 
 class Lightconv(Family):
-    """fairseq's `lightconv`, whose tokens have one table on both sides."""
+    """fairseq's `lightconv` with one table of tokens for source, target and output."""
 
     model_types: ClassVar[tuple[str, ...]] = ("lightconv",)
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """The recipe of a translation; sizes of kernels are lists, one a layer."""
+        """The recipe of a translation model; kernel sizes are lists with one size for each layer."""
         if "decoder.embed_out" in tensors or config.values.get("share_all_embeddings") is False:
             raise UserError(
                 f"{config.where}: share_all_embeddings: only models whose source, target and scores share one table "
@@ -91,11 +91,11 @@ class Lightconv(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """None: transformers has no such family."""
+        """Raise NotSaid: transformers has no such family."""
         raise NotSaid("fairseq's models are read, and not written")
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """The table and both sides' layers."""
+        """Links of the table of tokens and of the layers of encoder and decoder."""
         table = "encoder.embed_tokens.weight"
         yield same("model.embedding.tokens.weight", table, vocabulary=True)
         yield tied("decoder.embed_tokens.weight", table)
@@ -121,20 +121,20 @@ class Lightconv(Family):
                 yield from linear(f"{network}.norm", f"{theirs}.{norms[1]}")
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The table, which is the head."""
+        """The link of the head, which is the table of tokens."""
         yield tied("decoder.output_projection.weight", "encoder.embed_tokens.weight")
 
 
 def _taps(ours: str, theirs: str) -> Link:
-    """(H, 1, K) kernels, which are (H, K) in ours; head h has the same run of channels on both sides."""
+    """Their kernels (H, 1, K) and ours (H, K); head h has the same channels on both sides (H heads, K kernel size)."""
     return Link((ours,), (theirs,), lambda each: [each[0][:, 0]], lambda each: [each[0][:, None]])
 
 
 def _kernels(config: ConfigReader, side: str, layers: int) -> list[int]:
-    """Sizes of the kernels, a list or its text as an option has it: [3,7,15].
+    """Kernel sizes, one for each layer, from a list or from the text of an option such as "[3,7,15]".
 
     Raises:
-        UserError: they are something else, or not one a layer.
+        UserError: the value is something else, has another number of sizes, or an even size in the encoder.
     """
     key = f"{side}_kernel_size_list"
     value = config.values.get(key, [3, 7, 15, 31, 31, 31, 31][:layers])

@@ -1,4 +1,4 @@
-"""What a family of models elsewhere says of itself: its configuration and its names, both ways."""
+"""The contract of a model family of another library: its config.json and its tensor names, in both directions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,54 +16,53 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class Family(ABC):
-    """One `model_type` of config.json, or several that differ in name alone.
+    """A model family: one `model_type` of config.json, or several that differ in name alone.
 
-    A recipe is of the family if the recipe of its `config` is the same model again, so that `config` says the sizes
-    and need not look for what the family does not have.
+    A recipe belongs to the family if `recipe(config(recipe))` is the same model again. Therefore `config` writes the
+    sizes alone and need not refuse every feature that the family lacks.
     """
 
     model_types: ClassVar[tuple[str, ...]]
-    """Values of model_type that it reads; the first one is written."""
+    """Values of `model_type` that are read; the first one is written."""
     prefix: ClassVar[str] = ""
-    """How the names of the body's tensors begin where heads stand beside it, such as `bert.`; a file of the body
-    alone has its names without it."""
+    """Prefix of the body's tensors in a checkpoint with heads, such as `bert.`; a checkpoint of the body alone has the
+    names without it."""
     wrapped: ClassVar[str] = ""
-    """How the names of all but the head begin in classes that hold the whole model below a name."""
+    """Prefix of all tensors but the head's in classes that hold the whole model under one attribute."""
     logits: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """For each objective the names that its logits have in what their classes give; the first that is there counts."""
+    """Names of an objective's logits in the output of their classes, by objective; the first that is present counts."""
     pad: ClassVar[int | None] = None
-    """The id that its padding token has to have, if any."""
+    """The id that the padding token must have; None: any."""
     kinds: ClassVar[tuple[str, ...]] = ()
-    """Kinds of tokenizers (`TokenizerConfig.kind`) that its published models have; where several families can say a
-    recipe, one whose kinds have the tokenizer's is taken."""
+    """Kinds of tokenizers (`TokenizerConfig.kind`) of the published models; they decide where several families can
+    express a recipe."""
     pooler: ClassVar[str] = "tanh"
-    """What the layer over a row's first position ends with in its heads, see `FinetuneConfig.pooler`."""
+    """Activation of the pooler in the family's task heads, see `FinetuneConfig.pooler`."""
     separators: ClassVar[int] = 1
-    """Separators that its tokenizers put between the texts of a pair, where their files do not say it."""
+    """Number of separators between the texts of a pair, where the files of a tokenizer do not say it."""
     frames: ClassVar[bool] = True
-    """Its tokenizers put special tokens around a text as rows of fine-tuning have them, where their files do not say
-    what they put."""
+    """Whether tokenizers put special tokens around a text as fine-tuning does, where their files do not say it."""
 
     @abstractmethod
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """Values of `model`, `input` and `objective` of the recipe, and `paper`.
+        """The recipe of a config.json: values of `paper`, `model`, `input` and `objective`.
 
         Args:
             config: their config.json.
-            tensors: names of the tensors that are there, with the prefix: they tell which heads there are.
+            tensors: names of the checkpoint's tensors, with the prefix; they tell which heads it has. Empty: unknown.
 
         Raises:
-            UserError: the config says something that Bakeoff has nothing like.
+            UserError: the config has a value that Bakeoff does not support.
         """
 
     @abstractmethod
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """The config.json of a recipe, without `vocab_size` and ids of tokens, which the tokenizer says.
+        """The config.json of a recipe, without `vocab_size` and the ids of tokens, which come from the tokenizer.
 
         `architectures` names the class that has the heads of the recipe's objectives.
 
         Raises:
-            NotSaid: the recipe has something that the family has not.
+            NotSaid: the family cannot express the recipe.
         """
 
     @abstractmethod
@@ -78,29 +77,29 @@ class Family(ABC):
         """The class with a fine-tuned run's head, and the head's links.
 
         Raises:
-            NotSaid: it has no such head.
+            NotSaid: the family has no class with such a head.
         """
         raise NotSaid(f"it has no head for {form.kind}")
 
     def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
-        """The head that its class for a kind of task has: the way back of `task`.
+        """The head of the family's class for a kind of task: the inverse of `task`.
 
         Raises:
-            NotSaid: nothing here is like it.
+            NotSaid: Bakeoff has no such head.
         """
         of_rows = kind in OF_ROWS
         return HeadForm(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
 
     def remarks(self, recipe: Recipe) -> list[str]:
-        """What does not go along when such a recipe is exported, in words."""
+        """Sentences for the user about what an export of the recipe leaves out or changes."""
         return []
 
     def adapted(self, values: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-        """The recipe's values, those changed that depend on the tokenizer."""
+        """The values of `recipe`, completed or changed where they depend on the tokenizer."""
         return values
 
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:
-        """Keys of config.json that name tokens by their ids, beside padding, `[CLS]` and `[SEP]`."""
+        """Token ids in config.json by key, besides those of padding, `[CLS]` and `[SEP]`."""
         return {}
 
     def links(self, recipe: Recipe) -> list[Link]:
@@ -108,15 +107,15 @@ class Family(ABC):
         return [*self.body(recipe), *self.heads(recipe)]
 
     def compared(self, module: PretrainingModel, hidden: Tensor, answers: Any) -> Iterator[tuple[str, Tensor, Tensor]]:
-        """Name, our numbers and theirs for each head: what an export is compared by.
+        """The name, our logits and their logits of each head, by which an export is compared.
 
         Args:
-            module: of the run.
-            hidden: (B, T, D) its hidden states.
-            answers: what their class with the heads gives for the same rows.
+            module: the run's model with its heads.
+            hidden: (B, T, D) hidden states of the run's model.
+            answers: the output of their class with heads for the same rows.
 
         Yields:
-            Numbers of shape (B, T, V) or (B, C).
+            Logits of shape (B, T, V) for heads of tokens, (B, C) for heads of rows with C classes.
         """
         table = module.model.embedding.table
         heads = {each.name: each.head for each in module.objectives}

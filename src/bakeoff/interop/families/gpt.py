@@ -20,7 +20,18 @@ HEAD = "head of clm"
 
 
 def gpt_model(config: ConfigReader, norm: str, activation: str, inner: int, scaled: bool = True) -> dict[str, Any]:
-    """Values of `model` of a decoder with GPT's keys."""
+    """The `model` of a recipe, from a config.json with GPT's keys.
+
+    Args:
+        config: the config.json.
+        norm: pre or post.
+        activation: our name of the activation.
+        inner: width of the feed-forward networks.
+        scaled: whether attention is divided by the square root of its key width.
+
+    Raises:
+        UserError: the config has a value that is not supported.
+    """
     return {
         "embedding": {
             "positions": "learned",
@@ -49,10 +60,10 @@ def gpt_model(config: ConfigReader, norm: str, activation: str, inner: int, scal
 
 
 def decoder_block(recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
-    """The block of a decoder without an encoder, where all layers have the same one, and its attention.
+    """The block that all layers of a decoder without an encoder have, and the block's attention.
 
     Raises:
-        NotSaid: it has another kind of block or mixer, or several.
+        NotSaid: the model is not a decoder alone, its layers differ or share weights, or have other blocks or mixers.
     """
     decoder = recipe.model.decoder
     if decoder is None or recipe.model.encoder is not None or recipe.model.directions == 2:
@@ -66,10 +77,10 @@ def decoder_block(recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConf
 
 
 def clm_of(recipe: Recipe) -> CausalLanguageModelConfig:
-    """The objective, whose head predicts from the table of tokens or from one of its own.
+    """The causal objective of a recipe, whose head is the table of tokens or a table of its own.
 
     Raises:
-        NotSaid: it is another objective, or its head is another one.
+        NotSaid: there is another objective, or the head is an adaptive softmax or has biases.
     """
     (objective, *others) = recipe.objective
     if others or not isinstance(objective, CausalLanguageModelConfig):
@@ -81,10 +92,10 @@ def clm_of(recipe: Recipe) -> CausalLanguageModelConfig:
 
 
 def gpt_config(recipe: Recipe) -> dict[str, Any]:
-    """GPT's keys for a decoder, its activation aside.
+    """The config.json of a decoder in GPT's keys, without the activation.
 
     Raises:
-        NotSaid: it is not a decoder with attention and a head for the next token.
+        NotSaid: the model is not a decoder with attention.
     """
     _, mixer = decoder_block(recipe)
     model = recipe.model
@@ -106,7 +117,7 @@ def gpt_config(recipe: Recipe) -> dict[str, Any]:
 
 
 def gpt_layers(recipe: Recipe) -> Iterator[Link]:
-    """Links of all layers, whose linear maps lie the other way round."""
+    """Links of all layers; their linear layers have weights (in, out), the transpose of ours."""
     assert recipe.model.decoder is not None
     for number in range(recipe.model.decoder.layers):
         mixer, network = (f"model.decoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
@@ -124,7 +135,7 @@ def gpt_layers(recipe: Recipe) -> Iterator[Link]:
 
 
 class Gpt2(Family):
-    """GPT-2; its head is the table of tokens, or one of its own."""
+    """GPT-2; its head is the table of tokens or a table of its own."""
 
     model_types: ClassVar[tuple[str, ...]] = ("gpt2",)
     prefix: ClassVar[str] = "transformer."
@@ -132,10 +143,10 @@ class Gpt2(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"clm": ("logits",)}
     frames: ClassVar[bool] = False
     tables: ClassVar[tuple[str, str]] = ("wte", "wpe")
-    """Names of the tables of tokens and of positions."""
+    """Names of the table of tokens and of the table of positions."""
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """GPT-2's recipe, whose objective is the next token."""
+        """The recipe of a GPT-2; its objective is the next token (clm)."""
         for key in ("scale_attn_by_inverse_layer_idx", "add_cross_attention"):
             config.require(key, False)
         scaled = config.values.get("scale_attn_weights", True) is not False
@@ -148,7 +159,7 @@ class Gpt2(Family):
         }
 
     def learnt(self, config: ConfigReader) -> dict[str, Any]:
-        """The recipe's rows and objective."""
+        """The `input` and `objective` of the recipe."""
         untied = config.values.get("tie_word_embeddings", True) is False
         return {
             "input": {"format": "blocks", "length": min(config.whole("n_positions"), 1024), "isolate": False},
@@ -156,7 +167,7 @@ class Gpt2(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """GPT-2's config."""
+        """The config.json of a GPT-2, with its activation and whether the head is tied."""
         block, mixer = decoder_block(recipe)
         return {
             **gpt_config(recipe),
@@ -168,7 +179,7 @@ class Gpt2(Family):
         }
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Both tables and layers, and the norm behind the last."""
+        """Links of both tables, the layers, and the norm behind the last layer where the blocks need one."""
         tokens, positions = self.tables
         yield same("model.embedding.tokens.weight", f"transformer.{tokens}.weight", vocabulary=True)
         yield same("model.embedding.positions.weight", f"transformer.{positions}.weight")
@@ -177,14 +188,14 @@ class Gpt2(Family):
             yield from linear("model.decoder.norm", "transformer.ln_f")
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head for the next token, where it is not the table of tokens."""
+        """The link of the head: a table of its own, or the tied table of tokens."""
         if clm_of(recipe).head == "untied":
             yield same("heads.clm.output.weight", "lm_head.weight", vocabulary=True).may_miss(HEAD)
         else:
             yield tied("lm_head.weight", f"transformer.{self.tables[0]}.weight")
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """A map without a bias of the last token, or a map of each token."""
+        """A linear layer without bias on the last token for rows, a linear layer for tokens."""
         if form.of_rows:
             return last_token_head("GPT2", form, "model.decoder.norm.bias")
         return token_head("GPT2", form)
@@ -199,7 +210,7 @@ class Gpt2(Family):
 
 
 class Gpt(Gpt2):
-    """GPT, whose norms stand behind the sums, and whose "gelu" is the approximation with tanh."""
+    """GPT: post-norm, and its "gelu" is the approximation with tanh."""
 
     model_types: ClassVar[tuple[str, ...]] = ("openai-gpt",)
     kinds: ClassVar[tuple[str, ...]] = ("char_bpe",)
@@ -216,7 +227,7 @@ class Gpt(Gpt2):
 
     @override
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """A map without a bias of the last token; it has no other class."""
+        """A linear layer without bias on the last token for rows; tokens have no class."""
         if not form.of_rows:
             raise NotSaid(f"it has no class for {form.kind}")
         assert recipe.model.decoder is not None

@@ -1,4 +1,4 @@
-"""ModernBERT (Warner et al. 2024): rotary positions at two rates, two of three layers attending within a window."""
+"""ModernBERT (Warner et al. 2024): rotary positions with two bases; two of three layers attend within a window."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
@@ -21,15 +21,15 @@ LayerType = Literal["full_attention", "sliding_attention"]
 FULL: LayerType = "full_attention"
 SLIDING: LayerType = "sliding_attention"
 BASES = {FULL: 160_000.0, SLIDING: 10_000.0}
-"""Bases of the rotations where a config has none."""
+"""Bases of rotary positions for a config without such keys."""
 OLD_BASES = {FULL: "global_rope_theta", SLIDING: "local_rope_theta"}
-"""Keys of the bases in configs of transformers 4, as the published ones are."""
+"""Keys of the bases in configs of transformers 4, which the published models have."""
 REGULAR = "global_attn_every_n_layers"
-"""Their key: of so many layers the first attends everywhere."""
+"""Their key for N, where every N-th layer, from the first on, has full attention."""
 
 
 class ModernBert(Family):
-    """ModernBERT; head mlm. Its heads of tasks begin with a map as mlm's does, so that ours are not among them."""
+    """ModernBERT; head mlm. Its task heads begin with the layers of the mlm head, which ours do not have."""
 
     model_types: ClassVar[tuple[str, ...]] = ("modernbert",)
     prefix: ClassVar[str] = "model."
@@ -37,7 +37,7 @@ class ModernBert(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """ModernBERT's recipe; `max_position_embeddings` binds nothing, and rows are of 1,024 tokens at most."""
+        """The recipe of a ModernBERT; its rows have `max_position_embeddings` tokens, at most 1,024."""
         for key, value in (("decoder_bias", True), ("tie_word_embeddings", True), ("rope_scaling", None)):
             config.require(key, value)
         attention, embedding, inner = (
@@ -85,7 +85,7 @@ class ModernBert(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """ModernBERT's config, with the keys of transformers 4 beside those of 5 where these say the same."""
+        """The config.json of a ModernBERT, in the keys of transformers 5 and, where they can express it, also of 4."""
         require_heads(recipe, ("mlm",))
         model = recipe.model
         mixers, block = _attention_of(recipe)
@@ -94,7 +94,7 @@ class ModernBert(Family):
         (objective,) = recipe.objective
         assert isinstance(objective, MaskedLanguageModelConfig)
         types = [FULL if mixer.window is None else SLIDING for mixer in mixers]
-        first = dict(zip(types, mixers, strict=True))  # those of one kind are alike, or it is no ModernBERT
+        first = dict(zip(types, mixers, strict=True))  # layers of one kind are alike, else `recipe` gives another model
         bases = {kind: first[kind].rotary_base if kind in first else base for kind, base in BASES.items()}
         rate = mixers[0].dropout
         found: dict[str, Any] = {
@@ -124,7 +124,7 @@ class ModernBert(Family):
         return found
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding, layers, and the norm behind the last."""
+        """Links of the embedding, the layers and the norm behind the last layer."""
         model, encoder = recipe.model, recipe.model.encoder
         assert encoder is not None
         block = encoder.layer_blocks()[0]
@@ -147,7 +147,7 @@ class ModernBert(Family):
         yield from _linear("model.encoder.norm", "model.final_norm", model.norm_bias)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of mlm."""
+        """Links of the mlm head."""
         (objective,) = recipe.objective
         assert isinstance(objective, MaskedLanguageModelConfig)
         for link in (
@@ -155,12 +155,12 @@ class ModernBert(Family):
             *_linear("heads.mlm.norm", "head.norm", recipe.model.norm_bias),
         ):
             yield link.may_miss(HEAD)
-        # By itself, since heads of tasks have the map and the norm, too.
+        # A remark of its own: checkpoints with a task head have the linear layer and the norm, but not this bias.
         yield same("heads.mlm.bias", "decoder.bias", vocabulary=True).may_miss("bias of each token in the head of mlm")
         yield tied("decoder.weight", "model.embeddings.tok_embeddings.weight")
 
     def remarks(self, recipe: Recipe) -> list[str]:
-        """Their attention has one dropout, of the weights and of what it gives."""
+        """Say that their attention has one dropout rate for its weights and its output, where the run has two."""
         mixers, block = _attention_of(recipe)
         rate = recipe.model.dropout
         of_weights = rate if mixers[0].dropout is None else mixers[0].dropout
@@ -174,15 +174,15 @@ class ModernBert(Family):
         return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """None: its classes put the dense map, the activation and the norm of mlm's head before the last map."""
-        raise NotSaid("its heads of tasks have a map, an activation and a norm before the last map")
+        """Raise NotSaid: its classes put the mlm head's linear layer, activation and norm before the last layer."""
+        raise NotSaid("its task heads have a linear layer, an activation and a norm before the last linear layer")
 
 
 def _truth(config: ConfigReader, key: str, default: bool) -> bool:
-    """A key that is true or false.
+    """The value of a key that is true or false; `default` for an absent key.
 
     Raises:
-        UserError: it is something else.
+        UserError: the value is something else.
     """
     value = config.values.get(key)
     if value is not None and not isinstance(value, bool):
@@ -191,7 +191,7 @@ def _truth(config: ConfigReader, key: str, default: bool) -> bool:
 
 
 def _layer_types(config: ConfigReader) -> list[LayerType]:
-    """For each layer whether it attends everywhere."""
+    """The kind of attention of each layer."""
     layers, types = config.whole("num_hidden_layers", 22), config.values.get("layer_types")
     if types is None:
         every = config.whole(REGULAR, 3)
@@ -205,9 +205,9 @@ def _layer_types(config: ConfigReader) -> list[LayerType]:
 
 
 def _base(config: ConfigReader, kind: LayerType) -> float:
-    """The base of the rotations in layers of that kind."""
+    """The base of rotary positions in layers of a kind."""
     parameters = config.values.get("rope_parameters")
-    if parameters is None:  # of transformers 4, in which local layers without a base have that of the others
+    if parameters is None:  # in transformers 4 sliding layers without a base have that of full layers
         default = BASES[kind]
         if kind == SLIDING and OLD_BASES[SLIDING] in config.values and config.values[OLD_BASES[SLIDING]] is None:
             default = _base(config, FULL)
@@ -219,7 +219,7 @@ def _base(config: ConfigReader, kind: LayerType) -> float:
 
 
 def _mixers(config: ConfigReader) -> dict[LayerType, dict[str, Any]]:
-    """The attention of layers of each kind."""
+    """The mixer of layers of each kind."""
     window = config.whole("local_attention", 128) // 2
     if not window:
         raise UserError(f"{config.where}: local_attention: a window of 1 token has no counterpart here; at least 2 has")
@@ -233,7 +233,7 @@ def _mixers(config: ConfigReader) -> dict[LayerType, dict[str, Any]]:
 def _blocks(
     types: Sequence[LayerType], mixers: Mapping[LayerType, dict[str, Any]], block: dict[str, Any]
 ) -> list[dict[str, Any]]:
-    """The blocks of all layers, of which the first has no norm before its attention."""
+    """The blocks of all layers; the first layer has no norm before its attention."""
 
     def layer(kind: LayerType) -> dict[str, Any]:
         return block | {"mixer": mixers[kind]}
@@ -248,17 +248,17 @@ def _blocks(
 
 
 def _regular(types: Sequence[LayerType]) -> int | None:
-    """N where each N-th layer from the first on attends everywhere, and at least one does not; None: another order."""
+    """N, if every N-th layer from the first on has full attention and at least one has not; None: another order."""
     every = next((number for number, kind in enumerate(types) if number and kind == FULL), len(types))
     regular = [SLIDING if number % every else FULL for number in range(len(types))]
     return every if every > 1 and list(types) == regular else None
 
 
 def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlockConfig]:
-    """The attention of each layer of an encoder, and a block, which is like the others beside it.
+    """The attention of each layer of an encoder, and the last block, which stands for all in everything else.
 
     Raises:
-        NotSaid: it is no encoder of such blocks.
+        NotSaid: the model is not an encoder of pre-norm transformer blocks with attention.
     """
     encoder = recipe.model.encoder
     if encoder is None or recipe.model.decoder is not None:
@@ -278,11 +278,11 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
 
 
 def _names(bias: bool) -> tuple[str, ...]:
-    """The names of the tensors of a linear map or a norm."""
+    """Names of the tensors of a linear layer or a norm."""
     return ("weight", "bias") if bias else ("weight",)
 
 
 def _linear(ours: str, theirs: str, bias: bool) -> Iterator[Link]:
-    """Weight, and bias where there is one, of a linear map or a norm."""
+    """Links of a linear layer or a norm: its weight, and its bias if it has one."""
     for name in _names(bias):
         yield same(f"{ours}.{name}", f"{theirs}.{name}")

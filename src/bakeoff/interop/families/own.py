@@ -1,4 +1,4 @@
-"""What `bakeoff export --to hf` writes of models that transformers has no class for, read back as a run."""
+"""Import of models that `bakeoff export --to hf` wrote with code of their own, because no family expresses them."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
@@ -15,15 +15,15 @@ from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
 
 RECIPE, TRAINED_HEAD = "recipe", "trained_head"
-"""Keys of config.json: the run's recipe, and the objective whose head goes along; absent where none does."""
+"""Keys of config.json: the run's recipe, and the objective whose head is included (absent: no head is)."""
 BODY, HEAD = "model.network.", "language."
-"""How the names of the tensors begin that are `model.` and `heads.NAME.` in a run."""
+"""Prefixes of the tensors that a run has under `model.` and `heads.NAME.`."""
 
 
 class Own(Family):
-    """The config holds the recipe of the run that was written, and the file of code is not looked at.
+    """Models with code of their own: config.json holds the recipe of the run; the file of code is not read.
 
-    It is for the way back alone: what goes out with code of its own is what no family can say.
+    The family serves import alone: a run is exported with code of its own only if no family can express it.
     """
 
     model_types: ClassVar[tuple[str, ...]] = ("bakeoff",)
@@ -34,11 +34,11 @@ class Own(Family):
         trained = config.values.get(TRAINED_HEAD)
         if trained is not None and trained not in {part.kind for part in recipe.objective}:
             raise UserError(f"{config.where}: {TRAINED_HEAD}: {trained!r:.50} is no objective of its recipe")
-        # The head that goes along, if any, is the first one's, so that `heads` knows it by the recipe alone.
+        # The included head is the first objective's, so that `heads` knows it from the recipe alone.
         objectives = sorted(recipe.objective, key=lambda part: part.kind != trained)
         parts = [part.model_dump(mode="json") for part in objectives]
         for part, values in zip(objectives, parts, strict=True):
-            if part.extra_tokens:  # marks beyond the tokenizer's vocabulary, which are tokens of what was written
+            if part.extra_tokens:  # marks behind the tokenizer's vocabulary, which are tokens of the exported tokenizer
                 values["mark_names"] = MARKS
         return {**recipe.model_dump(mode="json"), "objective": parts}
 
@@ -61,7 +61,7 @@ class Own(Family):
 
     @override
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """The tensors of a fine-tuned run's head, by their own names."""
+        """The head of a fine-tuned run; its tensors keep their names."""
         names = ["output.weight", "output.bias"]
         if form.of_rows and form.pooling == "cls":
             names += ["pooler.weight", "pooler.bias"]
@@ -80,10 +80,10 @@ class Own(Family):
 
 
 def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:
-    """An object of the config.
+    """A JSON object in the config.
 
     Raises:
-        UserError: it is missing, or something else.
+        UserError: the key is missing, or holds something else.
     """
     values = config.values.get(key)
     if not isinstance(values, dict):
@@ -92,7 +92,7 @@ def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:
 
 
 Tensors = list[tuple[str, bool]]
-"""Names of a run's tensors, and whether they have a row for each token."""
+"""Names of a run's tensors, and whether each has a row for every token."""
 
 
 def _tensors(recipe: Recipe) -> Tensors:

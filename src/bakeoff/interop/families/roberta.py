@@ -1,4 +1,4 @@
-"""RoBERTa (Liu et al. 2019): BERT's layers, positions that begin behind the padding's, and another head."""
+"""RoBERTa (Liu et al. 2019): BERT's layers, positions counted from behind the padding id, and another head."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -19,7 +19,7 @@ from bakeoff.interop.links import Link, behind, linear, same, tied
 from bakeoff.recipe import Recipe
 
 PAD = 1
-"""The id of its padding token, behind whose row of the table of positions the first position stands."""
+"""The id of the padding token; the first position has row PAD + 1 of the table of positions."""
 
 
 class Roberta(Family):
@@ -33,7 +33,7 @@ class Roberta(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """RoBERTa's recipe; the head's activation is always the exact gelu."""
+        """The recipe of a RoBERTa; the activation of its head is always the exact gelu."""
         config.require("pad_token_id", PAD)
         model = bert_model(config, config.whole("type_vocab_size", 2))
         model["embedding"]["length"] = length = max(1, model["embedding"]["length"] - PAD - 1)
@@ -45,7 +45,7 @@ class Roberta(Family):
         }
 
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """RoBERTa's config."""
+        """The config.json of a RoBERTa; `max_position_embeddings` counts the rows before the first position, too."""
         require_heads(recipe, ("mlm",))
         config = bert_config(recipe)
         config["max_position_embeddings"] += PAD + 1
@@ -53,7 +53,7 @@ class Roberta(Family):
         return {**config, "pad_token_id": PAD, "type_vocab_size": segments, "architectures": ["RobertaForMaskedLM"]}
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Embedding and layers."""
+        """Links of the embedding and the layers."""
         embeddings = "roberta.embeddings"
         yield same("model.embedding.tokens.weight", f"{embeddings}.word_embeddings.weight", vocabulary=True)
         yield behind("model.embedding.positions.weight", f"{embeddings}.position_embeddings.weight", PAD + 1)
@@ -62,7 +62,7 @@ class Roberta(Family):
         yield from encoder_layers(recipe, "roberta.encoder.layer.{}", BERT_LAYER)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head of mlm."""
+        """Links of the mlm head."""
         for link in (
             *linear("heads.mlm.transform", "lm_head.dense"),
             *linear("heads.mlm.norm", "lm_head.layer_norm"),
@@ -73,7 +73,7 @@ class Roberta(Family):
         yield tied("lm_head.decoder.bias", "lm_head.bias")
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """A row's head has a map of its own where several choices' has the pooler."""
+        """Two linear layers for rows, of which the first is the pooler for choices; a linear layer for tokens."""
         if form.kind == "choice":
             return row_head("Roberta", form, "roberta.pooler.dense", "classifier")
         if form.of_rows:

@@ -1,4 +1,4 @@
-"""What the families with an encoder and a decoder have in common."""
+"""Common parts of the families with an encoder and a decoder."""
 
 from typing_extensions import override
 
@@ -12,10 +12,11 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBlockConfig]:
-    """The block of the encoder and the block of the decoder, where all layers of each have the same one.
+    """The block that all layers of the encoder have, and the block that all layers of the decoder have.
 
     Raises:
-        NotSaid: it has no encoder and decoder of transformer blocks of one kind each and one width.
+        NotSaid: encoder or decoder is missing, their widths differ, or their layers differ, share weights or are no
+            transformer blocks.
     """
     encoder, decoder = recipe.model.encoder, recipe.model.decoder
     if encoder is None or decoder is None:
@@ -34,10 +35,10 @@ def both_blocks(recipe: Recipe) -> tuple[TransformerBlockConfig, TransformerBloc
 
 
 def writing_of(recipe: Recipe) -> SequenceToSequenceBaseConfig:
-    """The objective by which it has learnt to write a target.
+    """The first objective of a recipe, by which the model learned to write targets.
 
     Raises:
-        NotSaid: there is none.
+        NotSaid: it is not a sequence-to-sequence objective.
     """
     (objective, *_) = recipe.objective
     if not isinstance(objective, SequenceToSequenceBaseConfig):
@@ -46,7 +47,7 @@ def writing_of(recipe: Recipe) -> SequenceToSequenceBaseConfig:
 
 
 def begins(config: ConfigReader, usual: list[str]) -> list[str]:
-    """What the decoder reads before a target, by the ids that a config names; `usual` where it does not say."""
+    """Roles of the tokens that the decoder reads before a target, by the config's ids; `usual` if it names none."""
     start = config.values.get("decoder_start_token_id")
     for role, key in (("separator", "eos_token_id"), ("start", "bos_token_id"), ("pad", "pad_token_id")):
         if isinstance(start, int) and start == config.values.get(key):
@@ -55,7 +56,7 @@ def begins(config: ConfigReader, usual: list[str]) -> list[str]:
 
 
 class SequenceToSequenceFamily(Family):
-    """A family whose decoder begins with tokens that config.json names."""
+    """A family with a decoder, which begins with tokens that config.json names."""
 
     @override
     def tokens(self, recipe: Recipe, tokenizer: Tokenizer) -> dict[str, int]:

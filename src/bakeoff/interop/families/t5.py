@@ -1,4 +1,4 @@
-"""T5 (Raffel et al. 2020) and its version 1.1, whose networks are gated and whose head is a table of its own."""
+"""T5 (Raffel et al. 2020), and version 1.1 with gated feed-forward networks and a head with a table of its own."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -15,7 +15,7 @@ from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LEARNT = ("span_corruption", "denoising", "deshuffling", "prefix_lm", "translation")
-"""Objectives whose heads it has."""
+"""Objectives whose heads T5 has."""
 NETWORKS = {
     "relu": ("relu", False),
     "gelu": ("gelu", False),
@@ -23,12 +23,12 @@ NETWORKS = {
     "gated-relu": ("relu", True),
     "gated-gelu": ("gelu_tanh", True),
 }
-"""Their names of feed-forward networks: our activation, and whether there is a gate."""
+"""Our activation, and whether there is a gate, by their names of feed-forward networks."""
 MARKS = "<extra_id_{}>"
 
 
 class T5(SequenceToSequenceFamily):
-    """Encoder and decoder, each with one table of distances in its first layer."""
+    """T5: an encoder and a decoder, each with one table of relative distances, in its first layer."""
 
     model_types: ClassVar[tuple[str, ...]] = ("t5",)
     kinds: ClassVar[tuple[str, ...]] = ("unigram",)
@@ -38,7 +38,7 @@ class T5(SequenceToSequenceFamily):
     )
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """T5's recipe, whose objective are spans that are missing."""
+        """The recipe of a T5; its objective is span corruption."""
         if tensors and not any(name.startswith("decoder.") for name in tensors):
             raise UserError(
                 f"{config.where}: an encoder of T5 without its decoder (as T5ForTokenClassification and T5EncoderModel "
@@ -98,7 +98,7 @@ class T5(SequenceToSequenceFamily):
 
     @override
     def adapted(self, values: dict[str, Any], tokenizer: Tokenizer) -> dict[str, Any]:
-        """As many marks as the tokenizer has; where it has none, they are added to it."""
+        """The values with as many marks as the tokenizer has; if it has none, they are added behind its tokens."""
         count = 0
         while tokenizer.id_of(MARKS.replace("{}", str(count))) is not None:
             count += 1
@@ -106,8 +106,8 @@ class T5(SequenceToSequenceFamily):
         own = {"marks": count} if count else {"mark_names": None}
         return {**values, "objective": [{**objective, **own}]}
 
+    @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """T5's config."""
         encoder, _ = both_blocks(recipe)
         objective = writing_of(recipe)
         model, mixer = recipe.model, encoder.mixer_config
@@ -140,7 +140,7 @@ class T5(SequenceToSequenceFamily):
         }
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Table of tokens, tables of distances, layers and the norms behind them."""
+        """Links of the table of tokens, and of each stack's table of distances, layers and last norm."""
         yield same("model.embedding.tokens.weight", "shared.weight", vocabulary=True)
         gate = both_blocks(recipe)[0].ffn.gate
         for side in ("encoder", "decoder"):
@@ -156,7 +156,7 @@ class T5(SequenceToSequenceFamily):
                     yield from _part(part, f"{ours}.function", theirs, gate)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The head, where it is a table of its own."""
+        """The link of the head: a table of its own, or the tied table of tokens."""
         objective = writing_of(recipe)
         if objective.head == "untied":
             yield same(f"heads.{objective.kind}.output.weight", "lm_head.weight", vocabulary=True)

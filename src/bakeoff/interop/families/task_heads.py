@@ -1,4 +1,4 @@
-"""Heads of tasks, as far as transformers' classes have the same ones."""
+"""Task heads that transformers' classes share with Bakeoff."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,50 +14,52 @@ CLASSES = {
     "tagging": "TokenClassification",
     "question_answering": "QuestionAnswering",
 }
-"""How transformers' classes for a kind of task end."""
+"""Endings of transformers' class names by kind of task."""
 OF_ROWS = ("classification", "multilabel", "regression", "choice")
-"""Kinds whose head gives numbers for each row; those of others for each token."""
+"""Kinds of tasks whose head gives logits for a row; the others' heads give logits for each token."""
 
 
 class NotSaid(Exception):
-    """A family has no way to say what a recipe or a head is; the text is the reason, in words."""
+    """A family cannot express a recipe or a head; the text is the reason, for the user."""
 
 
 class HeadForm(NamedTuple):
-    """What a head of a fine-tuned run is."""
+    """The form of a fine-tuned run's head."""
 
     kind: str
     """The kind of the task."""
     of_rows: bool
-    """It gives numbers for each row; false: for each token."""
+    """Whether the head gives logits for a row; false: for each token."""
     pooling: str
-    """How a row becomes one vector."""
+    """How the hidden states of a row become one vector, see `FinetuneConfig.pooling`."""
     layers: int | str = 1
-    """What it reads, see `FinetuneConfig.layers`."""
+    """The layers whose states the head reads, see `FinetuneConfig.layers`."""
     pooler: str = "tanh"
-    """What the layer of the pooling cls ends with, see `FinetuneConfig.pooler`."""
+    """Activation of the pooler of the pooling cls, see `FinetuneConfig.pooler`."""
 
 
 class TaskHead(NamedTuple):
-    """A class of transformers, and the links of its head."""
+    """A class of transformers with a task head, and the links of the head."""
 
     architecture: str
-    """The class."""
+    """The name of the class."""
     links: list[Link]
-    """`pooler.` and `output.` of a fine-tuned run, and theirs."""
+    """Links between `pooler.` and `output.` of a fine-tuned run and their tensors."""
     config: dict[str, Any] = {}  # noqa: RUF012 nobody changes it
-    """What config.json says of it."""
+    """Keys of config.json that describe the head."""
     bias_in: str = ""
-    """The last map has no bias there: the tensor of ours that takes it over, the bias of the norm before the map."""
+    """Our tensor that takes over the head's bias where their last linear layer has none: the bias of the norm before
+    it;
+    empty: their layer has a bias."""
     pads_before: bool = False
-    """The class reads the last place of a row, so that padding has to stand before the tokens."""
+    """Whether padding must stand before the tokens, because the class reads the last position of a row."""
 
 
 def require_summary(config: ConfigReader, wanted: Mapping[str, Any]) -> None:
-    """Refuse a class whose vector of a row is made in another way.
+    """Refuse a class that pools rows in another way.
 
     Raises:
-        NotSaid: a key of `summary_...` has another value than is wanted, which is what it has where it is absent.
+        NotSaid: a `summary_...` key has another value than the wanted one, which is also its default.
     """
     for key, value in wanted.items():
         if (there := config.values.get(key, value)) != value:
@@ -65,10 +67,10 @@ def require_summary(config: ConfigReader, wanted: Mapping[str, Any]) -> None:
 
 
 def row_head(family: str, form: HeadForm, pooler: str, output: str, activation: str = "tanh") -> TaskHead:
-    """W a(W_p h) of the first position.
+    """A head of rows: W a(W_p h) with the hidden state h of the first position and the pooler's activation a.
 
     Raises:
-        NotSaid: rows are pooled in another way.
+        NotSaid: rows are pooled in another way, or the pooler has another activation.
     """
     if form.pooling != "cls":
         raise NotSaid(f"its rows are pooled by {form.pooling}, and {family}'s by their first position")
@@ -78,21 +80,21 @@ def row_head(family: str, form: HeadForm, pooler: str, output: str, activation: 
 
 
 def token_head(family: str, form: HeadForm) -> TaskHead:
-    """W h of each token."""
+    """A head of tokens: W h with the hidden state h of each token."""
     output = "qa_outputs" if form.kind == "question_answering" else "classifier"
     return TaskHead(f"{family}For{CLASSES[form.kind]}", linear("output", output))
 
 
 def last_token_head(family: str, form: HeadForm, norm: str) -> TaskHead:
-    """W h of the last token of a row, without a bias.
+    """A head of rows: W h with the hidden state h of the last token, without a bias.
 
     Args:
-        family: how the class's name begins.
+        family: the beginning of the class's name.
         form: the head.
-        norm: the bias of the norm whose output the map reads, see `TaskHead.bias_in`.
+        norm: the bias of the norm before the head, see `TaskHead.bias_in`.
 
     Raises:
-        NotSaid: rows are pooled in another way, or there is no such class.
+        NotSaid: rows are pooled in another way, or the family has no such class.
     """
     if form.kind == "choice":
         raise NotSaid(f"{family} has no class for choices that gives each one number alone")

@@ -1,4 +1,4 @@
-"""XLNet (Yang et al. 2019)."""
+"""XLNet (Yang et al. 2019): relative attention with memory; permutation language modelling."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -18,13 +18,13 @@ from bakeoff.recipe import Recipe
 
 HEAD = "biases of tokens"
 SUMMARY = {"summary_type": "last", "summary_use_proj": True, "summary_activation": "tanh"}
-"""How its heads make one vector of a row: W tanh(W_p h) of the last position, where `<cls>` stands."""
+"""Keys of config.json that say how its task heads pool a row: W tanh(W_p h) at the last position, that of `<cls>`."""
 MEMORY = 384
-"""Tokens that are remembered where the config says nothing: those of the published pre-training."""
+"""Length of the memory in tokens where the config has none: that of the published pre-training."""
 
 
 def _heads_first(ours: str, theirs: Sequence[str], heads: int) -> Link:
-    """Maps of (D, H, d_k) that are one of (H d_k ..., D) in ours."""
+    """Their weights (D, H, d_k) of several layers, which are one weight (H d_k ..., D) in ours."""
 
     def to_ours(each: Many) -> Many:
         return [torch.cat([one.flatten(1).T for one in each])]
@@ -36,22 +36,22 @@ def _heads_first(ours: str, theirs: Sequence[str], heads: int) -> Link:
 
 
 def _output(ours: str, theirs: str, heads: int) -> Link:
-    """A map back of (D, H, d_k), which is (D, H d_k) in ours."""
+    """Their output weight (D, H, d_k), which is (D, H d_k) in ours."""
     return Link((ours,), (theirs,), lambda each: [each[0].flatten(1)], lambda each: [each[0].unflatten(1, (heads, -1))])
 
 
 def _bias(ours: str, theirs: str) -> Link:
-    """(H, d_k), which is (H, 1, d_k) in ours."""
+    """Their bias (H, d_k), which is (H, 1, d_k) in ours."""
     return Link((ours,), (theirs,), lambda each: [each[0][:, None]], lambda each: [each[0][:, 0]])
 
 
 def _segments(ours: str, theirs: str) -> Link:
-    """(2, H, d_k), which is (H, 2, d_k) in ours."""
+    """Their segment vectors (2, H, d_k), which are (H, 2, d_k) in ours."""
     return Link((ours,), (theirs,), lambda each: [each[0].transpose(0, 1)], lambda each: [each[0].transpose(0, 1)])
 
 
 class XLNet(Family):
-    """XLNet with both streams, and its head."""
+    """XLNet with both streams; head permutation."""
 
     model_types: ClassVar[tuple[str, ...]] = ("xlnet",)
     prefix: ClassVar[str] = "transformer."
@@ -59,7 +59,7 @@ class XLNet(Family):
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"permutation": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
-        """XLNet's recipe, whose objective is the permuted text."""
+        """The recipe of an XLNet; its objective is permutation language modelling."""
         config.require("attn_type", "bi")
         config.require("clamp_len", -1)
         config.require("same_length", False)
@@ -99,8 +99,8 @@ class XLNet(Family):
             "objective": [{"kind": "permutation", "rate": 1 / 6, "ngram": 5, "bias": True}],
         }
 
+    @override
     def config(self, recipe: Recipe) -> dict[str, Any]:
-        """XLNet's config."""
         encoder = recipe.model.encoder
         if encoder is None or recipe.model.decoder is not None:
             raise NotSaid("it is not an encoder alone")
@@ -128,7 +128,7 @@ class XLNet(Family):
         }
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """The map with a tanh of the last position, where [CLS] stands, and a map; or a map of each token."""
+        """For rows two linear layers with tanh between them at [CLS], the last position; for tokens a linear layer."""
         if not form.of_rows:
             head = token_head("XLNet", form)
             simple = "Simple" if form.kind == "question_answering" else ""
@@ -148,7 +148,7 @@ class XLNet(Family):
         return found
 
     def body(self, recipe: Recipe) -> Iterator[Link]:
-        """Table of tokens, what the second stream starts from, and layers."""
+        """Links of the table of tokens, the query stream's first vector, and the layers."""
         encoder = recipe.model.encoder
         assert encoder is not None
         (block,) = encoder.distinct()
@@ -181,7 +181,7 @@ class XLNet(Family):
             yield from linear(f"{network}.norm", f"{forward}.layer_norm")
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
-        """The biases of tokens; zeros where a recipe has none."""
+        """Links of the tied table of tokens and of the biases of tokens, which are zeros if the recipe has none."""
         (objective,) = recipe.objective
         assert isinstance(objective, PermutationConfig)
         if objective.bias:

@@ -1,1 +1,1 @@
-"""Runs as GGUF, which llama.cpp reads."""
+"""Export to GGUF, the file format of llama.cpp."""

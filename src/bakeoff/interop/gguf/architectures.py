@@ -1,4 +1,4 @@
-"""What llama.cpp computes of each family: which of its models are the same there, and the keys that say their sizes."""
+"""llama.cpp's architectures by family: the recipes that it computes alike, and the keys of their sizes."""
 
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
@@ -19,29 +19,29 @@ Tensors = dict[str, NDArray[np.float32]]
 
 
 class Architecture(ABC):
-    """One of llama.cpp's models; `config` is that of the family, as transformers has it."""
+    """An architecture of llama.cpp; every `config` is the family's config.json for transformers."""
 
     name: ClassVar[str]
     """The family's name in `interop/families`."""
     member: ClassVar[str]
-    """What `gguf.MODEL_ARCH` calls it."""
+    """Its name in `gguf.MODEL_ARCH`."""
     left: ClassVar[tuple[str, ...]] = ()
-    """How the names of tensors begin that it has no place for."""
+    """Prefixes of tensors that llama.cpp has no place for."""
     transposed: ClassVar[tuple[str, ...]] = ()
-    """How the names of linear maps end that lie the other way round in transformers."""
+    """Suffixes of weights that transformers stores transposed."""
     command: ClassVar[str] = "llama-completion"
-    """The program of llama.cpp that uses it."""
+    """llama.cpp's program that runs it."""
 
     def layers(self, recipe: Recipe) -> int:
-        """The most layers of a stack."""
+        """The number of layers of the deepest stack."""
         return max(stack.layers for stack in recipe.model.stacks().values())
 
     @abstractmethod
     def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
-        """The block and the attention of a recipe whose layers all have the same block, one that the family has."""
+        """The block of all layers, and its attention, of a recipe that the family can express."""
 
     def other_numbers(self, recipe: Recipe, tokenizer: Tokenizer) -> str | None:
-        """Why llama.cpp would compute something else, though the family can say the recipe; None: it does not."""
+        """The reason why llama.cpp computes other numbers than the family's class does; None: it computes the same."""
         block, mixer = self.block(recipe)
         if not block.ffn.activation.startswith("gelu"):
             return f"its networks have {block.ffn.activation}, and those of llama.cpp gelu"
@@ -50,11 +50,11 @@ class Architecture(ABC):
         return None
 
     def changed(self, tensors: Tensors, recipe: Recipe) -> Tensors:
-        """The tensors, where llama.cpp computes something with others than transformers does."""
+        """The tensors, changed where llama.cpp needs other values than transformers to compute the same."""
         return tensors
 
     def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
-        """Give a `GGUFWriter` the sizes."""
+        """Write the sizes of the model to `writer`, a `gguf.GGUFWriter`; `gguf` is the library."""
         writer.add_context_length(recipe.model.embedding.length)
         writer.add_embedding_length(recipe.model.stack.width)
         writer.add_feed_forward_length(self.block(recipe)[0].ffn.width)
@@ -63,7 +63,7 @@ class Architecture(ABC):
 
 
 class Bert(Architecture):
-    """An encoder, without its heads."""
+    """BERT: an encoder without its heads."""
 
     name: ClassVar[str] = "bert"
     member: ClassVar[str] = "BERT"
@@ -83,7 +83,7 @@ class Bert(Architecture):
 
 
 class Gpt2(Architecture):
-    """A decoder."""
+    """GPT-2: a decoder with its head."""
 
     name: ClassVar[str] = "gpt2"
     member: ClassVar[str] = "GPT2"
@@ -100,14 +100,14 @@ class Gpt2(Architecture):
 
 
 class T5(Architecture):
-    """An encoder and a decoder, with tables of distances."""
+    """T5: an encoder and a decoder with tables of relative distances."""
 
     name: ClassVar[str] = "t5"
     member: ClassVar[str] = "T5"
     networks: ClassVar[tuple[tuple[str, bool], ...]] = (("relu", False), ("gelu_tanh", True))
-    """Activations of feed-forward networks, and whether there is a gate: those of version 1.0 and of 1.1."""
+    """Activation of the feed-forward networks and whether they have a gate, in versions 1.0 and 1.1."""
     farthest: ClassVar[int] = 128
-    """The distance from which on all are alike, which no key of a file says."""
+    """The distance from which on all distances share a bucket; llama.cpp has no key for it."""
 
     @override
     def block(self, recipe: Recipe) -> tuple[TransformerBlockConfig, AttentionConfig]:
@@ -132,7 +132,7 @@ class T5(Architecture):
 
     @override
     def changed(self, tensors: Tensors, recipe: Recipe) -> Tensors:
-        """The division of the states before a tied head, which llama.cpp does not do, goes into the norm before it."""
+        """The tensors; a scaled head's factor D^-0.5 goes into the norm before it, since llama.cpp does not scale."""
         if writing_of(recipe).head != "scaled":
             return tensors
         name = "dec.output_norm.weight"
@@ -140,7 +140,7 @@ class T5(Architecture):
 
     @override
     def write(self, writer: Any, recipe: Recipe, config: dict[str, Any], gguf: Any) -> None:
-        writer.add_context_length(recipe.input.length)  # nothing bounds it
+        writer.add_context_length(recipe.input.length)  # the model has no limit; the key is required
         writer.add_embedding_length(config["d_model"])
         writer.add_feed_forward_length(config["d_ff"])
         writer.add_block_count(config["num_layers"])
@@ -154,4 +154,4 @@ class T5(Architecture):
 
 
 ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in (Bert(), Gpt2(), T5())}
-"""Those that are written, by the names of the families."""
+"""The architectures that can be written, by name of the family."""

@@ -1,4 +1,4 @@
-"""`--to gguf`: a run as llama.cpp reads it, with the names and keys that its own converter writes."""
+"""`--to gguf`: a run for llama.cpp, with the tensor names and keys that llama.cpp's own converter writes."""
 
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,22 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import load_tensors
 
 MODEL = "model.gguf"
-"""The file of the model."""
+"""The name of the model's file."""
 POOLINGS = {"mean": "MEAN", "cls": "CLS"}
-"""How a text becomes one vector, as in `bakeoff embed`, and what `gguf.PoolingType` calls it."""
+"""Names of poolings in `gguf.PoolingType` by their names in `bakeoff embed`."""
 
 
 def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
-    """Write model.gguf and a README.md, and read every tensor back.
+    """Write model.gguf and README.md, and compare every tensor that the file holds.
 
     Args:
-        run: a pre-trained run of the families bert, gpt2 or t5.
+        run: a pre-trained run of the family bert, gpt2 or t5.
         out: the folder to make.
-        pooling: how an encoder's states become one vector: mean or cls; None: mean.
+        pooling: how the states of an encoder become one vector, mean or cls; None: mean.
 
     Raises:
-        UserError: no such run; gguf is not installed; llama.cpp has nothing like the run, or would compute something
-            else; what was read back differs.
+        UserError: there is no such run; gguf is not installed; llama.cpp cannot express the run, or computes other
+            numbers; a tensor differs after writing.
     """
     if pooling is not None and pooling not in POOLINGS:
         raise UserError(f"--pooling {pooling}: a GGUF file says {' or '.join(POOLINGS)}")
@@ -68,10 +68,10 @@ def export(run: Path, out: Path, *, pooling: str | None = None) -> Exported:
 
 
 def _chosen(run: Run, path: Path) -> FamilyChoice:
-    """The GGUF family for a run, with its config and its links of tensors.
+    """The family for a run, with its config and its links.
 
     Raises:
-        UserError: it is of no family that is written.
+        UserError: the run is of no family that can be written as GGUF.
     """
     imported = run.environment.get("imported") or {}
     chosen = choose(run.recipe, run.tokenizer, imported.get("model_type"))
@@ -86,7 +86,7 @@ def _chosen(run: Run, path: Path) -> FamilyChoice:
 
 
 def _tensors(run: Run, chosen: FamilyChoice, architecture: Architecture, gguf: Any) -> tuple[Tensors, list[str]]:
-    """What llama.cpp reads, by its names, and the objectives whose heads it has no place for."""
+    """The tensors under llama.cpp's names, and the objectives whose heads llama.cpp has no place for."""
     names = gguf.get_tensor_name_map(gguf.MODEL_ARCH[architecture.member], architecture.layers(run.recipe))
     found: Tensors = {}
     for name, tensor in give(chosen.links, load_tensors(run.weights_file())).items():
@@ -128,10 +128,10 @@ def _write(
 
 
 def _require_read_back(gguf: Any, file: Path, tensors: Tensors, run: Path) -> None:
-    """Refuse a file whose tensors are not those that were meant.
+    """Compare the tensors in the file with those that were to be written.
 
     Raises:
-        UserError: one is missing or differs.
+        UserError: a tensor is missing, is one too many, or differs.
     """
     found = {each.name: each.data for each in gguf.GGUFReader(file).tensors}
     differs = [name for name in tensors if name not in found or not np.array_equal(found[name], tensors[name])]

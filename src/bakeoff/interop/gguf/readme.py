@@ -1,4 +1,4 @@
-"""The README.md of a model.gguf: how llama.cpp uses it."""
+"""The README.md beside a model.gguf: how to run the model with llama.cpp."""
 
 from bakeoff.display import markdown
 
@@ -8,7 +8,7 @@ USES = {
     "gpt2": f"llama-completion -m {FILE} -p 'The town' -n 20 --temp 0 -no-cnv",
     "t5": f"llama-completion -m {FILE} -p 'The town lies behind the hill.' -n 20 --temp 0 -no-cnv",
 }
-"""The line of a shell that uses a model, by architecture."""
+"""Shell commands that run a model, by architecture."""
 SAID = {
     "gpt2": "A text begins behind the token that ends documents, which llama.cpp puts there.",
     "t5": "The prompt is what the encoder reads; llama.cpp puts the token behind it that ends texts, and begins the "
@@ -20,9 +20,9 @@ def readme(name: str, architecture: str, pooling: str) -> str:
     """The text of the README.md.
 
     Args:
-        name: of the recipe.
+        name: the recipe's name.
         architecture: bert, gpt2 or t5.
-        pooling: of an encoder.
+        pooling: how the states of an encoder become one vector: mean or cls.
     """
     of_vectors = f"Vectors are the {pooling} of the last layer's states, those of `bakeoff embed --pooling {pooling}`."
     return f"""# {markdown.text(name)} as GGUF

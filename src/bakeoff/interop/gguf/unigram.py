@@ -1,4 +1,4 @@
-"""A unigram tokenizer, as SentencePiece makes them, as the keys of a GGUF file say it."""
+"""A unigram tokenizer (SentencePiece) in the keys of a GGUF file."""
 
 import base64
 from typing import Any, ClassVar
@@ -10,20 +10,20 @@ from bakeoff.interop.gguf.vocabulary import WORD_BEGINS, Vocabulary
 from bakeoff.runs.run import Run
 
 SPACES = ("\\s+", " {2,}")
-"""Patterns of white space that becomes one space, which it is already in the texts that Bakeoff reads."""
+"""Patterns that reduce white space to one space; Bakeoff's texts have single spaces anyway."""
 UNLIKELY = -1000.0
-"""The score of tokens that have none, as llama.cpp's converter gives it."""
+"""The score of tokens without one, as in llama.cpp's converter."""
 
 
 class Unigram(Vocabulary):
-    """T5's: the likeliest pieces by their scores, of a text whose characters a table may replace."""
+    """T5's vocabulary: pieces with scores, and perhaps a table that replaces characters before the text is cut."""
 
     architecture: ClassVar[str] = "t5"
     kind: ClassVar[str] = "unigram"
 
     def __init__(self, run: Run, where: str) -> None:
         self.characters = b""
-        """SentencePiece's table of characters, by which texts are normalised; empty: none."""
+        """SentencePiece's table of characters, which normalises texts; empty: none."""
         super().__init__(run, where)
         self.objective = writing_of(run.recipe)
         self.marks = self.objective.mark_ids(run.tokenizer)
@@ -32,14 +32,14 @@ class Unigram(Vocabulary):
     def other_cuts(self) -> str | None:
         model = self.state["model"]
         if model.get("byte_fallback"):
-            return "its tokenizer spells what it lacks in bytes, which llama.cpp does not before t5"
+            return "its tokenizer falls back to bytes, which llama.cpp does not do for t5"
         if model.get("unk_id") is None:
             return "its tokenizer has no unknown token"
         for place, step in enumerate(_steps(self.state["normalizer"], "normalizers")):
             if step["type"] == "Replace" and step["pattern"].get("Regex") in SPACES and step["content"] == " ":
                 continue
             if step["type"] != "Precompiled" or place:
-                return f"its tokenizer normalises texts ({step['type']}), which llama.cpp does not before t5"
+                return f"its tokenizer normalises texts ({step['type']}), which llama.cpp does not do for t5"
             self.characters = base64.b64decode(step["precompiled_charsmap"])
         cuts = _steps(self.state["pre_tokenizer"], "pretokenizers")
         if cuts and cuts[0]["type"] == "WhitespaceSplit":
@@ -61,12 +61,12 @@ class Unigram(Vocabulary):
 
     @override
     def tokens(self, rows: int, kinds: Any) -> tuple[list[str], list[Any]]:
-        """The same; marks of gaps are read in a text by their names, and written by them."""
+        """Tokens and types as for any vocabulary; marks of gaps are user-defined, so that texts may name them."""
         tokens, types = super().tokens(rows, kinds)
         for token in self.marks:
             types[token] = kinds.USER_DEFINED
         for place, (name, kind) in enumerate(zip(tokens, types, strict=True)):
-            if kind == kinds.NORMAL and WORD_BEGINS in name[1:]:  # of several words, which are cut apart before
+            if kind == kinds.NORMAL and WORD_BEGINS in name[1:]:  # several words: texts are cut into words first
                 types[place] = kinds.CONTROL
         assert self.tokenizer.unknown is not None
         types[self.tokenizer.unknown] = kinds.UNKNOWN
@@ -94,7 +94,7 @@ class Unigram(Vocabulary):
 
 
 def _steps(node: Any, key: str) -> list[dict[str, Any]]:
-    """The parts of a normalizer or a pre-tokenizer, which may be a sequence."""
+    """The steps of a normalizer or a pre-tokenizer, which may be a nested sequence."""
     if node is None:
         return []
     return [each for part in node[key] for each in _steps(part, key)] if node["type"] == "Sequence" else [node]

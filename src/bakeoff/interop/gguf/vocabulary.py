@@ -1,4 +1,4 @@
-"""A tokenizer as the keys of a GGUF file say it, where llama.cpp cuts texts as it does."""
+"""Tokenizers in the keys of a GGUF file, as far as llama.cpp cuts texts into the same tokens."""
 
 import json
 from abc import ABC, abstractmethod
@@ -8,51 +8,51 @@ from bakeoff.errors import UserError
 from bakeoff.runs.run import Run
 
 WORD_BEGINS = "\u2581"
-"""How llama.cpp spells the begin of a word; in WordPiece what goes on with a word has no mark."""
+"""llama.cpp's mark of the beginning of a word; WordPiece's pieces inside a word have no mark there."""
 
 
 class Vocabulary(ABC):
-    """What goes into a file.
+    """A tokenizer, as a GGUF file holds it.
 
     Args:
-        run: whose tokenizer it is.
-        where: the run, named in errors.
+        run: the run whose tokenizer is written.
+        where: the run's path, for errors.
 
     Raises:
-        UserError: llama.cpp would cut texts in another way.
+        UserError: llama.cpp would cut texts into other tokens.
     """
 
     architecture: ClassVar[str]
-    """Before which model llama.cpp reads it."""
+    """The architecture with which llama.cpp reads it."""
     kind: ClassVar[str]
-    """See `TokenizerConfig.kind`."""
+    """The kind of tokenizer, see `TokenizerConfig.kind`."""
     cuts: ClassVar[str] = "default"
-    """How llama.cpp calls the way in which texts are cut before the vocabulary is asked."""
+    """llama.cpp's name of the pre-tokenizer, which cuts texts before the vocabulary is applied."""
 
     def __init__(self, run: Run, where: str) -> None:
         self.run, self.tokenizer = run, run.tokenizer
         self.state: dict[str, Any] = json.loads(run.tokenizer.to_string())
         kind = self.tokenizer.config.kind
-        reason = f"its tokenizer is of kind {kind}, and llama.cpp reads {self.kind} before {self.architecture}"
+        reason = f"its tokenizer is of kind {kind}, and llama.cpp reads {self.kind} for {self.architecture}"
         found = reason if kind != self.kind else self.other_cuts()
         if found:
             raise UserError(f"{where}: {found}, so it is not written as GGUF; --to hf can take it")
 
     @abstractmethod
     def other_cuts(self) -> str | None:
-        """Why llama.cpp would cut a text in another way; None: it does not."""
+        """The reason why llama.cpp would cut a text into other tokens; None: it does not."""
 
     def named(self) -> dict[int, str]:
-        """The tokens by their ids."""
+        """The names of tokens by id."""
         vocabulary = dict(self.state["model"]["vocab"])
         added = {token["content"]: token["id"] for token in self.state["added_tokens"]}
         return {number: name for name, number in (vocabulary | added).items()}
 
     def tokens(self, rows: int, kinds: Any) -> tuple[list[str], list[Any]]:
-        """Each token as llama.cpp spells it, and its kind.
+        """The spelling and the type of every row of the table in llama.cpp.
 
         Args:
-            rows: of the model's table; those that no token has are unused ones.
+            rows: number of rows of the model's table of tokens; rows without a token are of the type UNUSED.
             kinds: gguf's `TokenType`.
         """
         by_id = self.named()
@@ -73,11 +73,11 @@ class Vocabulary(ABC):
         return tokens, types
 
     def spelt(self, name: str) -> str:
-        """A token as llama.cpp spells it."""
+        """The spelling of a token in llama.cpp."""
         return name
 
     def write(self, writer: Any, rows: int, kinds: Any) -> None:
-        """Give a `GGUFWriter` all of it; the arguments are those of `tokens`."""
+        """Write the vocabulary to a `gguf.GGUFWriter`; other arguments as of `tokens`."""
         own = self.tokenizer
         tokens, types = self.tokens(rows, kinds)
         writer.add_tokenizer_model(self.architecture)
@@ -94,11 +94,11 @@ class Vocabulary(ABC):
 
     @abstractmethod
     def write_rest(self, writer: Any) -> None:
-        """Give it what the kind of tokenizer has, and which special tokens stand around a text."""
+        """Write what this kind of tokenizer alone has, and the special tokens around a text."""
 
 
 class WordPiece(Vocabulary):
-    """BERT's."""
+    """BERT's vocabulary."""
 
     architecture: ClassVar[str] = "bert"
     kind: ClassVar[str] = "wordpiece"
@@ -118,11 +118,11 @@ class WordPiece(Vocabulary):
         return None
 
     def spelt(self, name: str) -> str:
-        """A begin of a word with a mark, what goes on with one without."""
+        """The spelling with a mark at the beginning of a word and without one inside a word, the reverse of `##`."""
         return name.removeprefix("##") if name.startswith("##") and len(name) > 2 else WORD_BEGINS + name
 
     def write_rest(self, writer: Any) -> None:
-        """Whether texts are lower-cased; a row has a token at both ends."""
+        """Write whether texts are lower-cased, and that special tokens stand at both ends of a row."""
         normalizer = self.state["normalizer"]
         strip = normalizer["strip_accents"]
         writer.add_bool(self.lowercase, normalizer["lowercase"])
@@ -133,13 +133,13 @@ class WordPiece(Vocabulary):
 
 
 class ByteBpe(Vocabulary):
-    """GPT-2's."""
+    """GPT-2's vocabulary."""
 
     architecture: ClassVar[str] = "gpt2"
     kind: ClassVar[str] = "byte_bpe"
     cuts: ClassVar[str] = "gpt-2"
     byte_level: ClassVar[dict[str, Any]] = {"type": "ByteLevel", "add_prefix_space": False, "use_regex": True}
-    """How GPT-2 cuts a text into words; what else is said of it decides offsets alone."""
+    """GPT-2's pre-tokenizer; its other settings change offsets alone."""
 
     def other_cuts(self) -> str | None:
         """Why llama.cpp would cut a text in another way; None: it does not."""
@@ -153,7 +153,7 @@ class ByteBpe(Vocabulary):
         return None
 
     def write_rest(self, writer: Any) -> None:
-        """The merges; a text begins behind the token that ends documents."""
+        """Write the merges, and that a text begins behind the token that ends documents."""
         merges = self.state["model"]["merges"]
         writer.add_token_merges([each if isinstance(each, str) else " ".join(each) for each in merges])
         writer.add_bos_token_id(self.tokenizer.opening)

@@ -1,1 +1,1 @@
-"""Folders as transformers writes and reads them: config.json, model.safetensors, tokenizer files."""
+"""Folders in the format of transformers: config.json, model.safetensors, tokenizer files."""

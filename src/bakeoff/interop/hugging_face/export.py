@@ -1,4 +1,4 @@
-"""A run in the form of transformers: by the family that has its model, else with code of its own."""
+"""`--to hf`: a run for transformers, as a model of a known family, else with code of its own."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,25 +34,26 @@ PURPOSES = {
     "ForQuestionAnswering": "question-answering",
     "ForMultipleChoice": None,
 }
-"""How the names of architectures end, and transformers' name of what such a model is for; none has no pipeline."""
+"""The pipeline of transformers for each ending of an architecture's name; None: there is no pipeline."""
 
 OF_HEADS = ("id2label", "label2id", "problem_type")
-"""Keys of a config.json that say what the numbers of a head are."""
+"""Keys of a config.json that name the outputs of a head."""
 SKIPPED = ("auto_map", "_name_or_path", "transformers_version", "torch_dtype", own_settings.KEY, *OF_HEADS)
-"""Keys of an imported config.json that do not go out again: they name code or places, or are said anew."""
+"""Keys of an imported config.json that an export drops: they name code or paths, or are written anew."""
 
 
 def export(run: Path, out: Path) -> Exported:
     """Write config.json, model.safetensors and the tokenizer's files, load them with transformers, and compare.
 
     Raises:
-        UserError: no such run, or not finished; `out` holds something; what was read back computes something else.
+        UserError: the run does not exist or is not finished; `out` holds something; the reloaded model computes other
+            numbers.
     """
     require_free(out)
     source: Run | FinetunedRun = FinetunedRun.open(run) if FinetunedRun.at(run) else Run.open_trained(run)
     chosen = _chosen(source)
     if isinstance(chosen, dict) and find_spec("transformers") is None:
-        raise UserError("transformers is needed to read back what this model goes out as: pip install 'bakeoff[hub]'")
+        raise UserError("transformers is needed to check the export of this model: pip install 'bakeoff[hub]'")
     largest: float | None
     with appearing(out) as folder:
         if isinstance(chosen, dict):
@@ -70,7 +71,7 @@ def export(run: Path, out: Path) -> Exported:
 
 
 def _chosen(source: Run | FinetunedRun) -> FamilyChoice | dict[str, str]:
-    """The family that has the run, or the reasons why there is none."""
+    """The family that can express the run, or the reason against each family."""
     preferred = (source.environment.get("imported") or {}).get("model_type")
     if isinstance(source, Run):
         return choose(source.recipe, source.tokenizer, preferred)
@@ -92,19 +93,19 @@ def _auto_class(architecture: str) -> tuple[str, str | None]:
 
 
 def token_ids(tokenizer: Tokenizer, rows: int) -> dict[str, int]:
-    """Keys of config.json that name special tokens."""
+    """Ids of special tokens below `rows`, by their keys in config.json."""
     names = {"pad_token_id": tokenizer.pad, "cls_token_id": tokenizer.start, "sep_token_id": tokenizer.separator}
     return {key: number for key, number in names.items() if number < rows}
 
 
 def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple[float | None, list[str]]:
-    """Write and compare: the largest difference, None where there is no transformers here, and what is to be said."""
+    """Write and compare; returns the largest difference (None: transformers is not installed) and the remarks."""
     imported = run.environment.get("imported")
     tokenizer = with_marks(run.tokenizer, run.recipe.extra_tokens)
     config, rows, dtype = chosen.config, tokenizer.size, torch.float32
     if imported and imported["model_type"] in chosen.family.model_types:
         rows, dtype = imported["rows"], getattr(torch, imported["dtype"])
-        # What it says of other things stays, such as how its tokens are named.
+        # Keys about anything else stay, such as names of tokens.
         kept = {key: value for key, value in imported["config"].items() if key not in SKIPPED}
         config = kept | config | {"model_type": imported["model_type"]}
     named = {key: number for key, number in chosen.family.tokens(run.recipe, tokenizer).items() if number < rows}
@@ -132,7 +133,7 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
 
 
 def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
-    """What the model wants of its tokenizer."""
+    """The tokenizer's settings that the model needs."""
     recipe, writes = run.recipe, False
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
     if isinstance(run, FinetunedRun):
@@ -156,7 +157,7 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int
 
 
 def _tensors(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int, dtype: torch.dtype) -> dict[str, Tensor]:
-    """Theirs, with so many rows of the table of tokens."""
+    """The tensors under their names, with `rows` rows in the table of tokens."""
     if isinstance(run, FinetunedRun):
         assert chosen.head is not None
         ours = task_tensors(run, chosen.head)

@@ -1,4 +1,4 @@
-"""Which family can say a recipe, and with which config.json."""
+"""The choice of the family that can express a recipe, and its config.json."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -14,16 +14,16 @@ from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 OF_TRAINING = {"initial", "projection_initial", "scaled_residuals", "second_stream", "mixer_dropout"}
-"""Keys of a model that matter only before its first step, and a dropout that a family may have no word for."""
+"""Keys of `model` that a family need not keep: they set first weights, or a dropout that a family may lack."""
 
 
 class FamilyChoice(NamedTuple):
-    """A family that has a model."""
+    """A family that can express a model, and how."""
 
     family: Family
-    """The family."""
+    """The chosen family."""
     config: dict[str, Any]
-    """The config.json, without what the tokenizer says."""
+    """The config.json, without the keys that come from the tokenizer."""
     links: list[Link]
     """Links of all tensors."""
     head: TaskHead | None = None
@@ -33,13 +33,13 @@ class FamilyChoice(NamedTuple):
 def choose(
     recipe: Recipe, tokenizer: Tokenizer, preferred: str | None, task: HeadForm | None = None
 ) -> FamilyChoice | dict[str, str]:
-    """The family that has a recipe's model and its heads; or for each family the reason why it has not.
+    """The first family that can express a recipe's model and heads, or the reason against each family.
 
     Args:
         recipe: the run's.
         tokenizer: the run's.
-        preferred: the model_type that the run was imported from, if any.
-        task: the head of a fine-tuned run; None: those of the recipe's objectives.
+        preferred: the `model_type` that the run was imported with, if any.
+        task: the head of a fine-tuned run; None: the heads of the recipe's objectives.
     """
     kind = tokenizer.config.kind
 
@@ -63,7 +63,7 @@ def choose(
 
 
 def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
-    """The config, from which the same model comes back."""
+    """The family's config.json for a recipe, checked by reading the same model back from it."""
     config = family.config(recipe)
     names = {name for link in family.links(recipe) for name in link.theirs}
     try:
@@ -82,20 +82,20 @@ def _said(family: Family, recipe: Recipe) -> dict[str, Any]:
 
 
 def _plain(model: ModelConfig) -> Any:
-    """What decides the model's numbers in use; no segments are one segment of zeros."""
+    """The values that decide the model's outputs; no segments count as one segment of zeros."""
     values = model.model_dump(mode="json")
     values["embedding"]["segments"] = max(1, values["embedding"]["segments"])
     for side, stack in model.stacks().items():
         if stack.share == "none":
             values[side]["groups"] = 1
-        if isinstance(stack.block, list):  # however the list says which layer has which
+        if isinstance(stack.block, list):  # lists may assign the same blocks to layers in several ways
             blocks = [block.model_dump(mode="json") for block in stack.layer_blocks()]
             values[side]["block"] = [block | {"at": None, "repeat": None, "every": None} for block in blocks]
     return _decided(values, values["dropout"])
 
 
 def _decided(node: Any, dropout: float) -> Any:
-    """The tree without what only training's start reads, and with dropouts where they are the model's by default."""
+    """The tree without the keys of OF_TRAINING, and with the model's dropout where a dropout is left to it."""
     if isinstance(node, list):
         return [_decided(each, dropout) for each in node]
     if not isinstance(node, Mapping):

@@ -1,4 +1,4 @@
-"""The directory of a fine-tuned run of a model that was fine-tuned elsewhere."""
+"""The run directory of an imported model that was fine-tuned elsewhere."""
 
 import json
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ def write_finetuned(
     tensors: Mapping[str, Tensor],
     facts: dict[str, Any],
 ) -> None:
-    """Write the directory of a fine-tuned run, of whose training nothing is known.
+    """Write the directory of a fine-tuned run whose training is unknown.
 
     Args:
-        folder: to write into.
+        folder: the directory to write into.
         recipe: the run's.
         tokenizer: the run's.
-        head: what it answers.
+        head: the imported head, with its task and settings.
         tensors: the weights of the model and its head; a bias that the head's class lacks is zero.
         facts: the content of environment.json.
     """

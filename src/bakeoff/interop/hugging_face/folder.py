@@ -1,4 +1,4 @@
-"""A folder of others: its files are read if they are in it, and none of them is run."""
+"""A downloaded folder: files inside it are read, links out of it are refused, and no code of it is run."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +16,18 @@ WEIGHTS = "model.safetensors"
 GENERATION = "generation_config.json"
 INDEX = "model.safetensors.index.json"
 PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json", "model.pt", "model.ckpt.index", "tf_model.h5")
-"""Weights that are not read: a pickle can run what it likes, the others need another framework."""
+"""Files of weights that are not read: a pickle can run any code, the others need another framework."""
 DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float64: "float64"}
 
 
 class Folder:
-    """A model as transformers saves it."""
+    """The folder of a model that transformers saved."""
 
     def __init__(self, path: Path) -> None:
-        """The folder at a path.
+        """Open the folder at a path.
 
         Raises:
-            UserError: there is none, or it has no config.json.
+            UserError: there is no folder, or it has no config.json.
         """
         if not path.is_dir():
             raise UserError(f"{path}: no such folder, and no name on the Hub (OWNER/NAME)")
@@ -36,7 +36,7 @@ class Folder:
             raise UserError(f"{path}: has no {CONFIG}, so it is not a model as transformers saves it")
 
     def file(self, name: str) -> Path | None:
-        """A file that lies in the folder itself; None where there is none.
+        """The path of a file directly in the folder; None: there is no such file.
 
         Raises:
             UserError: the name leads out of the folder, or is a link that does.
@@ -51,27 +51,27 @@ class Folder:
         return path
 
     def _places(self) -> Iterator[Path]:
-        """Where its files may lie: in it, or where the Hub's cache keeps what its folders link to."""
+        """Folders in which files may lie: the folder itself, and the Hub cache's folder of blobs that it links to."""
         own = self.path.resolve()
         yield own
         if own.parent.name == "snapshots":
             yield own.parent.parent / "blobs"
 
     def json(self, name: str) -> dict[str, Any]:
-        """The content of a JSON file; nothing where there is no such file."""
+        """The content of a JSON file; empty if there is no such file."""
         path = self.file(name)
         return {} if path is None else read_json(path)
 
     @property
     def where(self) -> str:
-        """The config's path, for errors."""
+        """The path of config.json, for errors."""
         return str(self.path / CONFIG)
 
     def tensors(self) -> dict[str, Tensor]:
-        """All weights, by their names, on the CPU.
+        """All weights by name, on the CPU.
 
         Raises:
-            UserError: there are none but in a pickle, a part is missing or damaged, or a name comes twice.
+            UserError: there are no safetensors, a file is missing or damaged, or two files have the same tensor.
         """
         found: dict[str, Tensor] = {}
         for file in self._weight_files():

@@ -1,4 +1,4 @@
-"""The head of a fine-tuned model of transformers, and how it is used here."""
+"""The task head of an imported model, and the task and settings with which Bakeoff uses it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -34,27 +34,27 @@ COLUMNS: dict[str, dict[str, str]] = {
     "tagging": {},
     "question_answering": {},
 }
-"""The columns of a file of labelled rows, where its reader does not say other ones."""
+"""Default columns of a file of labelled rows, by kind of task."""
 TAKES_PAIRS = ("classification", "multilabel", "regression")
-"""Kinds that are of single texts or of pairs, which no config says."""
+"""Kinds of tasks that read single texts or pairs; no config.json says which."""
 NAMED = ("classification", "multilabel", "tagging")
-"""Kinds whose outputs have names that mean something."""
+"""Kinds of tasks whose outputs have meaningful names."""
 LONGEST = 1_000_000
-"""Tokens of a row; what is above is what a tokenizer says that knows no limit."""
+"""The largest length of a row that is believed, in tokens; tokenizers without a limit state more."""
 
 
 class ImportedHead(NamedTuple):
-    """The head of a fine-tuned model."""
+    """The task head of an imported model."""
 
     head: TaskHead
-    """Its class and its tensors."""
+    """The head's class and links."""
     task: Task
     """The task that the head answers."""
     config: FinetuneConfig
-    """How texts become rows, and rows vectors."""
+    """Settings of how texts become rows, and rows vectors."""
 
     def build(self, recipe: Recipe, vocabulary: int) -> HeadedModel:
-        """The head, and the model below it, with fresh weights."""
+        """The model with this head, with new random weights; `vocabulary` is the tokenizer's size."""
         return self.task.build_head(recipe, vocabulary, self.config)
 
 
@@ -67,20 +67,21 @@ def imported_head(
     out: Path,
     pairs: bool,
 ) -> ImportedHead | None:
-    """The head that a model has by its config; None: it has none of a task.
+    """The task head that config.json names; None: it names none.
 
     Args:
-        folder: of the model.
-        family: its family.
-        recipe: that of the run.
+        folder: the model's folder.
+        family: the model's family.
+        recipe: the run's.
         tokenizer: the run's.
-        tensors: theirs, by the family's names.
-        out: where the run will be.
-        pairs: texts are read in pairs, where the task may be of single ones.
+        tensors: the model's tensors under the family's names.
+        out: the path of the run to be.
+        pairs: read pairs of texts, where the kind of task may read either.
 
     Raises:
-        NotSaid: nothing here is like it, and why.
-        UserError: the config contradicts itself or the tensors; or `pairs` is for nothing.
+        NotSaid: Bakeoff has no such head; the text says why.
+        UserError: the config contradicts itself or the tensors; or the model reads no pairs, or has no task head, and
+            `pairs` is set.
     """
     config = ConfigReader(folder.json("config.json"), folder.where)
     ending = _class_of(config)
@@ -101,7 +102,7 @@ def imported_head(
     names = _names(config, outputs) if kind != "choice" else []
     own = own_settings.read(config)
     if own is not None and not own.fits(kind, names if kind in NAMED else []):
-        own = None  # those of another head, which somebody has trained since
+        own = None  # the settings are those of an earlier head
     pairs = pairs or (own is not None and own.pairs)
     form = family.form(kind, recipe, config)
     length = _length(folder, recipe)
@@ -128,7 +129,7 @@ def imported_head(
 
 
 def _class_of(config: ConfigReader) -> str:
-    """How the name of its class ends, from `For` on; empty: it has none, or several."""
+    """The ending of the class's name, from `For` on; empty: the config names no class, or several."""
     names = config.values.get("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
         return ""
@@ -137,7 +138,7 @@ def _class_of(config: ConfigReader) -> str:
 
 
 def _outputs(head: TaskHead, tensors: Mapping[str, Tensor], folder: Folder) -> int:
-    """How many numbers the last map gives."""
+    """The number of outputs of the last linear layer."""
     (name,) = next(link.theirs for link in head.links if link.ours == ("output.weight",))
     if name not in tensors:
         raise UserError(f"{folder.path}: the tensor {name} is missing")
@@ -145,7 +146,7 @@ def _outputs(head: TaskHead, tensors: Mapping[str, Tensor], folder: Folder) -> i
 
 
 def _kind_of_rows(config: ConfigReader, outputs: int) -> str:
-    """What a class for sequences does, by its `problem_type`, or as transformers takes it where there is none."""
+    """The kind of task of a class for sequences: its `problem_type`, or transformers' default if there is none."""
     said = config.values.get("problem_type")
     if said is None:
         return "regression" if outputs == 1 else "classification"
@@ -158,10 +159,10 @@ def _kind_of_rows(config: ConfigReader, outputs: int) -> str:
 
 
 def _names(config: ConfigReader, outputs: int) -> list[str]:
-    """Names of labels, those that transformers gives where the config has none.
+    """The names of labels; those that transformers makes up if the config has none.
 
     Raises:
-        UserError: they are not one for each output, each another.
+        UserError: the names are not one for each output, or two are the same.
     """
     said = config.values.get("id2label")
     if said is None:
@@ -178,23 +179,23 @@ def _names(config: ConfigReader, outputs: int) -> list[str]:
 
 
 def _length(folder: Folder, recipe: Recipe) -> int:
-    """The most tokens of a row: what the tokenizer's files say where that can be, else the recipe's."""
+    """The largest length of a row in tokens: the tokenizer's if the model has room for it, else the recipe's."""
     said, longest = folder.json(SETTINGS).get("model_max_length"), recipe.model.longest_input
     fits = isinstance(said, int) and not isinstance(said, bool) and SHORTEST <= said <= (longest or LONGEST)
     return int(str(said)) if fits else recipe.input.length
 
 
 def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], pair: bool) -> int:
-    """How many separators stand between the texts of a pair.
+    """The number of separators between the texts of a pair.
 
     Args:
-        folder: of the model.
-        family: its family.
-        formats: rows with one separator, and with two.
-        pair: texts are read in pairs.
+        folder: the model's folder.
+        family: the model's family.
+        formats: formats of rows with one separator, and with two.
+        pair: whether texts are read in pairs.
 
     Raises:
-        NotSaid: its tokenizer puts other special tokens around texts than rows here have.
+        NotSaid: the tokenizer puts other special tokens around texts than Bakeoff's rows have.
     """
     theirs = _frame(folder, pair)
     if theirs is None:
@@ -213,13 +214,13 @@ def _separators(folder: Folder, family: Family, formats: Sequence[InputFormat], 
 
 
 def _around(rows: InputFormat, pair: bool) -> list[int | None]:
-    """What rows have around a text, None in its place."""
+    """The special tokens around the texts of a row; None stands for a text."""
     before, between, behind = rows.around
     return [*before, None, *([*between, None] if pair else []), *behind]
 
 
 def _frame(folder: Folder, pair: bool) -> list[int | None] | None:
-    """What the folder's tokenizer puts around a text, None in its place; None altogether: its files do not say it."""
+    """The special tokens of the folder's tokenizer around texts, each text None; no list: its files do not say it."""
     path = folder.file(TOKENIZER)
     if path is None:
         return None

@@ -1,4 +1,4 @@
-"""A model of transformers becomes a run."""
+"""`bakeoff import`: a run from a model in the format of transformers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,35 +26,35 @@ from bakeoff.tensors import save_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LEFT = "imported.safetensors"
-"""Tensors that the run has no place for, kept for the way back."""
+"""The file of tensors that the run does not use, kept for a later export."""
 TRAINING: dict[str, Any] = {
     "batch": 32,
     "optimizer": {"kind": "adamw", "lr": 2.0e-5, "weight_decay": 0.01},
     "schedule": {"kind": "linear", "warmup": 0.06},
     "budget": {"steps": 10000},
 }
-"""How an imported model is trained further unless one says otherwise: at the rate that BERT's own README gives for more
-steps from a published model."""
+"""Defaults of further training; the learning rate is what BERT's README advises for more steps from a published
+model."""
 OLD_NAMES = {".gamma": ".weight", ".beta": ".bias"}
-"""How norms of the first conversions from TensorFlow end, and what transformers reads for it."""
+"""Endings of norms in early conversions from TensorFlow, and the endings that transformers reads instead."""
 
 
 def import_model(source: str | Path, out: str | Path, *, head: bool = True, pairs: bool = False) -> Run | FinetunedRun:
-    """Make a run of a model as transformers saves it.
+    """Make a run of a model in the format of transformers.
 
-    A model with the head of a task becomes a fine-tuned run where the head has a counterpart here; else it becomes a
-    pre-trained one, whose environment's `imported.remarks` say why.
+    A model with a task head that Bakeoff has, too, becomes a fine-tuned run. Any other model becomes a pre-trained run;
+    `imported.remarks` in its environment.json says why its task head is not used.
 
     Args:
-        source: a folder with config.json, weights in safetensors and a tokenizer, or a name on the Hub (OWNER/NAME,
-            with @REVISION or not). No code of it is run, and no pickle is read.
-        out: the run to make; it appears when it is complete.
-        head: use the head of a task; False: make a pre-trained run of the model below it, whatever it has.
-        pairs: the task is one of pairs of texts, which no config says; for classes, labels and numbers.
+        source: a folder with config.json, weights in safetensors and a tokenizer, or a name on the Hub, OWNER/NAME or
+            OWNER/NAME@REVISION. No code of it is run, and no pickle is read.
+        out: the run to make; it gets this name only when it is complete.
+        head: use a task head; False: make a pre-trained run of the model without it.
+        pairs: the task reads pairs of texts, which no config.json says; for classification, multilabel and regression.
 
     Raises:
-        UserError: no such model; its family is not known, or something in it has no counterpart here; files are
-            damaged or contradict each other; `out` is there.
+        UserError: there is no such model; its family is not known, or a value is not supported; files are damaged or
+            contradict each other; `out` holds something.
     """
     out = Path(out)
     require_free(out)
@@ -118,10 +118,10 @@ def _shapes(module: nn.Module) -> dict[str, tuple[int, ...]]:
 
 
 def family_of(config: ConfigReader) -> Family:
-    """The family that a config is of.
+    """The family of a config, by its `model_type`.
 
     Raises:
-        UserError: it is of none that is known.
+        UserError: no family has this `model_type`.
     """
     kind = config.values.get("model_type")
     for family in FAMILIES:
@@ -132,7 +132,7 @@ def family_of(config: ConfigReader) -> Family:
 
 
 def _named(tensors: Mapping[str, Tensor], family: Family) -> dict[str, Tensor]:
-    """Tensors by the names that the family uses: without those that are computed, and with its prefix."""
+    """Tensors under the family's names: with its prefix, and without buffers that are computed."""
     found = {}
     for name, tensor in tensors.items():
         if name.endswith(("position_ids", "token_type_ids")):
@@ -153,7 +153,7 @@ def _recipe(family: Family, config: ConfigReader, tensors: set[str], tokenizer: 
 
 
 def _require_tokenizer(tokenizer: Tokenizer, rows: int, folder: Folder) -> None:
-    if tokenizer.size - rows > 5:  # more than the special tokens that may have been missing
+    if tokenizer.size - rows > 5:  # more than the special tokens that Bakeoff may have added
         raise UserError(
             f"{folder.path}: its tokenizer has {tokenizer.size:,} tokens, but by the config the model has {rows:,}: "
             "this is another model's tokenizer"
@@ -161,13 +161,13 @@ def _require_tokenizer(tokenizer: Tokenizer, rows: int, folder: Folder) -> None:
 
 
 def _remarks(taken: Taken, tokenizer: Tokenizer, rows: int) -> list[str]:
-    remarks = [f"{part}: not there, so that it is fresh" for part in taken.fresh]
+    remarks = [f"{part}: not in the files, so that it is random" for part in taken.fresh]
     if taken.left:
         parts = sorted({".".join(name.split(".")[:2]) for name in taken.left})
-        remarks.append(f"kept for the way back, but not used here: {', '.join(parts)}")
+        remarks.append(f"kept for a later export, but not used here: {', '.join(parts)}")
     if tokenizer.size > rows:
         new = tokenizer.size - rows
-        remarks.append(f"{new} special token{'s' if new > 1 else ''} that it lacked came to its {rows:,} tokens")
+        remarks.append(f"{new} special token{'s' if new > 1 else ''} that it lacked added to its {rows:,} tokens")
     return remarks
 
 
@@ -180,7 +180,7 @@ def _dtype(theirs: Mapping[str, Tensor], folder: Folder) -> str:
 
 
 def _filled(recipe: Recipe, tokenizer: Tokenizer, taken: Taken) -> PretrainingModel:
-    """The model; parts that were missing are drawn with seed 0."""
+    """The model with the imported tensors; missing ones are random, with seed 0."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         module = PretrainingModel(recipe, tokenizer.size)

@@ -1,6 +1,6 @@
-"""What a fine-tuned run has learnt or decided that no key of transformers says: a key of our own in config.json.
+"""Settings of a fine-tuned run that transformers has no key for, under a key of Bakeoff's own in config.json.
 
-transformers keeps keys that it does not know, also where it saves a model that it has trained further.
+transformers keeps unknown keys, even when it saves a model that it has trained further.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,54 +18,54 @@ from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
 
 KEY = "bakeoff"
-"""The key of config.json."""
+"""The key in config.json."""
 OF_FILES = frozenset(
     {"train", "dev", "test", "train_rows", "dev_share", "test_share", "split_seed", "remark"},
 )
-"""Settings of a task that say which rows it was learnt from; they name files of whoever has written the model."""
+"""Settings of a task that name its training data, which are files of the model's author; they are left out."""
 OF_ROWS = ("length", "truncate")
-"""Settings of fine-tuning that say how texts become rows, and that neither the head nor the tokenizer tells."""
+"""Settings of fine-tuning that decide how texts become rows, and that neither the head nor the tokenizer has."""
 NOT_KNOWN = "not-known"
-"""In the place of the file that a model was trained on."""
+"""The value in place of a training file that is not known."""
 UNSCALED = {"mean": 0.0, "deviation": 1.0}
-"""Of a number that stands on the scale of its labels already."""
+"""Mean and deviation for a regression whose outputs are on the scale of the labels already."""
 
 
 class OwnSettings(NamedTuple):
-    """What a config says of the run that was exported."""
+    """Bakeoff's settings in the config.json of an exported run."""
 
     task: dict[str, Any]
     """The task's settings."""
     labels: Any
-    """What was learnt of its labels, as labels.json has it."""
+    """What the task learned about its labels, as in labels.json."""
     rows: dict[str, Any]
-    """How texts become rows."""
+    """The settings of OF_ROWS."""
     where: str
-    """Named in errors."""
+    """The path and key, for errors."""
 
     @property
     def pairs(self) -> bool:
-        """It reads pairs of texts, where its kind may read single ones."""
+        """Whether the task reads pairs of texts, where its kind may read either."""
         return self.task.get("pair_column") is not None
 
     def fits(self, kind: str, names: Sequence[str]) -> bool:
-        """Whether a head of that kind with classes of these names is the one that was exported.
+        """Whether the settings belong to a head of this kind with these class names.
 
-        It is not where somebody has trained another one since.
+        They do not if somebody has trained another head since the export.
         """
         if self.task.get("kind") != kind:
             return False
         return not names or list(self.restored(self.config("")).classes) == list(names)
 
     def config(self, file: str, pair_column: str | None = None) -> TaskConfig:
-        """The task, whose training was on a file that is not known.
+        """The task's config, with a path in place of its unknown training file.
 
         Args:
-            file: in the place of that file.
-            pair_column: the column with second texts, where it is to have one and says none.
+            file: the path in place of the training file.
+            pair_column: the column of second texts, used if the settings name none; None: single texts.
 
         Raises:
-            UserError: it says something that no task has.
+            UserError: a setting is unknown or invalid.
         """
         values = {**self.task, "train": file}
         if pair_column is not None and not self.pairs:
@@ -73,19 +73,19 @@ class OwnSettings(NamedTuple):
         return parse_task(values, f"{self.where}: task")
 
     def restored(self, config: TaskConfig) -> Task:
-        """The task with what was learnt of its labels.
+        """The task with its labels restored.
 
         Raises:
-            UserError: that is nothing such a task has.
+            UserError: the labels are invalid for such a task.
         """
         labels = UNSCALED if config.kind == "regression" else self.labels
         return config.restore(labels, f"{self.where}: labels")
 
     def finetune(self, config: TaskConfig, recipe: Recipe) -> dict[str, Any]:
-        """Settings of fine-tuning that say how texts become rows.
+        """The settings of OF_ROWS, checked against the task and the model.
 
         Raises:
-            UserError: they are none, or the model has no room for such rows.
+            UserError: a setting is invalid, or the model has no room for rows of this length.
         """
         said = FinetuneConfig.parse(self.rows, f"{self.where}: rows")
         longest = recipe.model.longest_input
@@ -98,7 +98,7 @@ class OwnSettings(NamedTuple):
 
 
 def written(run: FinetunedRun) -> dict[str, Any]:
-    """The key, and what it says of a run."""
+    """The key of config.json with the settings of a run."""
     task = {name: value for name, value in run.task.model_dump(mode="json").items() if name not in OF_FILES}
     labels = UNSCALED if isinstance(run.learned, Regression) else run.learned.labels
     rows = {name: getattr(run.config, name) for name in OF_ROWS}
@@ -106,10 +106,10 @@ def written(run: FinetunedRun) -> dict[str, Any]:
 
 
 def read(config: ConfigReader) -> OwnSettings | None:
-    """What a config says; None: nothing, as that of a model that was made elsewhere.
+    """The settings in a config; None: there are none, as in models that Bakeoff did not export.
 
     Raises:
-        UserError: it is not what `written` gives.
+        UserError: the value has not the form that `written` gives it.
     """
     said = config.values.get(KEY)
     if said is None:

@@ -1,4 +1,4 @@
-"""What transformers computes of an exported folder, compared with what the run computes."""
+"""Comparison of an exported folder, loaded with transformers, with its run."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,15 +19,15 @@ from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 TOLERANCE = 1e-5
-"""The largest difference allowed, as a share of the largest logit, in float32: both sides add in another order."""
+"""Largest allowed difference in float32 as a share of the largest logit; both sides sum in different orders."""
 TEXT = "Language models read text: 12 words, and some more, 中文 and العربية too."
 
 
 def pretrained_difference(run: Run, family: Family, folder: Path, architecture: str) -> float | None:
-    """Load a folder and compare the logits of all heads, on padded rows of random tokens and of text.
+    """Load a folder and compare the logits of all heads, for padded rows of random tokens and of text.
 
     Raises:
-        UserError: they differ, or transformers cannot load the folder, or lacks tensors.
+        UserError: the logits differ, transformers cannot load the folder, or tensors are missing.
     """
     made = load_theirs(folder, architecture)
     if made is None:
@@ -49,13 +49,13 @@ def pretrained_difference(run: Run, family: Family, folder: Path, architecture: 
 
 
 def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_before: bool = False) -> float | None:
-    """The same of a fine-tuned run and the numbers of its head.
+    """Load the folder of a fine-tuned run and compare the logits of its head, for the rows of `pretrained_difference`.
 
     Args:
-        run: the run.
-        folder: what was written of it.
+        run: the fine-tuned run.
+        folder: the folder that was written.
         architecture: the class that loads it.
-        pads_before: the class is given rows whose padding stands before the tokens.
+        pads_before: put the padding of rows before the tokens.
 
     Raises:
         UserError: as of `pretrained_difference`.
@@ -86,16 +86,16 @@ def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_bef
 
 
 def _turned(rows: Tensor, real: Tensor) -> Tensor:
-    """(B, T) rows with the padding before the tokens in place of behind them."""
+    """(B, T) rows with the padding moved from behind the tokens to before them."""
     width = rows.shape[1]
     return torch.stack([row.roll(width - int(own.sum())) for row, own in zip(rows, real, strict=True)])
 
 
 def load_theirs(folder: Path, architecture: str) -> Any:
-    """The model as transformers loads it, in float32 and evaluation mode; None where there is no transformers here.
+    """The model, loaded by transformers in float32 and evaluation mode; None: transformers is not installed.
 
     Raises:
-        UserError: it cannot load the folder, or lacks tensors.
+        UserError: transformers cannot load the folder, or tensors are missing.
     """
     try:
         import transformers
@@ -110,7 +110,7 @@ def load_theirs(folder: Path, architecture: str) -> Any:
             reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(f"{folder}: transformers cannot load what was exported ({reason}); not exported") from None
     missing = sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]]))
-    # A pooler that the class has, but that its heads do not read, is fresh there.
+    # Some classes have a pooler that their heads do not read; it may be missing.
     if missing := [name for name in missing if ".pooler." not in name]:
         raise UserError(f"{folder}: transformers misses {', '.join(missing[:5])}; not exported")
     return made.eval()
@@ -129,12 +129,12 @@ def _difference(ours: Tensor, theirs: Tensor, what: str) -> float:
 
 
 def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """(B, T) ids, which are tokens, and segments where the model has such: random tokens and a text, padded.
+    """Rows of random tokens and of a text: (B, T) ids, (B, T) padding mask, and (B, T) segments or None.
 
     Args:
         recipe: the run's.
         tokenizer: the run's.
-        rows: ids are below this; None: they are the tokenizer's.
+        rows: upper bound of ids; None: the size of the tokenizer.
     """
     length = min(64, recipe.model.longest_input or 64)
     rows = min(rows or tokenizer.size, tokenizer.size)
@@ -152,7 +152,7 @@ def rows_of(recipe: Recipe, tokenizer: Tokenizer, rows: int | None) -> tuple[Ten
 
 @contextmanager
 def quiet(transformers: Any) -> Iterator[None]:
-    """Keep transformers' bars and warnings from standard error."""
+    """Silence transformers' progress bars and warnings on standard error."""
     logging = transformers.utils.logging
     level = logging.get_verbosity()
     shown = logging.is_progress_bar_enabled()

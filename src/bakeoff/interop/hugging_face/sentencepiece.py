@@ -1,4 +1,4 @@
-"""SentencePiece's model file, read without its library: a protocol buffer of which four fields matter."""
+"""SentencePiece's model file, a protocol buffer, read without SentencePiece's library."""
 
 import struct
 from collections.abc import Iterator
@@ -11,25 +11,25 @@ from bakeoff.errors import UserError
 from bakeoff.tokenizer.file import guarded
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = 1, 2, 3, 4, 5, 6
-"""Types of pieces, as sentencepiece_model.proto numbers them."""
+"""Types of pieces, numbered as in sentencepiece_model.proto."""
 
 
 class Pieces(NamedTuple):
-    """What the file says."""
+    """The content of a model file."""
 
     pieces: list[tuple[str, float, int]]
-    """Text, score and type of each, by id."""
+    """Text, score and type of each piece, by id."""
     unigram: bool
-    """Model type; false: BPE, words or characters."""
+    """Whether the model is a unigram model; false: BPE, words or characters."""
     characters: bytes
-    """The table of characters by which texts are normalised."""
+    """The table of characters that normalises texts (`precompiled_charsmap`); empty: none."""
 
 
 def read_pieces(data: bytes, where: str) -> Pieces:
-    """The pieces of a model file.
+    """Read a model file; `where` is its path, for errors.
 
     Raises:
-        UserError: it is damaged, or something else.
+        UserError: the file is damaged, or no model of SentencePiece.
     """
     pieces, kind, characters = [], 1, b""
     try:
@@ -56,7 +56,7 @@ def read_pieces(data: bytes, where: str) -> Pieces:
 
 
 def _fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Numbers and values of a message's fields."""
+    """Number and value of each field of a protocol buffer message."""
     place = 0
     while place < len(data):
         tag, place = _varint(data, place)
@@ -89,10 +89,10 @@ def _varint(data: bytes, place: int) -> tuple[int, int]:
 
 
 def unigram_of(data: bytes, where: str, settings: dict[str, Any], model_type: str) -> str:
-    """The text of a tokenizer.json that cuts as ALBERT's, XLNet's and T5's tokenizers do.
+    """The text of a tokenizer.json that cuts texts as the tokenizers of ALBERT, XLNet and T5 do.
 
     Raises:
-        UserError: the file is damaged, or its model is none of unigrams.
+        UserError: the file is damaged, or its model is not a unigram model.
     """
     found = read_pieces(data, where)
     if not found.unigram:

@@ -1,4 +1,4 @@
-"""What a fine-tuned run says in config.json, and its tensors."""
+"""The config.json and the tensors of an exported fine-tuned run."""
 
 from typing import Any
 
@@ -15,18 +15,18 @@ PROBLEMS = {
     "multilabel": "multi_label_classification",
     "regression": "regression",
 }
-"""transformers' `problem_type` of what is learned for rows."""
+"""transformers' `problem_type` by kind of task."""
 EXACT = 1e-9
-"""What is left of a bias that another tensor has taken over, as a share of it."""
+"""Largest allowed error of a bias that a norm has taken over, as a share of the largest bias."""
 
 
 def head_form(run: FinetunedRun) -> HeadForm:
-    """What its head is."""
+    """The form of the run's head."""
     return HeadForm(run.task.kind, run.task.head == "row", run.config.pooling, run.config.layers, run.config.pooler)
 
 
 def require_plain(run: FinetunedRun) -> str | None:
-    """Why no class of transformers has its head; None: one may have."""
+    """The reason why no class of transformers has such a head; None: a class may have it."""
     if run.task.kind not in CLASSES:
         return f"no class of heads for {run.task.kind}"
     if run.config.layers != 1:
@@ -37,7 +37,7 @@ def require_plain(run: FinetunedRun) -> str | None:
 
 
 def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
-    """Why a class without a bias does not give the run's numbers; None: it does, or has a bias."""
+    """The reason why a class without a bias would compute other logits; None: it does not, or has a bias."""
     if not head.bias_in:
         return None
     if run.tokenizer.pad == run.tokenizer.separator:
@@ -48,7 +48,7 @@ def require_bias(run: FinetunedRun, head: TaskHead) -> str | None:
 
 
 def task_config(run: FinetunedRun) -> dict[str, Any]:
-    """Names of the classes, and what is learned."""
+    """The keys `id2label`, `label2id` and `problem_type`, as far as the kind of task has them."""
     names = list(run.learned.classes)
     kind = run.task.kind
     if kind == "regression":
@@ -63,7 +63,7 @@ def task_config(run: FinetunedRun) -> dict[str, Any]:
 
 
 def task_tensors(run: FinetunedRun, head: TaskHead) -> dict[str, Tensor]:
-    """Its tensors; a regression answers on the scale of its labels, which the last map takes over."""
+    """The run's tensors; the last linear layer of a regression takes over the scale of the labels."""
     tensors = load_tensors(run.path / "model.safetensors")
     learned = run.learned
     if isinstance(learned, Regression) and (learned.deviation, learned.mean) != (1.0, 0.0):
@@ -77,12 +77,12 @@ def task_tensors(run: FinetunedRun, head: TaskHead) -> dict[str, Tensor]:
 
 
 def without_bias(tensors: dict[str, Tensor], norm: str) -> dict[str, Tensor] | None:
-    """The tensors with a bias b of the last map W that is zero: W (h + W^+ b) = W h + b.
+    """The tensors with the bias b of the last linear layer W moved into the norm before it: W (h + W^+ b) = W h + b.
 
-    The norm's bias becomes so much more; the map reads what the norm gives, and nothing else does.
+    W^+ b is added to the bias of `norm`, whose output nothing but the last layer reads.
 
     Returns:
-        None where there is no such sum, as for more outputs than the model is wide.
+        None if W W^+ b is not b, as with more outputs than the model's width.
     """
     weight, bias = tensors["output.weight"].double(), tensors["output.bias"].double()
     if not bool(bias.any()):

@@ -1,4 +1,4 @@
-"""A tokenizer from the files that a model is published with, whichever of their forms these have."""
+"""Tokenizers of published models, from any of the forms that their files have."""
 
 import json
 from typing import Any
@@ -15,21 +15,21 @@ from bakeoff.tokenizer.file import guarded
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 MOST_FILLED = 4096
-"""Rows of a table of tokens beyond the tokenizer's that are filled up: tables are padded to a multiple of something."""
+"""Most rows of a table of tokens that may lack a token; published tables are padded to multiples of 8, 64 or 128."""
 
 
 def tokenizer_text(folder: Folder, model_type: str) -> str:
-    """The text of a tokenizer.json for the folder's tokenizer.
+    """The folder's tokenizer as the text of a tokenizer.json.
 
     Raises:
-        UserError: none of the files is there, or one is not what it should be.
+        UserError: the folder has no file of a tokenizer, or a damaged one.
     """
     if (whole := folder.file(TOKENIZER)) is not None:
         return tokenizer_file.read(whole)
     settings = folder.json(SETTINGS)
     for key, value in settings.items():
         if key.endswith("_file") and isinstance(value, str):
-            folder.file(value)  # refuses what is outside
+            folder.file(value)  # refuses names outside of the folder
     if (words := folder.file("vocab.txt")) is not None:
         return _wordpiece(tokenizer_file.read(words), str(words), settings)
     vocabulary, merges = folder.file("vocab.json"), folder.file("merges.txt")
@@ -48,10 +48,10 @@ def tokenizer_text(folder: Folder, model_type: str) -> str:
 
 
 def filled_up(text: str, rows: int, where: str) -> str:
-    """A tokenizer.json with a name for each row of the table of tokens, as far as there are more rows than tokens.
+    """The text of a tokenizer.json with a special token `[unused row N]` for each of the table's rows without a token.
 
     Raises:
-        UserError: there are many more.
+        UserError: more than MOST_FILLED rows have no token.
     """
     with tokenizer_file.quiet(), guarded(where, "not a tokenizer.json of the tokenizers library"):
         inner = tokenizers.Tokenizer.from_str(text)
@@ -67,7 +67,7 @@ def filled_up(text: str, rows: int, where: str) -> str:
 
 
 def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
-    """BERT's: one token a line."""
+    """BERT's vocab.txt, one token a line."""
     tokens = words.splitlines() if "\u2028" not in words and "\x85" not in words else words.split("\n")
     tokens = [token.rstrip("\r") for token in tokens]
     while tokens and not tokens[-1]:
@@ -93,7 +93,7 @@ def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
 
 
 def _dictionary(lines: str, where: str) -> str:
-    """fairseq's: a token and its count a line, behind four special tokens; texts are cut into tokens already."""
+    """The dict.txt of fairseq: a token and its count a line, behind four special tokens; texts are split already."""
     tokens = ["<s>", "<pad>", "</s>", "<unk>"]
     for number, line in enumerate(lines.splitlines(), 1):
         token, _, count = line.rstrip().rpartition(" ")
@@ -121,7 +121,7 @@ _ROBERTA = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_
 
 
 def _merges(vocabulary: str, merges: str, where: str, settings: dict[str, Any], model_type: str) -> str:
-    """Byte-level BPE of GPT-2 and RoBERTa; GPT's has marks at the ends of words instead."""
+    """Byte-level BPE of GPT-2 and RoBERTa, or GPT's BPE of characters with `</w>` at the ends of words."""
     try:
         ids = json.loads(vocabulary)
     except ValueError as error:
@@ -155,11 +155,11 @@ def _merges(vocabulary: str, merges: str, where: str, settings: dict[str, Any], 
 
 
 def _specials(settings: dict[str, Any], usual: dict[str, str]) -> list[str]:
-    """The special tokens, each once."""
+    """The special tokens without repetition."""
     return list(dict.fromkeys(_content(settings.get(role), name) for role, name in usual.items()))
 
 
 def _content(token: Any, usual: str) -> str:
-    """A token, which tokenizer_config.json may say as a text or as an object."""
+    """The text of a token, which tokenizer_config.json has as a string or as an object; else `usual`."""
     token = token.get("content") if isinstance(token, dict) else token
     return token if isinstance(token, str) else usual

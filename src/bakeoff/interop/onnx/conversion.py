@@ -1,4 +1,4 @@
-"""From a module to a model.onnx, compared with the module before anything else is done with it."""
+"""Conversion of a module to ONNX, and its comparison with the module."""
 
 import contextlib
 import io
@@ -20,18 +20,18 @@ from bakeoff.interop.onnx.steps import at_least_two_steps, forget_dispatch
 from bakeoff.signals import kept_interrupts
 
 CLOSE = 1e-4
-"""The largest difference from torch, as a share of the largest number of an output."""
+"""Largest allowed difference from torch, as a share of an output's largest absolute value."""
 OPSET = 18
-"""The version of the operators."""
+"""The version of ONNX's operator set."""
 LONGEST_COMPARED = 512
-"""Rows of more tokens are not compared: attention to all of them would take gigabytes."""
+"""The longest compared rows in tokens; full attention over longer rows would take gigabytes."""
 
 
 def convert(graph: Graph, file: Path, what: str) -> None:
-    """Write a graph as a model.onnx whose rows and lengths may be any.
+    """Write a graph to `file` with a free number of rows and free lengths; `what` names the run in errors.
 
     Raises:
-        UserError: a library is missing, or an operation of the model has no counterpart.
+        UserError: a library is missing, or ONNX lacks an operation of the model.
     """
     for name in ("onnx", "onnxscript"):
         library(name, "onnx")
@@ -42,7 +42,7 @@ def convert(graph: Graph, file: Path, what: str) -> None:
         {place: dynamic[axis] for place, axis in enumerate(each.axes) if isinstance(axis, str)} for each in graph.inputs
     ]
     if any(each.name.startswith("past.") for each in graph.inputs):
-        shapes = [shapes[0], tuple(shapes[1:])]  # of an argument, and of those behind its star
+        shapes = [shapes[0], tuple(shapes[1:])]  # forward(input_ids, *given) takes the rest as one tuple
     examples = drawn(graph.inputs, sizes, 100, np.random.default_rng(0))
     failed: Exception | None = None
     forget_dispatch()
@@ -72,10 +72,12 @@ def convert(graph: Graph, file: Path, what: str) -> None:
 
 
 def check_file(file: Path, graph: Graph, what: str) -> None:
-    """Have the library look for mistakes, of a file, since models with much weight lie in several; and see its shapes.
+    """Check a file with onnx, and that its rows and lengths are free; `what` names the run in errors.
+
+    onnx gets the path, because a large model's weights lie in further files.
 
     Raises:
-        UserError: it holds for one number of rows or tokens alone.
+        UserError: the graph is valid for one number of rows or one length alone.
     """
     library("onnx", "onnx")
     import onnx
@@ -88,13 +90,13 @@ def check_file(file: Path, graph: Graph, what: str) -> None:
         for axis, size in zip(each.axes, found[each.name], strict=True):
             if isinstance(axis, str) and not size.dim_param:
                 raise UserError(
-                    f"{what}: what this model does depends on the {axis} of its rows, step by step, which a graph has "
-                    "no way to say; --to hf can take it"
+                    f"{what}: the steps of this model depend on the {axis} of its rows, which an ONNX graph cannot "
+                    "express; --to hf can take it"
                 )
 
 
 def open_session(file: Path) -> Any:
-    """The model in onnxruntime, on one thread."""
+    """An onnxruntime session of the model on one CPU thread."""
     onnxruntime = library("onnxruntime", "onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -105,7 +107,7 @@ def open_session(file: Path) -> Any:
 def drawn(
     inputs: Sequence[Input], sizes: Mapping[str, int], vocabulary: int, draw: np.random.Generator
 ) -> list[Tensor]:
-    """Random inputs of that size; the later half of the last of several rows is padding."""
+    """Random inputs of the sizes of axes in `sizes`; with several rows, the second half of the last row is padding."""
     made: list[NDArray[Any]] = []
     for each in inputs:
         shape = [sizes[axis] if isinstance(axis, str) else axis for axis in each.axes]
@@ -125,9 +127,20 @@ def drawn(
 
 @torch.inference_mode()
 def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int, shortest: int = 1) -> float:
-    """How much onnxruntime and torch differ on random rows: of 1, 2, an odd number, and the most tokens; with padding.
+    """Largest difference between onnxruntime and torch, as a share of an output's largest absolute value.
 
-    As a share of the largest number of an output. What stands at padding is not compared.
+    The rows are random: of 1, 2, an odd number and the largest number of tokens, some with padding. Outputs at padding
+    are not compared.
+
+    Args:
+        graph: the module.
+        session: the file's session in onnxruntime.
+        vocabulary: V, the upper bound of ids.
+        longest: the largest length of a row, of which at most LONGEST_COMPARED are used.
+        shortest: the smallest length of a row.
+
+    Returns:
+        Infinity where shapes differ, or a number is not finite.
     """
     draw, worst = np.random.default_rng(1), 0.0
     longest = min(longest, LONGEST_COMPARED)
@@ -159,7 +172,7 @@ def largest_difference(graph: Graph, session: Any, vocabulary: int, longest: int
 
 @contextlib.contextmanager
 def _quiet() -> Any:
-    """Without the exporter's remarks about itself."""
+    """Silence the exporter's log messages, warnings and prints."""
     disabled = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     said = io.StringIO()

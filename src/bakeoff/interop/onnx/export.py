@@ -1,4 +1,4 @@
-"""`--to onnx`: a run as ONNX with its tokenizer, compared with torch before the folder has its name."""
+"""`--to onnx`: a run as ONNX with its tokenizer, compared with torch before the folder gets its name."""
 
 import json
 from pathlib import Path
@@ -31,35 +31,36 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer, TwoVocabularies
 
 MODEL, ENCODER, DECODER = "model.onnx", "encoder.onnx", "decoder.onnx"
-"""The file of the model, or those of an encoder and a decoder."""
+"""Names of files: a whole model's, or an encoder's and a decoder's."""
 
 
 class ExportedModel(NamedTuple):
-    """What is exported."""
+    """A run, prepared for export."""
 
     graphs: dict[str, Graph]
-    """For each file its module."""
+    """The module of each file."""
     run: Run | FinetunedRun
-    """The run that it comes from."""
+    """The run to be exported."""
     format: InputFormat
     """How texts become rows of tokens."""
     kind: str
-    """encoder, causal, encoder_decoder, or the kind of its task."""
+    """encoder, causal or encoder_decoder of a pre-trained run, or the kind of a fine-tuned run's task."""
     vocabulary: int
-    """V, the ids that its table has."""
+    """V, the number of rows of the table of tokens."""
 
 
 def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Path | None = None) -> Exported:
-    """Write the model, tokenizer.json, config.json and a README.md that says how they are used.
+    """Write the model, tokenizer.json, config.json and a README.md that shows how to use them.
 
     Args:
         run: a pre-trained or a fine-tuned run.
         out: the folder to make.
-        quantize: int8: weights of eight bits, with what they lose and gain, measured.
-        measure_on: labelled rows for a fine-tuned run, else texts; absent: random rows.
+        quantize: int8 for weights of eight bits, whose loss of accuracy and gain in speed are measured; None: float32.
+        measure_on: a file to measure on: labelled rows for a fine-tuned run, else texts; None: random rows.
 
     Raises:
-        UserError: no such run; a library is missing; the model has no such form; onnxruntime computes something else.
+        UserError: there is no such run; a library is missing; ONNX cannot express the model; onnxruntime computes other
+            numbers than torch.
     """
     if quantize not in (None, "int8"):
         raise UserError(f"--quantize {quantize}: no such kind of weights; there is int8")
@@ -90,16 +91,17 @@ def export(run: Path, out: Path, *, quantize: str | None = None, measure_on: Pat
 
 
 def _written(source: ExportedModel, file: Path, run: Path, longest: int) -> float:
-    """Write one of the files; how much onnxruntime and torch differ.
+    """Write one of the files and return the largest difference between onnxruntime and torch, see `CLOSE`.
 
     Raises:
-        UserError: by too much; or the graph cannot be written.
+        UserError: the difference is too large, or the graph cannot be written.
     """
     graph = source.graphs[file.name]
     convert(graph, file, str(run))
     check_file(file, graph, str(run))
     labels_of_both = source.format.has_source and len(source.graphs) == 1
-    # Their encoder reads rows without [CLS]; one that is left with padding alone is no row, and has no numbers.
+    # Their encoder reads rows without [CLS]: shorter rows would be left with padding alone, for which nothing is
+    # defined.
     shortest = 3 if labels_of_both else 1
     difference = largest_difference(graph, open_session(file), source.vocabulary, longest, shortest)
     if not difference <= CLOSE:
@@ -119,10 +121,10 @@ def _save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def _opened(run: Path) -> ExportedModel:
-    """The modules to be exported.
+    """The run and its modules, prepared for export.
 
     Raises:
-        UserError: there is no such run, or it has no such form.
+        UserError: there is no such run, or ONNX cannot express its model.
     """
     if FinetunedRun.at(run):
         tuned = FinetunedRun.open(run)
@@ -146,14 +148,14 @@ def _opened(run: Path) -> ExportedModel:
 
 
 def _writing(model: Model, writer: Head, reads_prefix: bool, where: str) -> dict[str, Graph]:
-    """The graphs of a model that writes."""
+    """The graphs of a model that generates text."""
     if not model.config.sequence_to_sequence:
         return {MODEL: OfDecoder(model, writer, reads_prefix, where)}
     return {ENCODER: OfSource(model), DECODER: OfDecoder(model, writer, reads_prefix, where)}
 
 
 def _fixed(graphs: dict[str, Graph]) -> dict[str, Graph]:
-    """The same in evaluation, without gradients and without shapes that depend on what a row holds."""
+    """The graphs in evaluation mode, without gradients and without shapes that depend on the content of rows."""
     for graph in graphs.values():
         with_padded_rows(graph)
         with_steps(graph)
@@ -174,7 +176,7 @@ def _measure(source: ExportedModel, file: Path | None) -> Measure:
             ids = [draw.integers(0, source.vocabulary, min(128, longest) // 2) for _ in range(32)]
         else:
             ids, what = source.format.ids(texts_of(file)), f"the texts of {file.name}"
-        # What a model is to write of a text that is its source, the text alone does not say.
+        # A text as a source has no known target, so that there is no loss to tell.
         told = file is not None and not graph.sources
         return by_targets(graph, rows_of_ids(ids, source.format, graph.reads_prefix), what, told)
     if file is not None and tuned is not None:

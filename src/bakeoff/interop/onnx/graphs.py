@@ -1,4 +1,4 @@
-"""What is exported: modules whose inputs and outputs are tensors alone, and in which padding is always told.
+"""Modules for export: inputs and outputs are tensors alone, and the padding mask is always given.
 
 Shapes: B batch, T length, D width, V vocabulary, K outputs of a head.
 """
@@ -13,18 +13,18 @@ from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.rows.batches import InputBatch
 
 ROWS = "input_ids", "attention_mask", "token_type_ids"
-"""Names of what a graph reads of rows: ids, 1 for tokens and 0 for padding, and the segment of each."""
+"""Names of a graph's inputs: token ids, padding mask (1 for tokens, 0 for padding), and segments."""
 
 
 class Input(NamedTuple):
-    """A tensor that a graph reads."""
+    """An input tensor of a graph."""
 
     name: str
-    """Its name."""
+    """The name of the input."""
     axes: tuple[int | str, ...]
-    """The size of each axis; a name where it may have any: batch, length, past or source."""
+    """The size of each axis, or the name of a free axis: batch, length, past or source."""
     integer: bool = True
-    """int64, else float32."""
+    """Whether the type is int64; false: float32."""
 
 
 class Graph(nn.Module):
@@ -33,11 +33,11 @@ class Graph(nn.Module):
     inputs: list[Input]
     """The inputs, in the order of the arguments of forward."""
     outputs: list[tuple[str, tuple[str, ...]]]
-    """The names of the outputs, each with the names of its axes."""
+    """The name and the axes' names of each output."""
 
 
 class OfHead(Graph):
-    """A fine-tuned model: (B, K) `logits` of rows, or (B, T, K) of tokens."""
+    """A fine-tuned model: `logits` (B, K) of rows, or (B, T, K) of tokens."""
 
     def __init__(self, head: LinearHead, segments: bool, by_token: bool) -> None:
         super().__init__()
@@ -46,12 +46,12 @@ class OfHead(Graph):
         self.outputs = [("logits", ("batch", "length", "outputs") if by_token else ("batch", "outputs"))]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None) -> Tensor:
-        """The head's numbers, float32."""
+        """The logits of the head, float32."""
         return cast(Tensor, self.head(InputBatch(input_ids, token_type_ids, attention_mask != 0)))
 
 
 class OfEncoder(Graph):
-    """A pre-trained encoder: (B, T, D) `hidden_states`, and (B, T, V) `logits` where it has learnt to fill masks."""
+    """A pre-trained encoder: `hidden_states` (B, T, D), and `logits` (B, T, V) if it learned to fill masks (mlm)."""
 
     def __init__(self, module: PretrainingModel, segments: bool) -> None:
         super().__init__()
@@ -65,7 +65,7 @@ class OfEncoder(Graph):
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, token_type_ids: Tensor | None = None
     ) -> tuple[Tensor, ...]:
-        """The states of the last layer, and the scores of every token of the vocabulary."""
+        """The hidden states of the last layer, and the logits if there is an mlm head."""
         inputs = Inputs(input_ids, token_type_ids, attention_mask != 0)
         hidden: Tensor = self.module.model(inputs)
         if not self.fills:
@@ -79,5 +79,5 @@ class OfEncoder(Graph):
 
 
 def row_inputs(segments: bool) -> list[Input]:
-    """What is read of rows, (B, T) each."""
+    """The inputs of rows, each (B, T); `segments` adds `token_type_ids`."""
     return [Input(name, ("batch", "length")) for name in (ROWS if segments else ROWS[:2])]

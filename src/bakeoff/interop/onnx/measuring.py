@@ -1,4 +1,4 @@
-"""What int8 loses: the task's metric on labelled rows, the loss on texts, and how often both say the same.
+"""Accuracy of int8 against float32: the task's metric on labelled rows, the loss on texts, equal likeliest outputs.
 
 Shapes: B batch, T length, V vocabulary, K outputs of a token or a row, N targets.
 """
@@ -24,18 +24,18 @@ from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 MOST_TEXTS = 2000
-"""So many texts of a file are read."""
+"""Number of texts that are read from a file at most."""
 ROWS_AT_ONCE = 16
-"""Rows that go through the models together."""
+"""Number of rows in a batch."""
 HIDDEN = 0.15
-"""The share of a text's tokens that are hidden to measure how a model fills them in: BERT's."""
+"""Share of tokens that are masked to measure the loss of masked language modelling, as in BERT."""
 
 
 def by_metric(run: FinetunedRun, path: Path) -> Measure:
-    """The task's metric on a file of labelled rows.
+    """A measure: the task's metric on a file of labelled rows.
 
     Raises:
-        UserError: there is a mistake in the file.
+        UserError: the file has a mistake.
     """
     examples, _ = run.labelled_examples(path)
     task, format = run.learned, run.format()
@@ -55,10 +55,10 @@ def by_metric(run: FinetunedRun, path: Path) -> Measure:
 
 
 def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str) -> Measure:
-    """The loss of what the model has learnt on rows of text, in nats a target, and agreement on the same rows.
+    """A measure: the loss on rows of text in nats a target, and the agreement on the same rows.
 
-    Of a model that fills masks 15 percent of the tokens are hidden, the same for both; of one that goes on with texts
-    each token is a target. Of other encoders there is agreement alone.
+    A decoder's targets are all next tokens. A masked language model's targets are 15 % of the tokens, masked alike for
+    both models. Any other encoder has agreement alone.
 
     Raises:
         UserError: the texts have no token to predict.
@@ -103,7 +103,7 @@ def by_loss(graph: Graph, batches: list[Feeds], tokenizer: Tokenizer, file: str)
 
 
 def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Measure:
-    """How often both models' likeliest outputs are the same."""
+    """A measure: the share of tokens or rows whose likeliest output both models share; `what` names the rows."""
     names = [name for name, _ in graph.outputs]
     wanted = "logits" if "logits" in names else names[0]
 
@@ -123,7 +123,7 @@ def by_agreement(graph: Graph, batches: list[Feeds], what: str) -> Measure:
 
 
 def texts_of(file: Path) -> list[str]:
-    """The first texts of a file.
+    """The first texts of a file, at most MOST_TEXTS.
 
     Raises:
         UserError: there is no such file, or no text in it.
@@ -140,7 +140,7 @@ def texts_of(file: Path) -> list[str]:
 
 
 def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
-    """Batches of the rows of a file's texts.
+    """Batches of a graph's inputs for the texts of a file, in the order of their lengths.
 
     Raises:
         UserError: there is no such file, or no text in it.
@@ -162,7 +162,7 @@ def rows_of(graph: Graph, file: Path, format: InputFormat) -> list[Feeds]:
 
 
 def random_rows(graph: Graph, vocabulary: int, longest: int, rows: int = 64) -> list[Feeds]:
-    """Batches of rows of random tokens."""
+    """Batches of a graph's inputs for random tokens, at most 128 a row."""
     draw, batches = np.random.default_rng(2), []
     for _ in range(0, rows, ROWS_AT_ONCE):
         sizes = {"batch": ROWS_AT_ONCE, "length": min(128, longest), "past": 0}
@@ -173,7 +173,7 @@ def random_rows(graph: Graph, vocabulary: int, longest: int, rows: int = 64) -> 
 
 
 def _feeds(graph: Graph, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Feeds:
-    """What a graph reads of (B, T) rows, which begin a text."""
+    """A graph's inputs for (B, T) rows that begin a text."""
     made: dict[str, NDArray[Any]] = {}
     for each in graph.inputs:
         shape = [len(ids) if axis == "batch" else 0 if axis == "past" else axis for axis in each.axes]

@@ -1,4 +1,4 @@
-"""Recurrent networks of rows with padding, in operations whose shapes do not depend on what a row holds.
+"""Recurrent networks over rows with padding, in operations whose shapes do not depend on the content of rows.
 
 Shapes: B batch, T length, D width.
 """
@@ -13,10 +13,10 @@ from bakeoff.models.mixers.recurrent import Recurrent
 
 
 class PaddedRows(nn.Module):
-    """The cells of a mixer over rows with padding before or behind, in place of `Recurrent._by_document`.
+    """The cells of a recurrent mixer over rows with padding before or behind, in place of `Recurrent._by_document`.
 
-    Rows are turned so that each begins with its first token, or backwards with its last, and nothing comes of padding,
-    which is read last. That takes two networks of one direction with the weights of one of two.
+    Rows are rotated so that each begins with its first token (backwards: its last) and padding is read last, where it
+    affects no token. Therefore a bidirectional network is split into two networks of one direction.
     """
 
     def __init__(self, mixer: Recurrent) -> None:
@@ -28,32 +28,32 @@ class PaddedRows(nn.Module):
             self.forwards, self.backwards = _one_direction(cells, ""), _one_direction(cells, "_reverse")
 
     def forward(self, x: Tensor, real: Tensor) -> Tensor:
-        """(B, T, D) outputs, zero for padding, of (B, T) whether each is a token; tokens stand together."""
+        """(B, T, D) outputs, zero at padding; `real` is the (B, T) padding mask, whose tokens must be contiguous."""
         length = x.shape[1]
         steps = torch.arange(length, device=x.device)[None]
         first = (real.long().cumsum(1) == 0).sum(1, keepdim=True)
         y = self._turned(self.forwards, x, _turned_by(steps + first, length), _turned_by(steps - first, length))
         if self.backwards is not None:
             last = first + real.sum(1, keepdim=True) - 1
-            order = _turned_by(last - steps, length)  # which undoes itself
+            order = _turned_by(last - steps, length)  # its own inverse
             y = torch.cat([y, self._turned(self.backwards, x, order, order)], dim=-1)
         return y * real[..., None]
 
     @staticmethod
     def _turned(cells: nn.Module, x: Tensor, order: Tensor, back: Tensor) -> Tensor:
-        """The outputs of tokens that are read in that order, (B, T) places, put back to where they were."""
+        """The outputs for tokens read in `order`, (B, T) positions, put back in place by `back`."""
         y: Tensor = cells(x.gather(1, order[..., None].expand(-1, -1, x.shape[2])))[0]
         return y.gather(1, back[..., None].expand(-1, -1, y.shape[2]))
 
 
 def _turned_by(places: Tensor, length: int) -> Tensor:
-    """Places from -length to 2 length - 1 within the row; a graph has no remainder by a length that is not known."""
+    """Positions modulo length, for -length <= position < 2 length; ONNX has no remainder by a free length."""
     places = torch.where(places >= length, places - length, places)
     return torch.where(places < 0, places + length, places)
 
 
 def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
-    """A network of one direction with the weights of one of the two."""
+    """A network of one direction with the weights of that direction."""
     projection = {"proj_size": cells.proj_size} if cells.proj_size else {}
     network: Any = type(cells)
     made: nn.Module = network(cells.input_size, cells.hidden_size, bias=cells.bias, batch_first=True, **projection)
@@ -63,7 +63,7 @@ def _one_direction(cells: nn.RNNBase, ending: str) -> nn.Module:
 
 
 def with_padded_rows(graph: nn.Module) -> None:
-    """Have all recurrent mixers of a module read such rows so; they compute the same."""
+    """Replace the reading of padded rows in all recurrent mixers of a module; outputs stay the same."""
     for mixer in graph.modules():
         if isinstance(mixer, Recurrent):
-            object.__setattr__(mixer, "_by_document", PaddedRows(mixer))  # no part of what is trained or saved
+            object.__setattr__(mixer, "_by_document", PaddedRows(mixer))  # not a submodule: state_dict stays

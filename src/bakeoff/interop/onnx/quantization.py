@@ -1,4 +1,4 @@
-"""Weights of eight bits: what they cost in accuracy and gain in speed, measured, and what is kept by that."""
+"""Weights of eight bits, with the loss of accuracy and the gain in speed measured."""
 
 import contextlib
 import io
@@ -14,60 +14,61 @@ from numpy.typing import NDArray
 from bakeoff.interop.appearing import library
 
 LINEAR = ["MatMul", "Gemm"]
-"""The operators of linear maps."""
+"""The ONNX operators of linear layers."""
 MOST_LOST = 0.005
-"""So much more may the tables of the embedding lose than linear maps alone: half a point of a metric, 0.005 nats."""
+"""Largest additional loss of accuracy for which embedding tables are quantized, too: half a point of a metric, or
+0.005 nats."""
 TURNS = 7
-"""Times that each model is timed, in turn."""
+"""Number of times that each model is timed, in turn."""
 
 Feeds = Mapping[str, NDArray[Any]]
 
 
 class Accuracy(NamedTuple):
-    """A figure of the model in float32 and of one in int8."""
+    """A figure of the model in float32 and in int8."""
 
     name: str
     """The name of the figure."""
     before: float
-    """In float32."""
+    """The figure in float32."""
     after: float
-    """In int8."""
+    """The figure in int8."""
     lower_is_better: bool = False
     """Whether a lower figure is better, as for a loss."""
 
     @property
     def lost(self) -> float:
-        """How much int8 has lost."""
+        """The loss of int8 in units of the figure; negative: a gain."""
         return self.after - self.before if self.lower_is_better else self.before - self.after
 
 
 Measure = Callable[[Any, Any], list[Accuracy]]
-"""Figures of two sessions, float32 and int8, on the user's data; the first one decides."""
+"""A function from two sessions, float32 and int8, to figures; the first figure decides about the tables."""
 
 
 class Quantized(NamedTuple):
-    """What quantization cost in accuracy and gained in speed and size."""
+    """The accuracy, speed and size of a quantized model."""
 
     accuracies: list[Accuracy]
-    """Figures before and after, which say what was lost."""
+    """Figures in float32 and in int8."""
     tables: bool
-    """The embedding's tables have eight bits, too, not linear maps alone."""
+    """Whether embedding tables have eight bits, too; false: linear layers alone."""
     speedup: float
-    """How many times as fast as float32 by onnxruntime, one thread, the same rows in turn."""
+    """Processor time of float32 divided by that of int8, in onnxruntime on one thread, for the same rows."""
     bytes: tuple[int, int]
-    """Size of the model in float32 and in int8."""
+    """Size of the files in bytes, in float32 and in int8."""
 
 
 def quantize(
     files: Sequence[Path], opened: Callable[[Sequence[Path]], Any], measure: Measure, rows: Feeds
 ) -> Quantized:
-    """Write eight-bit weights over models: of all maps and tables, or of linear maps alone where tables lose.
+    """Replace files by ones with eight-bit weights: of linear layers and tables, or of linear layers if tables lose.
 
     Args:
-        files: the model, or an encoder and its decoder, which are replaced.
-        opened: what opens such files as one model.
-        measure: what both make of the user's data.
-        rows: what the models are timed with.
+        files: the model's file, or an encoder's and its decoder's; they are replaced.
+        opened: a function that opens such files as one model.
+        measure: the function that compares both models.
+        rows: the inputs that the models are timed with.
     """
     original, found = opened(files), {}
     for name, kinds in (("linear", LINEAR), ("all", [*LINEAR, "Gather"])):
@@ -92,7 +93,7 @@ def _write(file: Path, made: Path, kinds: Sequence[str]) -> None:
     quantization = library("onnxruntime.quantization", "onnx")
     logger = logging.getLogger()
     level = logger.level
-    logger.setLevel(logging.ERROR)  # a remark about a step before it, which changes no number
+    logger.setLevel(logging.ERROR)  # silences a remark about preprocessing, which would change no number
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             quantization.quantize_dynamic(
@@ -103,7 +104,7 @@ def _write(file: Path, made: Path, kinds: Sequence[str]) -> None:
 
 
 def _times(sessions: Sequence[Any], rows: Feeds) -> list[float]:
-    """Seconds of processor time of each, which other programs hardly change, the best of several turns."""
+    """Processor time of each session in seconds, the best of TURNS turns; other programs hardly change it."""
     best = [float("inf")] * len(sessions)
     for _ in range(TURNS):
         for place, session in enumerate(sessions):
@@ -114,7 +115,7 @@ def _times(sessions: Sequence[Any], rows: Feeds) -> list[float]:
 
 
 def agreement(first: NDArray[Any], second: NDArray[Any]) -> float:
-    """The share of (N, K) rows whose likeliest output is the same; of one output 1 less the relative difference."""
+    """The share of (N, K) rows with the same likeliest output; for K = 1, 1 minus the relative difference."""
     if first.shape[-1] > 1:
         return float((first.argmax(-1) == second.argmax(-1)).mean())
     return 1 - float(np.abs(first - second).mean() / max(float(np.abs(first).mean()), 1e-9))

@@ -1,4 +1,4 @@
-"""The README.md of an exported model.onnx: what it reads and gives, and lines of Python that use it."""
+"""The README.md of an ONNX export: inputs, outputs, and lines of Python that use the model."""
 
 from typing import Any
 
@@ -106,7 +106,7 @@ for row in zip(*written):
 
 
 def snippet(settings: dict[str, Any]) -> str:
-    """Lines of Python that use the folder they are run in, without Bakeoff."""
+    """Lines of Python that use the model in the current folder without Bakeoff; `settings` is its config.json."""
     if "decoder" in settings:
         own = OF_TWO if settings["target_begins"] else ""
         writing = WRITING.replace("tokenizer.decode(", "decode(") if own else WRITING
@@ -121,7 +121,7 @@ def snippet(settings: dict[str, Any]) -> str:
 
 
 def readme(name: str, settings: dict[str, Any]) -> str:
-    """The README.md."""
+    """The text of the README.md; `name` is the recipe's, `settings` is the export's config.json."""
     files = {"": settings} if "inputs" in settings else {name: settings[name] for name in ("encoder", "decoder")}
     rows = "".join(
         f"| {f'{file}.onnx, ' if file else ''}{side[:-1]} | {each['name']} | {' x '.join(map(str, each['axes']))} |\n"

@@ -1,4 +1,4 @@
-"""The config.json of an export: what a program without Bakeoff needs to know beside the model and its tokenizer."""
+"""The config.json of an ONNX export: what a program needs besides the model and its tokenizer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,20 +12,20 @@ from bakeoff.tasks.heads.writing_head import require_writing
 from bakeoff.tasks.rows.inputs import InputFormat
 
 WRITING = ("causal", "encoder_decoder", "sequence_to_sequence")
-"""Kinds that write texts."""
+"""Kinds of models that generate text."""
 
 
 def settings_of(
     run: Run | FinetunedRun, format: InputFormat, kind: str, graphs: Mapping[str, Graph], longest: int
 ) -> dict[str, Any]:
-    """The content of config.json, without what was measured.
+    """The content of config.json, without measurements.
 
     Args:
-        run: what is exported.
-        format: of its rows.
-        kind: encoder, causal, encoder_decoder, or the kind of its task.
-        graphs: for each file its module.
-        longest: the most tokens of a row.
+        run: the run to be exported.
+        format: the format of its rows.
+        kind: encoder, causal, encoder_decoder, or the kind of the run's task.
+        graphs: the module of each file.
+        longest: the largest length of a row in tokens.
     """
     tokenizer = run.tokenizer
     before, between, behind = format.around
@@ -59,7 +59,7 @@ def settings_of(
 
 
 def _interface(graph: Graph) -> dict[str, Any]:
-    """What a file reads and gives."""
+    """The inputs and outputs of a file."""
     return {
         "inputs": [{"name": each.name, "axes": list(each.axes)} for each in graph.inputs],
         "outputs": [{"name": name, "axes": list(axes)} for name, axes in graph.outputs],
@@ -67,12 +67,12 @@ def _interface(graph: Graph) -> dict[str, Any]:
 
 
 def _interfaces(graphs: Mapping[str, Graph]) -> dict[str, Any]:
-    """The same of several files, by their names."""
+    """The inputs and outputs of several files, by name of the file."""
     return {name.removesuffix(".onnx"): _interface(graph) for name, graph in graphs.items()}
 
 
 def _of_writing(run: Run | FinetunedRun, format: InputFormat) -> dict[str, Any]:
-    """What a loop that writes needs: what the decoder begins with, the tokens that end a text and that none has."""
+    """Keys for generation: the prompt, the token that ends a text, and tokens that are never written."""
     tokenizer, recipe = run.tokenizer, run.recipe
     marks = require_writing(recipe).mark_ids(tokenizer)
     banned = set(never_written(tokenizer))
@@ -90,10 +90,10 @@ def _of_writing(run: Run | FinetunedRun, format: InputFormat) -> dict[str, Any]:
 
 
 def said(small: Quantized) -> list[str]:
-    """What int8 has lost and gained, in words."""
+    """Sentences about the accuracy, speed and size of int8."""
     before, after = (size / 1e6 for size in small.bytes)
     figures = "; ".join(f"{each.name} {each.before:.4f} before, {each.after:.4f} after" for each in small.accuracies)
-    what = "linear maps and tables" if small.tables else "linear maps alone, since tables lose more"
+    what = "linear layers and tables" if small.tables else "linear layers alone, since tables lose more"
     return [
         f"int8 of {what}: {figures}",
         f"int8 is {small.speedup:.2f} times as fast as float32 by onnxruntime (one thread, rows of random tokens), "

@@ -1,4 +1,4 @@
-"""A model.onnx in the place of a fine-tuned run's head, so that the task reads its numbers as it does the head's."""
+"""A model.onnx in place of a fine-tuned run's model, so that its task scores both in the same way."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ from bakeoff.tasks.rows.batches import InputBatch
 
 
 class OnnxHead(HeadedModel):
-    """Gives (B, K), or (B, T, K) numbers of a batch's rows, by onnxruntime.
+    """Logits of a batch by onnxruntime: (B, K) of rows, or (B, T, K) of tokens.
 
     Args:
-        session: of onnxruntime.
+        session: an onnxruntime session.
     """
 
     def __init__(self, session: Any) -> None:
@@ -25,7 +25,7 @@ class OnnxHead(HeadedModel):
 
     @override
     def forward(self, batch: InputBatch) -> Tensor:
-        """The numbers, float32."""
+        """The logits, float32."""
         ids = batch.ids.numpy()
         real = np.ones_like(ids) if batch.real is None else batch.real.numpy().astype(np.int64)
         segments = np.zeros_like(ids) if batch.segments is None else batch.segments.numpy()

@@ -1,6 +1,6 @@
-"""What a model remembers of a text, as tensors that a graph reads and gives.
+"""The state of a model that generates text, as input and output tensors of a graph.
 
-Shapes: B batch, T tokens of a chunk, R tokens read before it, M places of a memory that has a limit, D width, W window.
+Shapes: B batch, T tokens of a chunk, R tokens read before it, M length of a limited memory, D width, W window.
 """
 
 from collections.abc import Callable
@@ -21,45 +21,45 @@ from bakeoff.models.model_state import ModelState
 from bakeoff.models.part import State, Wrapper
 
 Axes = tuple[int | str, ...]
-"""The size of each axis of a tensor; a name where it may have any."""
+"""The size of each axis of a tensor, or the name of a free axis."""
 
 
 class TextState:
-    """The state of a model that reads forwards, as a list of tensors.
+    """The state of a causal model as a list of tensors.
 
-    A memory that has a limit is read and given whole, M places of which the last R have been filled: one that grew up
-    to its limit would have another shape at first than later.
+    A memory with a limit always has its full length M, of which the last R positions are filled: a memory that grows
+    up to its limit would change its shape in a way that a graph cannot express.
 
     Args:
-        model: changed, so that its memories are whole.
-        where: the run, named in errors.
+        model: the model; it is changed so that its memories have their full length.
+        where: the run's path, for errors.
 
     Raises:
-        UserError: a state begins with other numbers than zeros, or something in it grows up to a limit.
+        UserError: the first state is not zero, or a part of it grows up to a limit.
     """
 
     def __init__(self, model: Model, where: str) -> None:
         self.model = model
         _with_whole_memories(model)
         self.cross = [part for layer in model.stack.layers for each in layer if (part := source_reader(each))]
-        """What attends to a source, in the order of the layers."""
+        """The cross-attention modules, in the order of the layers."""
         self._begun = self._start()
         begun = _tensors(self._begun)
         if any(bool(each.any()) for each in begun):
             raise UserError(f"{where}: begins with a state that is not of zeros, which is not written as ONNX")
         self.axes = self._growing(begun, where)
-        """Of each tensor: rows, and what is as it is, or `past`."""
+        """The axes of each tensor: batch, then sizes, or `past` for the axis that grows with the tokens read."""
         self.told_by = next(((place, own.index("past")) for place, own in enumerate(self.axes) if "past" in own), None)
-        """The tensor and its axis that tell how many tokens have been read, where one does."""
+        """The index and axis of a tensor whose size is the number of tokens read; None: there is no such tensor."""
 
     def filled(self, read: int, tensors: list[Tensor], sources: list[Tensor], source_mask: Tensor | None) -> ModelState:
-        """The state behind so many tokens.
+        """The state behind R tokens.
 
         Args:
-            read: R.
-            tensors: of the state.
-            sources: keys and values of the source, those of each layer that attends to it.
-            source_mask: (B, 1, 1, U) True for its tokens.
+            read: R, the number of tokens read.
+            tensors: the tensors of the state.
+            sources: keys and values of the source for each cross-attention module.
+            source_mask: (B, 1, 1, U) True for tokens of the source, U their number.
         """
         following, of_source = iter(tensors), iter(sources)
         layers = tuple(
@@ -72,7 +72,7 @@ class TextState:
         return ModelState(read, layers, None, source_mask)
 
     def tensors(self, state: ModelState) -> list[Tensor]:
-        """The tensors of a state, without what comes of the source."""
+        """The tensors of a state, without keys and values of the source."""
         assert isinstance(state.layers, tuple)
         found: list[Tensor] = []
         for layer, remembered in zip(self.model.stack.layers, state.layers, strict=True):
@@ -82,9 +82,9 @@ class TextState:
         return found
 
     def needs_count(self) -> bool:
-        """Whether the model does something by the number of tokens that it has read, and nothing in the state tells it.
+        """Whether the model needs the number of tokens read, and no tensor of the state has it as a size.
 
-        Positions do, a memory whose places are not all filled, and genCNN's windows.
+        Positions need it, a memory that is not yet filled, and the windows of genCNN.
         """
         config = self.model.config
         positions = config.embedding.positions != "none" or any(mixer.counts_positions for mixer in config.mixers)
@@ -98,7 +98,7 @@ class TextState:
 
     @torch.no_grad()
     def _growing(self, begun: list[Tensor], where: str) -> list[Axes]:
-        """The axes of each tensor, found by reading some tokens."""
+        """The axes of each tensor, found by reading up to 64 tokens."""
         read = min(self.model.config.longest_input or 64, 64)
         sources = [torch.zeros(1, part.heads, 1, width) for part in self.cross for width in part.widths]
         state = self.filled(0, begun, sources, None)
@@ -115,35 +115,35 @@ class TextState:
 
 
 def source_reader(part: nn.Module) -> CrossAttention | None:
-    """What attends to a source within a part of a layer, if anything."""
+    """The cross-attention inside a part of a layer; None: it has none."""
     while isinstance(part, Wrapper):
         part = part.function
     return part if isinstance(part, CrossAttention) else None
 
 
 def _tensors(state: State) -> list[Tensor]:
-    """The tensors of a tree, in their order."""
+    """The tensors of a tree of tuples, in order."""
     if isinstance(state, tuple):
         return [tensor for part in state for tensor in _tensors(part)]
     return [] if state is None else [state]
 
 
 def _filled(tree: State, following: Callable[[], Tensor]) -> State:
-    """The same tree with other tensors in their order."""
+    """The tree with its tensors replaced by those of `following`, in order."""
     if isinstance(tree, tuple):
         return tuple(_filled(part, following) for part in tree)
     return None if tree is None else following()
 
 
 def _limit(part: nn.Module) -> int | None:
-    """How many places a part's memory has at most; None: it has none, or no limit."""
+    """The longest memory of a module in tokens; None: it has no memory, or no limit."""
     if isinstance(part, Attention):
         return part.window if part.causal else None
     return part.memory if isinstance(part, RelativeAttention) else None
 
 
 def _with_whole_memories(model: Model) -> None:
-    """Have what remembers up to a limit begin with as many places, and not look at those that nothing has filled."""
+    """Have modules with a limited memory start with its full length, and mask the positions that are not filled."""
     for part in model.stack.modules():
         limit = _limit(part)
         if limit is None:
@@ -157,7 +157,7 @@ def _with_whole_memories(model: Model) -> None:
 
 
 def _whole_window(part: Attention, window: int, rows: int, like: Tensor) -> State:
-    """Zeros for the keys and values of the window, and what a convolution has to its left."""
+    """Zeros for the keys and values of the window, and the left context of a convolution, if any."""
     keys, values, *left = _tensors(Attention.start(part, rows, like))
     return tuple([F.pad(each, (0, 0, window, 0)) for each in (keys, values)] + left)
 
@@ -165,7 +165,7 @@ def _whole_window(part: Attention, window: int, rows: int, like: Tensor) -> Stat
 def _within_window(
     part: Attention, window: int, x: Tensor, context: Context, state: State = None
 ) -> tuple[Tensor, State]:
-    """The output of attention, (B, T, D), for (B, T, D) tokens, which see W remembered ones and each other."""
+    """(B, T, D) attention for (B, T, D) inputs, which see W remembered tokens and each other."""
     if state is None:
         return Attention.forward(part, x, context)
     mask = _of_memory(window, context, x.shape[1], window, x.device)[None, None]
@@ -174,12 +174,12 @@ def _within_window(
 
 
 def _whole_memory(part: RelativeAttention, memory: int, rows: int, like: Tensor) -> State:
-    """(B, M, D) zeros."""
+    """An empty memory: (B, M, D) zeros."""
     return like.new_zeros(rows, memory, part.output.out_features)
 
 
 def _of_memory(limit: int, context: Context, length: int, remembered: int, device: torch.device) -> Tensor:
-    """(T, M + T) True for what a token sees: no more than the limit before it, of what has been read."""
+    """(T, M + T) attention mask: a token sees itself and at most `limit` tokens before it that have been read."""
     keys = torch.arange(remembered + length, device=device)
     distances = keys - remembered - torch.arange(length, device=device)[:, None]
     return (distances <= 0) & (distances >= -limit) & (keys >= remembered - context.start)

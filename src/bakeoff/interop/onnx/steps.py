@@ -1,7 +1,7 @@
-"""What is computed step by step, as one operation that repeats its body, so that a graph holds for rows of any length.
+"""Sequential computations as one `scan` operation, so that a graph is valid for rows of any length.
 
-Without that an exporter would write each step of one length. Shapes: B batch, T length, D width, U units of a cell, S
-summaries of a step, K steps.
+Without it the exporter would unroll the steps of one length. Shapes: B batch, T length, D width, U units of a cell,
+S summaries of a step, K steps.
 """
 
 from functools import partial
@@ -22,7 +22,7 @@ Cells = tuple[Tensor, Tensor]
 
 
 def with_steps(module: nn.Module) -> None:
-    """Have the parts of a module whose steps depend on each other computed so; they give the same."""
+    """Replace sequential computations inside a module by scans; outputs stay the same."""
     for part in module.modules():
         if isinstance(part, Projecting) and not part.bidirectional:
             object.__setattr__(part, "forward", partial(_projected, part))
@@ -32,22 +32,23 @@ def with_steps(module: nn.Module) -> None:
 
 
 def at_least_two_steps(module: nn.Module) -> int:
-    """A length that takes two steps at least; of one alone an exporter would see no axis."""
+    """A length of rows that takes at least two steps, without which the exporter would not see a free axis."""
     return max([5, *(2 * part.beta.window + 3 for part in module.modules() if isinstance(part, GenCnn))])
 
 
 def forget_dispatch() -> None:
-    """Have torch look anew for what computes an LSTM and a GRU.
+    """Clear torch's cache of the kernels for LSTM and GRU.
 
-    The exporter puts loops in their place while it works, but torch keeps what it has found before: a second export in
-    one process would be given the steps of one length (torch 2.13), and what is computed behind an export loops.
+    The exporter replaces these kernels by loops while it works, but torch caches the kernels that it found first. In
+    torch 2.13 a second export in one process would unroll the steps of one length, and computations after an export
+    would run the slow loops.
     """
     for operation in (torch.ops.aten.lstm.input, torch.ops.aten.gru.input):
         getattr(operation, "_dispatch_cache", {}).clear()
 
 
 def _projected(cells: nn.LSTM, x: Tensor, before: Cells | None = None) -> tuple[Tensor, Cells]:
-    """What an LSTM of one direction whose outputs are projected gives: ONNX's own has no projection."""
+    """Outputs and last state of a unidirectional LSTM with projected outputs, which ONNX's LSTM lacks."""
     read, recurrent, projection = (cast(Tensor, getattr(cells, f"weight_{name}_l0")) for name in ("ih", "hh", "hr"))
     gates = F.linear(x, read)
     if cells.bias:
@@ -69,7 +70,7 @@ def _projected(cells: nn.LSTM, x: Tensor, before: Cells | None = None) -> tuple[
 
 
 def _gen_cnn(part: GenCnn, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-    """What the network gives; a row without a state is one that goes on from nothing, with padding behind it."""
+    """Output and state of the network; a row without a state begins with an empty one, and its padding is behind."""
     if state is not None:
         return GenCnn.forward(part, x, context, state)
     begins = context._replace(real=None, documents=None, start=0)
@@ -77,7 +78,7 @@ def _gen_cnn(part: GenCnn, x: Tensor, context: Context, state: State = None) -> 
 
 
 def _summaries(part: GenCnn, words: Tensor, ages: Tensor, previous: Tensor) -> Tensor:
-    """What `GenCnn._summaries` gives; the last step may have more positions than there are, which are left out."""
+    """`GenCnn._summaries` as a scan; positions of the last step beyond the row are left out."""
     size, rows, count = words.shape[:3]
     steps = (count + size - 1) // size
     places = torch.arange(steps * size, device=words.device).clamp(max=count - 1)

@@ -1,4 +1,4 @@
-"""What is exported of models that write: a step of the decoder with its state, and what it reads of a source.
+"""Graphs of models that generate text: a step of the decoder with its state, and the encoder of a source.
 
 Shapes: B batch, T length, R tokens read before, U tokens of a source, D width, H heads, V vocabulary.
 """
@@ -17,16 +17,16 @@ from bakeoff.objectives.heads import Head
 
 
 class OfDecoder(Graph):
-    """What writes: (B, T, V) `logits` of the next tokens, and what it remembers behind the last.
+    """A step of a decoder: (B, T, V) `logits` of the next tokens, and the state behind the last token.
 
-    A text begins with a state of zeros, of no token where it remembers all; each call gives the state of the next. A
-    decoder behind an encoder reads what `OfSource` gives of the source, too.
+    A text begins with a state of zeros, whose growing axes have size 0; each call returns the state for the next call.
+    A decoder behind an encoder also reads the outputs of `OfSource`.
 
     Args:
-        model: what reads forwards.
-        writer: its head.
-        reads_prefix: the tokens of a text's first chunk see each other.
-        where: the run, named in errors.
+        model: a causal model, or one with an encoder and a decoder.
+        writer: the head that predicts next tokens.
+        reads_prefix: whether the tokens of a text's first chunk see each other.
+        where: the run's path, for errors.
     """
 
     def __init__(self, model: Model, writer: Head, reads_prefix: bool, where: str) -> None:
@@ -34,7 +34,7 @@ class OfDecoder(Graph):
         self.model, self.writer, self.reads_prefix = model, writer, reads_prefix
         self.state = TextState(model, where)
         self.counted = reads_prefix or self.state.needs_count()
-        """The tokens before are given, too, of which the number alone matters."""
+        """Whether `past_ids`, the tokens read before, is an input; their number alone matters."""
         self.inputs = [Input("input_ids", ("batch", "length"))]
         if self.counted:
             self.inputs.append(Input("past_ids", ("batch", "past")))
@@ -44,7 +44,7 @@ class OfDecoder(Graph):
         self.inputs += [Input(f"source.{place}", axes, False) for place, axes in enumerate(self.sources)]
         self.inputs += [Input(f"past.{place}", axes, False) for place, axes in enumerate(self.state.axes)]
         self.outputs = [("logits", ("batch", "length", "vocabulary"))]
-        # What a state has grown by is another axis than what it was.
+        # The axis of a grown state needs another name than the axis of the state before.
         present = [tuple("total" if axis == "past" else str(axis) for axis in own) for own in self.state.axes]
         self.outputs += [(f"present.{place}", axes) for place, axes in enumerate(present)]
         if reads_prefix:
@@ -53,7 +53,7 @@ class OfDecoder(Graph):
             object.__setattr__(model, "_mask_of_chunk", _of_prefix)
 
     def forward(self, input_ids: Tensor, *given: Tensor) -> tuple[Tensor, ...]:
-        """The scores of every token of the vocabulary, and the state behind the last token."""
+        """The logits, and the tensors of the state behind the last token."""
         rest = iter(given)
         before = next(rest) if self.counted else None
         mask = (next(rest) != 0) if self.sources else None
@@ -72,9 +72,10 @@ class OfDecoder(Graph):
 
 
 class OfSource(Graph):
-    """An encoder before a decoder: what each layer of the decoder reads of a source, its keys and values.
+    """An encoder before a decoder: the keys and values of a source for each layer of the decoder.
 
-    `source.0`, `source.1`, ... (B, H, U, D) are those of the first layer's keys, its values, and so on.
+    `source.0`, `source.1`, ... are the first layer's keys, its values, the second layer's keys, ...: (B, H, U, d) with
+    the width d of a head.
     """
 
     def __init__(self, model: Model) -> None:
@@ -86,7 +87,7 @@ class OfSource(Graph):
         self.outputs = [(f"source.{place}", own) for place, own in enumerate(axes)]
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        """Keys and values for each layer."""
+        """The keys and values of each cross-attention, in the order of the outputs."""
         encoded, _ = self.model.encode(Source(input_ids, attention_mask != 0))
         found: list[Tensor] = []
         for part in self.readers:
@@ -95,19 +96,19 @@ class OfSource(Graph):
 
 
 def source_axes(state: TextState) -> list[tuple[int | str, ...]]:
-    """The axes of what a decoder reads of its source."""
+    """The axes of the keys and values that a decoder reads of its source."""
     return [("batch", part.heads, "source", width) for part in state.cross for width in part.widths]
 
 
 def keys_of_source(real: Tensor) -> Tensor:
-    """(B, 1, 1, U) what may be attended to of (B, U) True for tokens: in a row without any the padding."""
+    """(B, 1, 1, U) attention mask of a source's (B, U) padding mask; a row without tokens attends to its padding."""
     return (real | ~real.any(-1, keepdim=True))[:, None, None]
 
 
 def _of_prefix(
     ids: Tensor, state: ModelState, remembered: int | None, prefix: Tensor | None, real: Tensor | None
 ) -> Tensor:
-    """(B, 1, T, R + T) what a token sees: all up to its own, and in a text's first chunk those behind it, too."""
+    """(B, 1, T, R + T) attention mask: causal, but full in a text's first chunk."""
     length, read = ids.shape[1], state.tokens
     own = torch.ones(length, read + length, dtype=torch.bool, device=ids.device).tril(read)
     first = ids.new_ones(ids.shape[0], read).sum(1) == 0

@@ -1,4 +1,4 @@
-"""What int8 loses of models that write: the loss of targets on rows whose targets are known, and the likeliest tokens.
+"""Accuracy of int8 for models that generate text: the loss of known targets, and equal likeliest tokens.
 
 Shapes: B batch, T length, U tokens of a source, N tokens of a target, V vocabulary.
 """
@@ -23,29 +23,29 @@ Ids = NDArray[np.int64]
 
 
 class WrittenRow(NamedTuple):
-    """A target and what comes before it."""
+    """A target and the tokens before it."""
 
     source: Ids | None
-    """(U,) what an encoder reads."""
+    """(U,) tokens that an encoder reads; None: there is no encoder."""
     prompt: Ids
-    """What the decoder reads before the target, seen from both sides by models that have learnt to."""
+    """Tokens that the decoder reads before the target; they see each other in models that read prefixes."""
     target: Ids
-    """(N,) what it is to write."""
+    """(N,) tokens to be written."""
 
 
 class EncoderDecoder:
-    """An encoder and a decoder as one: reads sources, and the beginnings of their targets.
+    """An encoder and a decoder as one session, which reads sources and the beginnings of their targets.
 
     Args:
-        encoder: in onnxruntime.
-        decoder: in onnxruntime.
+        encoder: an onnxruntime session.
+        decoder: an onnxruntime session.
     """
 
     def __init__(self, encoder: Any, decoder: Any) -> None:
         self.encoder, self.decoder = encoder, decoder
 
     def run(self, names: list[str] | None, feeds: Feeds) -> list[NDArray[Any]]:
-        """What the decoder gives; its feeds, and `source_ids` (B, U), all of them tokens."""
+        """The decoder's outputs; `feeds` are the decoder's inputs and `source_ids` (B, U) without padding."""
         source = feeds["source_ids"]
         mask = np.ones_like(source)
         given = [each.name for each in self.encoder.get_outputs()]
@@ -57,13 +57,13 @@ class EncoderDecoder:
 
 
 def open_all(files: Sequence[Path]) -> Any:
-    """One model in onnxruntime, or an encoder and its decoder as one."""
+    """An onnxruntime session of one file, or an `EncoderDecoder` of two."""
     sessions = [open_session(file) for file in files]
     return sessions[0] if len(sessions) == 1 else EncoderDecoder(*sessions)
 
 
 def empty(inputs: Sequence[Input], rows: int) -> dict[str, NDArray[Any]]:
-    """The inputs of a decoder at the beginning of a text: no tokens, and a state of zeros."""
+    """The inputs of a decoder at the beginning of `rows` texts: no tokens before, and a state of zeros."""
     made: dict[str, NDArray[Any]] = {}
     for each in inputs:
         if each.name.startswith("past"):
@@ -73,13 +73,13 @@ def empty(inputs: Sequence[Input], rows: int) -> dict[str, NDArray[Any]]:
 
 
 def by_targets(graph: OfDecoder, rows: Sequence[WrittenRow], what: str, loss: bool) -> Measure:
-    """The loss of targets in nats a token, where they are what the model should write; and the likeliest tokens.
+    """A measure: the loss of targets in nats a token, and the share of equal likeliest tokens.
 
     Args:
-        graph: the decoder's.
-        rows: whose targets are scored.
-        what: they are of, in words.
-        loss: tell the loss.
+        graph: the decoder's graph.
+        rows: rows whose targets are scored.
+        what: description of the rows, for the user.
+        loss: whether to tell the loss, which means something for true targets alone.
     """
     count = sum(len(row.target) for row in rows)
 
@@ -97,7 +97,7 @@ def by_targets(graph: OfDecoder, rows: Sequence[WrittenRow], what: str, loss: bo
 
 
 def _scores(session: Any, graph: OfDecoder, row: WrittenRow) -> NDArray[np.float32]:
-    """(N, V) scores of a row's target."""
+    """(N, V) logits at the tokens of a row's target."""
     ids = np.concatenate([row.prompt, row.target[:-1]])[None]
     source = {} if row.source is None else {"source_ids": row.source[None]}
     begun = empty(graph.inputs, 1)
@@ -118,10 +118,10 @@ def _loss(scores: NDArray[np.float32], target: Ids) -> float:
 
 
 def rows_of_task(run: FinetunedRun, path: Path) -> list[WrittenRow]:
-    """The rows of a labelled file.
+    """The rows of a file of labelled examples.
 
     Raises:
-        UserError: there is a mistake in the file.
+        UserError: the file has a mistake.
     """
     examples, _ = run.labelled_examples(path)
     task, format = run.learned, run.format()
@@ -136,9 +136,9 @@ def rows_of_task(run: FinetunedRun, path: Path) -> list[WrittenRow]:
 
 
 def rows_of_ids(ids: Sequence[Ids], format: InputFormat, reads_prefix: bool) -> list[WrittenRow]:
-    """Rows of texts without targets: what an encoder reads, the decoder goes on with; else all behind its beginning.
+    """Rows of texts without labels: a model with an encoder reads each text as source and as target, others as target.
 
-    A model that reads prefixes is given the first half as one.
+    For a decoder that reads prefixes, the first half of a text is its prefix.
     """
     return list(_rows_of_ids(ids, format, reads_prefix))
 

@@ -1,1 +1,1 @@
-"""Models that transformers has no class for: one file of source beside the weights, of the parts that they need."""
+"""Export of models that transformers has no class for: one file of code, with the parts that they need."""

@@ -1,4 +1,4 @@
-"""The config and the model itself, in the form of transformers: rows with padding on either side to hidden states."""
+"""The config and the model without heads, as classes of transformers; rows may have padding on either side."""
 
 from typing import Any, NamedTuple, cast
 
@@ -13,7 +13,7 @@ from bakeoff.tasks.heads.layer_reading import LayerReading, layer_states
 
 
 class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
-    """What a model of Bakeoff is made of, and how it reads texts."""
+    """The architecture of a model of Bakeoff, and how it reads texts."""
 
     model_type = "bakeoff"
 
@@ -30,19 +30,19 @@ class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
         task_head: dict[str, Any] | None = None,
         **others: Any,
     ) -> None:
-        """The settings.
+        """A config with these settings.
 
         Args:
             architecture: the recipe's `model`, complete.
-            vocab_size: rows of the table of tokens.
-            uses_segments: token_type_ids are read.
-            start_token: where [CLS] stands: first, last, or none.
-            both_sides: a decoder that sees a whole text from both sides.
-            reads_prefix: a decoder that sees what it is given to go on with from both sides.
-            language_head: of the head that scores tokens, where there is one.
-            from_before: a hidden token is predicted at the place before it.
-            task_head: pooling, layers, pooler, dropout and prompt of the head of a task.
-            others: those of every model of transformers.
+            vocab_size: V, rows of the table of tokens.
+            uses_segments: whether `token_type_ids` are read.
+            start_token: position of [CLS] in a row: first, last or none.
+            both_sides: whether a decoder attends to the whole text in both directions.
+            reads_prefix: whether the tokens of a prompt attend to each other in both directions.
+            language_head: kind and arguments of the head that predicts tokens; None: there is none.
+            from_before: whether a masked token is predicted at the position before it.
+            task_head: pooling, layers, pooler and dropout of the task head.
+            others: settings of every model of transformers.
         """
         self.architecture = architecture or {}
         self.vocab_size = vocab_size
@@ -57,19 +57,19 @@ class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
 
 
 class Rows(NamedTuple):
-    """Rows as the model reads them: padding stands behind the tokens."""
+    """Rows as the model reads them, with padding behind the tokens."""
 
     ids: Tensor
     """(B, T) token ids."""
     segments: Tensor | None
-    """(B, T) segment ids."""
+    """(B, T) segment ids; None: not given."""
     real: Tensor | None
-    """(B, T) True for tokens; None where there is no padding."""
+    """(B, T) padding mask, True for tokens; None: there is no padding."""
     order: Tensor | None
-    """(B, T) where each of them stood; None: where it stands."""
+    """(B, T) original position of each token; None: unchanged."""
 
     def restored(self, hidden: Tensor) -> Tensor:
-        """(B, T, D) states at the places where the tokens stood."""
+        """(B, T, D) states, put back to the original positions."""
         if self.order is None:
             return hidden
         index = self.order.argsort(1)[..., None].expand(-1, -1, hidden.shape[-1])
@@ -77,7 +77,7 @@ class Rows(NamedTuple):
 
 
 def arranged(ids: Tensor, mask: Tensor | None, segments: Tensor | None = None) -> Rows:
-    """(B, T) rows whose mask is 0 at padding, wherever that is, with the padding behind the tokens."""
+    """(B, T) rows with their padding, mask 0 at any position, moved behind the tokens."""
     if mask is None or bool(mask.all()):
         return Rows(ids, segments, None, None)
     real = mask.bool()
@@ -89,7 +89,7 @@ def arranged(ids: Tensor, mask: Tensor | None, segments: Tensor | None = None) -
 
 
 class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
-    """What all of the model's classes have in common."""
+    """Base of all classes of the model."""
 
     config_class = BakeoffConfig
     base_model_prefix = "model"
@@ -98,7 +98,7 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """Heads of tasks begin as linear maps do in pre-training."""
+        """Initialise a task head as pre-training initialises linear layers."""
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.trunc_normal_(module.weight, std=0.02, a=-0.04, b=0.04)
             if isinstance(module, nn.Linear) and module.bias is not None:
@@ -112,12 +112,12 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
         return cast(nn.Module, self.core.embedding.tokens)
 
     def set_input_embeddings(self, table: nn.Module) -> None:
-        """Another table of tokens."""
+        """Replace the table of tokens."""
         self.core.embedding.tokens = table
 
     @property
     def core(self) -> Model:
-        """The model as Bakeoff has it."""
+        """Bakeoff's own model without heads."""
         return cast(Model, self.model.network)
 
 
@@ -132,17 +132,21 @@ class BakeoffModel(BakeoffPreTrainedModel):
 
     @property
     def core(self) -> Model:
-        """The model as Bakeoff has it."""
+        """Bakeoff's own model without heads."""
         return self.network
 
     def inputs(self, rows: Rows) -> Inputs:
-        """What the network reads."""
+        """The inputs of the network.
+
+        Raises:
+            ValueError: rows are longer than the model's positions.
+        """
         longest = self.network.config.longest_input
         if longest is not None and rows.ids.shape[1] > longest:
             raise ValueError(f"rows of {rows.ids.shape[1]} tokens, and the model has {longest} positions; cut them")
         source, prefix = None, None
         if self.network.config.sequence_to_sequence:
-            # An encoder and a decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
+            # Encoder and decoder both read the text (Lewis et al. 2020, section 3.1); sources begin without [CLS].
             source = Source(rows.ids[:, 1:], None if rows.real is None else rows.real[:, 1:])
         if self.both_sides:
             prefix = torch.full_like(rows.ids[:, 0], rows.ids.shape[1]) if rows.real is None else rows.real.sum(1)
@@ -158,7 +162,7 @@ class BakeoffModel(BakeoffPreTrainedModel):
         return_dict: bool | None = None,
         **_: Any,
     ) -> BaseModelOutput | tuple[Tensor, ...]:
-        """(B, T) ids, mask (0 at padding, on either side) and segments to (B, T, D)."""
+        """(B, T) ids, mask (0 at padding, on either side) and segments to (B, T, D) hidden states."""
         rows = arranged(input_ids, attention_mask, token_type_ids)
         states = None
         if output_hidden_states:

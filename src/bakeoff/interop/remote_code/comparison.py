@@ -1,4 +1,4 @@
-"""Reading an export back in a process without Bakeoff, and comparing what both compute of rows with padding."""
+"""Comparison of an export, loaded in a process without Bakeoff, with its run, for rows with padding."""
 
 import json
 import os
@@ -17,16 +17,16 @@ from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors, save_tensors
 
 TOLERANCE = 1e-5
-"""The largest difference allowed, as a share of the largest number that is compared."""
+"""Largest allowed difference, as a share of the largest compared number."""
 LENGTHS = (24, 17, 5)
-"""Tokens of the rows that both sides read, where the model has positions for so many."""
+"""Lengths of the compared rows in tokens, cut to the model's positions."""
 
 
 def compare(run: Described, folder: Path) -> float:
-    """The largest difference between what the files in a folder compute and what the run does.
+    """The largest difference between the outputs of the files in a folder and those of the run.
 
     Raises:
-        UserError: they cannot be read back, or compute something else.
+        UserError: the files cannot be loaded, or compute other numbers.
     """
     with tempfile.TemporaryDirectory() as temporary:
         results = Path(temporary)
@@ -36,21 +36,21 @@ def compare(run: Described, folder: Path) -> float:
 
 
 def prepare(run: Described, results: Path) -> None:
-    """Write what the other process needs into a folder."""
+    """Write the inputs of the other process, and the classes to load, into the folder `results`."""
     right, left, _ = _batches(run)
     inputs = {f"right.{name}": tensor for name, tensor in _named(right, run).items()}
     inputs |= {f"left.{name}": tensor for name, tensor in _named(left, run).items()}
     save_tensors(inputs, results / "inputs.safetensors")
     with torch.inference_mode():
-        classes = sorted(run.computed(right))  # others begin with a head of fresh weights
+        classes = sorted(run.computed(right))  # the other classes have a random head
     (results / "classes.json").write_text(json.dumps(classes), encoding="utf-8")
 
 
 def difference(run: Described, results: Path) -> float:
-    """The largest difference between what the other process has computed and what the run does.
+    """The largest difference between the outputs of the other process in `results` and those of the run.
 
     Raises:
-        UserError: it is too large.
+        UserError: a difference is too large.
     """
     right, _, lengths = _batches(run)
     with torch.inference_mode():
@@ -60,7 +60,7 @@ def difference(run: Described, results: Path) -> float:
 
 
 def _batches(run: Described) -> tuple[InputBatch, InputBatch, list[int]]:
-    """Rows with padding behind their tokens, the same with padding before them, and their lengths."""
+    """A batch with padding behind the tokens, the same batch with padding before them, and the lengths of rows."""
     longest = run.recipe.model.longest_input
     lengths = [min(length, longest or length) for length in LENGTHS]
     width = max(lengths)
@@ -88,10 +88,10 @@ def _named(batch: InputBatch, run: Described) -> dict[str, Tensor]:
 
 
 def read_back(exports: Sequence[tuple[Path, Path]]) -> None:
-    """Let another process read exports, each a folder, with what `prepare` has written for it.
+    """Load exports in another process, and run them on what `prepare` wrote; `exports` are (folder, results) pairs.
 
     Raises:
-        UserError: it cannot.
+        UserError: transformers cannot load an export.
     """
     program = Path(__file__).with_name("reload.py")
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSTARTUP")}
@@ -105,7 +105,7 @@ def read_back(exports: Sequence[tuple[Path, Path]]) -> None:
 
 
 def _difference(name: str, expected: Tensor, found: Tensor, lengths: list[int]) -> float:
-    """The largest difference at tokens."""
+    """The largest difference at tokens, padding aside; lengths are those of rows."""
     left = name.endswith(".left") and expected.dim() == 3 and not name.startswith("AutoModelForSeq2SeqLM")
     if expected.shape != found.shape:
         raise UserError(f"what was read back gives {name} of shape {tuple(found.shape)}, not {tuple(expected.shape)}")

@@ -1,4 +1,4 @@
-"""A run as transformers is to have it: settings, classes, weights, tokenizer, and what ours computes."""
+"""A run, described for its export with code: settings, classes, weights, tokenizer, and its own outputs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,34 +17,34 @@ TASK_CLASSES = {
     "AutoModelForQuestionAnswering": "BakeoffForQuestionAnswering",
     "AutoModelForMultipleChoice": "BakeoffForMultipleChoice",
 }
-"""What a pre-trained model can be fine-tuned as."""
+"""Our class for each class of transformers with a task head."""
 
 
 @dataclass
 class Described:
-    """What is to be written."""
+    """The content of an export with code."""
 
     recipe: Recipe
     """The model's recipe."""
     tokenizer: Tokenizer
-    """Its tokenizer."""
+    """The model's tokenizer."""
     config: dict[str, Any]
-    """What config.json holds beside the classes."""
+    """Keys of config.json, classes aside."""
     tensors: dict[str, Tensor]
-    """The weights."""
+    """The weights by name."""
     classes: dict[str, str]
-    """For each class of transformers ours."""
+    """Our class for each class of transformers."""
     main: str
-    """The first of them to be named to a user."""
+    """The class of transformers that users are told to load."""
     purpose: str | None
-    """transformers' name for what it is for."""
+    """transformers' name of the model's pipeline; None: there is none."""
     frame: TokenizerSettings
-    """How texts become rows."""
+    """Settings of the tokenizer."""
     computed: Callable[[InputBatch], dict[str, Tensor]]
-    """What ours computes of a batch, by class of transformers; what is for padding stands where it stands."""
+    """A function from a batch to the run's own outputs by class of transformers, for all positions of the batch."""
     generation: dict[str, Any] | None = None
-    """How it writes."""
+    """Keys of generation_config.json; None: the model does not generate text."""
     heads: list[str] = field(default_factory=list)
-    """The kind of the head that scores tokens, where there is one."""
+    """Kinds of heads that predict tokens: one, or none."""
     remarks: list[str] = field(default_factory=list)
-    """What does not go along."""
+    """Sentences for the user about what the export leaves out."""

@@ -1,4 +1,4 @@
-"""Writing kept definitions into one file, without what of them is not needed there."""
+"""The text of an exported file: the definitions that are kept, without statements that the model does not need."""
 
 import ast
 import re
@@ -18,10 +18,10 @@ from bakeoff.interop.remote_code.modules import (
 )
 
 OUTSIDE = ("torch", "transformers")
-"""Packages, beside the standard library, that an exported file may import."""
+"""Packages besides the standard library that an exported file may import."""
 _LEFT_OUT = ("pydantic", "typing_extensions", "bakeoff")
 _WORDS = {"UserError": "ValueError", "MixerConfig": "MixerBaseConfig", "BlockConfig": "BlockBaseConfig"}
-"""Names of types, and what stands for them."""
+"""Replacements for names of types."""
 _ASSERTION = re.compile(r"  # (?:type: ignore|noqa)[^\n]*")
 
 Keeps = Callable[[Module, ast.ClassDef, ast.stmt], bool]
@@ -29,23 +29,23 @@ Keeps = Callable[[Module, ast.ClassDef, ast.stmt], bool]
 
 @dataclass(frozen=True)
 class Kept:
-    """A definition that goes along."""
+    """A definition that goes into the file."""
 
     module: Module
     name: str
     keeps: Keeps
-    """Which statements of a class do."""
+    """Whether a statement of a class is kept."""
 
 
 class Emission:
-    """The text of kept definitions.
+    """The text of the kept definitions.
 
     Args:
-        kept: they, in their order.
-        absent: functions and classes that make nothing for this model; what they are assigned to is None.
-        heads: kinds of heads that score tokens.
-        parts: whose setting, its name, and the kind of part: the config that it is.
-        resolve: where what a name of a module stands for is defined.
+        kept: the definitions, in the order of the file.
+        absent: functions and classes that return None for this model; assignments of their results become None.
+        heads: kinds of heads that predict tokens.
+        parts: config classes by the outer config's class, the name of the setting and the kind.
+        resolve: a function from a module and a name in it to the module and name of the definition.
     """
 
     def __init__(
@@ -68,14 +68,14 @@ class Emission:
             self._names[each.module.name, each.name] = own
 
     def text(self, title: str) -> str:
-        """The whole file."""
+        """The text of the file; `title` is its docstring."""
         bodies, aliases = [], dict[str, None]()
         for each in self._kept:
             body, named = self._definition(each)
             aliases |= named
             bodies.append(body)
         code = "\n\n\n".join(body.strip("\n") for body in [*bodies, self._table()])
-        for line in aliases:  # right behind the definition that has another name in some places
+        for line in aliases:  # an alias stands right behind its definition
             code = _behind(code, line)
         code = re.sub(r"\n{4,}", "\n\n\n", code)
         code = re.sub(r"(\n\n)\n+(?=    )", r"\1", code)
@@ -89,7 +89,7 @@ class Emission:
         return "CONFIGS.update(\n    {\n" + "\n".join(f"    {line}" for line in lines) + "\n    }\n)"
 
     def _imports(self) -> str:
-        """The imports of what other packages have."""
+        """The import statements for names of other packages."""
         plain, listed = set[str](), defaultdict[str, set[str]](set)
         for each in self._kept:
             used = set[str]()
@@ -117,7 +117,7 @@ class Emission:
         yield from (own for own in node.body if each.keeps(each.module, node, own))
 
     def _definition(self, each: Kept) -> tuple[str, dict[str, None]]:
-        """A definition's text, and the other names that it has for others."""
+        """The text of a definition, and assignments of the aliases that it uses."""
         module, node = each.module, each.module.definitions[each.name]
         edits = _Edits(module)
         aliases: dict[str, None] = {}
@@ -175,14 +175,14 @@ class Emission:
                     raise AssertionError(ast.unparse(own))
             if isinstance(own, ast.AnnAssign):
                 edits.plain_annotation(own)
-                for name in names(own, annotations=True)[0]:  # parts that this model does not have
+                for name in names(own, annotations=True)[0]:  # configs of parts that this model lacks
                     place = self._resolve(module, name)
                     if place is not None and place not in self._names and settings and name not in _WORDS:
                         edits.rename(own.annotation, name, "Config")
         assert kept, each.name
 
     def _edit(self, module: Module, node: ast.AST, edits: "_Edits") -> None:
-        """Leave out, or change, statements at any depth."""
+        """Remove or change statements at any depth."""
         if isinstance(node, ast.stmt) and dropped(node):
             edits.remove(node)
             return
@@ -212,26 +212,26 @@ class Emission:
 
 
 class _Edits:
-    """Changes of a module's text."""
+    """Edits of a module's text, in bytes."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
         self._changes: dict[tuple[int, int], bytes] = {}
 
     def put(self, begin: int, end: int, text: str) -> None:
-        """Another text for some bytes."""
+        """Replace the bytes from `begin` to `end`."""
         self._changes[begin, end] = text.encode()
 
     def cut(self, begin: int, end: int) -> None:
-        """Nothing in the place of some bytes."""
+        """Remove the bytes from `begin` to `end`."""
         self.put(begin, end, "")
 
     def replace(self, node: ast.AST, text: str) -> None:
-        """Another text for a node."""
+        """Replace a node."""
         self.put(*self._module.span(node), text)
 
     def remove(self, node: ast.AST) -> None:
-        """No statement, nor the rest of its lines, nor comments right before it."""
+        """Remove a statement, the rest of its lines, and the comments right before it."""
         begin, end = self._module.span(node)
         text = self._module.text
         begin = self._module.line_of(begin)
@@ -243,24 +243,24 @@ class _Edits:
     remove_line = remove
 
     def rename(self, node: ast.AST, old: str, new: str) -> None:
-        """Another name for all that a piece of code refers to by one."""
+        """Rename every use of the name `old` within a node."""
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and each.id == old:
                 self.replace(each, new)
 
     def plain_annotation(self, node: ast.AnnAssign) -> None:
-        """The type alone of an annotation that has more to say."""
+        """Reduce an annotation `Annotated[type, ...]` to its type."""
         annotation = node.annotation
         if isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Annotated":
             assert isinstance(annotation.slice, ast.Tuple)
             self.replace(annotation, ast.unparse(annotation.slice.elts[0]))
 
     def applied(self, begin: int, end: int) -> str:
-        """The changed text of some bytes."""
+        """The text from `begin` to `end` with all edits applied."""
         pieces, at = [], begin
         for (first, last), text in sorted(self._changes.items(), key=lambda item: (item[0][0], -item[0][1])):
             if first < at or last > end + 1:
-                continue  # within what is left out
+                continue  # inside a removed or replaced range
             pieces += [self._module.text[at:first], text]
             at = last
         pieces.append(self._module.text[at:end])
@@ -268,7 +268,7 @@ class _Edits:
 
 
 def _behind(code: str, line: str) -> str:
-    """A line behind the definition that it gives another name to."""
+    """The code with the line `alias = name` put behind the definition of that name."""
     name = line.rpartition(" = ")[2]
     begin = re.search(rf"^(?:class|def) {name}\b", code, re.MULTILINE)
     assert begin is not None, line

@@ -1,4 +1,4 @@
-"""`export --to hf` of models that transformers has no class for."""
+"""`--to hf` for models that transformers has no class for: an export with code."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -18,27 +18,28 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tensors import save_tensors
 
 FILE = "modeling_bakeoff"
-"""The file of source, without its ending."""
+"""Name of the file of code, without `.py`."""
 
 
 def export(run: Path, folder: Path) -> tuple[float, str, list[str]]:
-    """Write a run into an empty folder, read it back in a process without Bakeoff, and compare.
+    """Write a run into an empty folder, load it in a process without Bakeoff, and compare outputs.
 
     Returns:
-        The largest difference of what both compute, the class that it loads with, and what does not go along.
+        The largest difference of outputs, the class of transformers that loads the model, and remarks about what is
+        left out.
 
     Raises:
-        UserError: no such run, one that transformers has nothing like, or files that compute something else.
+        UserError: there is no such run, transformers cannot express it, or the files compute other numbers.
     """
     own = written(run, folder)
     return compare(own, folder), own.main, own.remarks
 
 
 def written(run: Path, folder: Path) -> Described:
-    """Write a run into an empty folder, and say what was written; it is not read back.
+    """Write a run into an empty folder without loading it, and return its description.
 
     Raises:
-        UserError: as of `export`.
+        UserError: there is no such run, or transformers cannot express it.
     """
     finetuned = FinetunedRun.at(run)
     own = describe_finetuned(FinetunedRun.open(run)) if finetuned else describe_pretrained(Run.open_trained(run))
@@ -49,7 +50,7 @@ def written(run: Path, folder: Path) -> Described:
 
 
 def _write_model(run: Described, folder: Path) -> None:
-    """config.json, generation_config.json, the source and the weights."""
+    """Write config.json, generation_config.json, the file of code and the weights."""
     names = {"AutoConfig": "BakeoffConfig", **run.classes}
     config: dict[str, Any] = {
         "model_type": "bakeoff",

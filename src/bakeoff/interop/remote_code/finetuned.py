@@ -1,4 +1,4 @@
-"""A fine-tuned run as transformers is to have it."""
+"""The description of a fine-tuned run for its export with code."""
 
 from torch import Tensor
 
@@ -24,7 +24,7 @@ _OF_KINDS = {
     "question_answering": ("AutoModelForQuestionAnswering", "question-answering"),
     "choice": ("AutoModelForMultipleChoice", "multiple-choice"),
 }
-"""For each kind of task the class of transformers, and the name of what it is for."""
+"""Class and pipeline of transformers by kind of task."""
 _PROBLEMS = {
     "classification": "single_label_classification",
     "multilabel": "multi_label_classification",
@@ -33,10 +33,10 @@ _PROBLEMS = {
 
 
 def describe_finetuned(run: FinetunedRun) -> Described:
-    """What is to be written of a fine-tuned run.
+    """The description of a fine-tuned run.
 
     Raises:
-        UserError: transformers has nothing like it.
+        UserError: transformers has no class for its kind of task, or its head is a plugin's.
     """
     recipe, tokenizer, task, head = run.recipe, run.tokenizer, run.learned, run.load()
     assert run.config.length is not None
@@ -70,7 +70,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
             tensors[f"model.network.{name.removeprefix('model.')}" if name.startswith("model.") else name] = tensor
     remarks = []
     scale, shift = 1.0, 0.0
-    if isinstance(task, Regression):  # what it was learned from had a mean of 0 and a deviation of 1
+    if isinstance(task, Regression):  # labels were scaled to mean 0 and deviation 1 in training
         scale, shift = task.deviation, task.mean
         tensors["output.weight"] = tensors["output.weight"] * scale
         tensors["output.bias"] = tensors["output.bias"] * scale + shift
@@ -95,7 +95,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
 
 
 def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: int) -> Described:
-    """A run that writes a target for a source."""
+    """The description of a run that generates texts."""
     config = settings_of(recipe, tokenizer, head.model, length)
     settings = head_settings(head.writer, head.model)
     if settings is None:

@@ -1,4 +1,4 @@
-"""Models that score tokens, and the one of them that scores those that are hidden."""
+"""Models with a head that predicts tokens, and the class for masked language modelling."""
 
 from typing import Any, cast
 
@@ -11,11 +11,11 @@ from bakeoff.interop.remote_code.base import BakeoffConfig, BakeoffModel, Bakeof
 from bakeoff.objectives.heads import AdaptiveTokenHead, Head, HeadTransform, TokenHead, UntiedTokenHead
 
 LANGUAGE_HEADS = {"tied": TokenHead, "untied": UntiedTokenHead, "adaptive": AdaptiveTokenHead}
-"""The heads that score tokens."""
+"""Heads that predict tokens, by kind."""
 
 
 class LanguageModel(BakeoffPreTrainedModel):
-    """A model with the head that scores tokens, whose table is the embedding's where the head has none of its own."""
+    """A model with a head that predicts tokens; a tied head uses the embedding's table."""
 
     _keys_to_ignore_on_load_unexpected = ()
 
@@ -30,12 +30,16 @@ class LanguageModel(BakeoffPreTrainedModel):
         self.post_init()
 
     def scores(self, hidden: Tensor) -> Tensor:
-        """(B, T, D) hidden states to (B, T, V) scores of tokens."""
+        """(B, T, D) hidden states to (B, T, V) logits."""
         rows = self.language.scores(hidden.flatten(0, 1), self.core.embedding.table)
         return rows.unflatten(0, hidden.shape[:2])
 
     def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
-        """Another number of tokens, whose scores have a bias of 0 where there are biases; for a tied head."""
+        """Change the number of tokens of a model with a tied head; biases of new tokens are 0.
+
+        Raises:
+            NotImplementedError: the head has a table of its own.
+        """
         if self.config.language_head["kind"] != "tied" and new_num_tokens not in (None, self.config.vocab_size):
             raise NotImplementedError("this model's head has a table of its own, which cannot be resized")
         table = super().resize_token_embeddings(new_num_tokens, *args, **kwargs)
@@ -47,7 +51,7 @@ class LanguageModel(BakeoffPreTrainedModel):
 
 
 class BakeoffForMaskedLM(LanguageModel):
-    """Scores of the tokens that are hidden."""
+    """Masked language modelling."""
 
     def forward(
         self,
@@ -58,11 +62,11 @@ class BakeoffForMaskedLM(LanguageModel):
         output_hidden_states: bool | None = None,
         **_: Any,
     ) -> MaskedLMOutput:
-        """(B, T) ids to (B, T, V) scores; labels are -100 where nothing is learned."""
+        """(B, T) ids to (B, T, V) logits; labels (B, T) are -100 at positions without a target."""
         rows = arranged(input_ids, attention_mask, token_type_ids)
         found = self.model(rows.ids, rows.real, rows.segments, output_hidden_states, return_dict=True)
         logits = self.scores(found.last_hidden_state)
-        if self.config.from_before:  # a token's score stands at the place before it
+        if self.config.from_before:  # the logits of a token stand at the position before it
             logits = torch.cat([logits[:, :1], logits[:, :-1]], dim=1)
         logits = rows.restored(logits)
         states = found.hidden_states

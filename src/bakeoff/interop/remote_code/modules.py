@@ -1,4 +1,4 @@
-"""A module of Bakeoff as its source: which definitions it has, what they refer to, and where in the text they stand."""
+"""The source of a module of Bakeoff: its definitions, the names that they use, and their places in the text."""
 
 import ast
 import builtins
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 DROPPED_CALLS = frozenset({"initialise", "scale_residuals", "scale_feed_forward", "zero_branches"})
-"""Statements that draw initial weights, which an exported model reads from its file."""
+"""Calls that initialise weights; an exported model loads its weights."""
 DROPPED_TARGETS = frozenset({"self.initial", "self.glorot", "self.compiled", "self.flops_per_row"})
-"""What is kept for training and for counting alone."""
+"""Attributes that serve training and counts of operations alone."""
 DROPPED_DECORATORS = frozenset({"override", "model_validator", "field_validator"})
 COMPILING = "torch.compiler.is_compiling()"
 
@@ -21,7 +21,7 @@ Definition = ast.FunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
 
 @dataclass(frozen=True)
 class Import:
-    """What a name of a module stands for."""
+    """An imported name of a module."""
 
     module: str
     name: str | None
@@ -71,11 +71,11 @@ class Module:
         return starts
 
     def offset(self, line: int, column: int) -> int:
-        """The byte at a line, counted from 1, and a column."""
+        """The offset in bytes of a line, counted from 1, and a column."""
         return self._lines[line - 1] + column
 
     def line_of(self, offset: int) -> int:
-        """Where the line of a byte begins."""
+        """The offset at which the line of an offset begins."""
         return self.text.rfind(b"\n", 0, offset) + 1
 
     def source(self, node: ast.AST) -> str:
@@ -84,14 +84,14 @@ class Module:
         return self.text[begin:end].decode()
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Where a node stands, decorators included, in bytes."""
+        """Begin and end of a node in bytes, decorators included."""
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
         column = node.col_offset
         return self.offset(first, column), self.offset(node.end_lineno, node.end_col_offset)
 
 
 def documented(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt | None]]:
-    """Statements with the docstring below each, where there is one."""
+    """Statements, each with the docstring below it or None."""
     for place, node in enumerate(body):
         if place and is_docstring(node) and isinstance(body[place - 1], ast.Assign | ast.AnnAssign):
             continue
@@ -101,12 +101,12 @@ def documented(body: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt | None
 
 
 def is_docstring(node: ast.stmt) -> bool:
-    """Whether a statement is nothing but a text."""
+    """Whether a statement is a string alone."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def dropped(node: ast.stmt) -> bool:
-    """Whether a statement is of no use to a model that is read from a file."""
+    """Whether a statement is useless to a model whose weights are loaded."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         return ast.unparse(node.value.func) in DROPPED_CALLS
     if isinstance(node, ast.Assign):
@@ -119,11 +119,11 @@ def dropped(node: ast.stmt) -> bool:
 
 
 def names(node: ast.AST, annotations: bool = False) -> tuple[set[str], set[str]]:
-    """Names that a piece of code refers to, those of its own functions aside, and attributes that it reads.
+    """The global names and the attributes that a piece of code uses.
 
     Args:
         node: the code.
-        annotations: those of annotations, and nothing else.
+        annotations: read annotations alone; False: read everything else.
     """
     reader = _Names(annotations)
     reader.visit(node)

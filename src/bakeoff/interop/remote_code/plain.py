@@ -1,6 +1,6 @@
-"""What stands in exported files in the place of what needs more than torch, or serves training speed alone.
+"""Plain replacements, for exported files, of definitions that need more than torch or serve training speed alone.
 
-Each does the same as the part of Bakeoff whose name it has; `source.py` says which.
+Each computes the same as the definition of Bakeoff with its name; `source.IN_THEIR_PLACE` lists them.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from torch import Tensor
 
 
 class Config:
-    """Settings of a part as attributes; those of parts within it are configs, too."""
+    """Settings of a part as attributes; settings of parts inside it are configs as well."""
 
     def __init__(self, values: dict[str, Any] | None = None, **others: Any) -> None:
         for name, value in {**(values or {}), **others}.items():
@@ -20,11 +20,11 @@ class Config:
 
     @classmethod
     def model_validate(cls, values: dict[str, Any]) -> Any:
-        """The config of some values, which have been checked when the model was made."""
+        """A config of values, which were checked when the model was made."""
         return cls(values)
 
     def _read(self, name: str, value: Any) -> Any:
-        """A setting, or the config of a part."""
+        """The value of a setting: the config of a part, or the value as it is."""
         if not isinstance(value, dict):
             return value
         config = CONFIGS.get((type(self).__name__, name, value.get("kind")))
@@ -32,8 +32,8 @@ class Config:
 
 
 CONFIGS: dict[tuple[str, str, str | None], type[Config]] = {}
-"""The class of each config within a config, by the outer config's class, the name of the setting and the kind of part.
-Filled at the end of an exported file."""
+"""The class of each config inside a config, by the outer config's class, the name of the setting and the kind of part;
+filled at the end of an exported file."""
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:

@@ -1,4 +1,4 @@
-"""A pre-trained run as transformers is to have it."""
+"""The description of a pre-trained run for its export with code."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from bakeoff.tasks.rows.batches import InputBatch
 
 
 def describe_pretrained(run: Run) -> Described:
-    """What is to be written of a pre-trained run."""
+    """The description of a pre-trained run."""
     recipe, tokenizer, module = run.recipe, run.tokenizer, run.load()
     model, length = module.model, recipe.input.length
     config = settings_of(recipe, tokenizer, model, length)
@@ -78,7 +78,7 @@ def describe_pretrained(run: Run) -> Described:
 
 
 def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
-    """The heads that score tokens, by class of transformers; one head, since there is one file of weights."""
+    """The head that predicts tokens, under each class of transformers that can use it; a file holds one head."""
     config = module.model.config
     learnt = None if module.generating is None else module.generating.learns
     found: dict[str, Head] = {}
@@ -98,7 +98,7 @@ def _language(recipe: Recipe, module: PretrainingModel) -> dict[str, Head]:
 def outputs_of(
     recipe: Recipe, model: Model, head: Head | None, batch: InputBatch, config: dict[str, Any]
 ) -> dict[str, Tensor]:
-    """What a pre-trained model computes of a batch."""
+    """Outputs of a pre-trained model for a batch, by class of transformers: (B, T, D) states, (B, T, V) logits."""
     ids, segments, real = batch
     segments = segments if config["uses_segments"] else None
     counts = torch.full_like(ids[:, 0], ids.shape[1]) if real is None else real.sum(1)

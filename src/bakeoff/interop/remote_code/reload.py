@@ -1,7 +1,7 @@
-"""Reading an exported model in a process that has no Bakeoff: run as a program, `python reload.py FOLDER RESULTS ...`.
+"""Program that loads exported models without Bakeoff: `python reload.py FOLDER RESULTS [FOLDER RESULTS ...]`.
 
-FOLDER is what was exported, RESULTS a folder with inputs.safetensors, classes.json, and, when this has ended,
-outputs.safetensors: for each class what it computes, of rows with their padding behind the tokens and before them.
+FOLDER is an export. RESULTS is a folder with inputs.safetensors and classes.json; the program adds outputs.safetensors
+with the outputs of each class, for rows with padding behind the tokens and for rows with padding before them.
 """
 
 import json
@@ -11,8 +11,12 @@ from typing import Any
 
 
 def main(folder: Path, results: Path) -> None:
-    """Read, compute and write."""
-    sys.modules["bakeoff"] = None  # type: ignore[assignment]  # nothing of it may be imported, wherever it is installed
+    """Load the export in `folder`, run it on the inputs in `results`, and write its outputs there.
+
+    Raises:
+        SystemExit: tensors are missing.
+    """
+    sys.modules["bakeoff"] = None  # type: ignore[assignment]  # any import of it fails, even if it is installed
     import torch
     import transformers
     from safetensors.torch import load_file, save_file

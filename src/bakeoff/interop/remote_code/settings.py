@@ -1,4 +1,4 @@
-"""What config.json and generation_config.json of an exported model hold, its head for labels aside."""
+"""The config.json, task heads aside, and the generation_config.json of an export with code."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int) -> dict[str, Any]:
-    """What all models of a recipe have in their config."""
+    """Keys of config.json for any model of a recipe; `longest` is the length of rows without a limit of the model."""
     config = recipe.model
     start = "none" if config.encoder is None else "last" if recipe.input.start_last else "first"
     mixers = config.mixers
@@ -42,7 +42,7 @@ def settings_of(recipe: Recipe, tokenizer: Tokenizer, model: Model, longest: int
 
 
 def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
-    """The kind and the arguments of a head that scores tokens; None where it is none of ours."""
+    """The kind and the arguments of a head that predicts tokens; None: the head is a plugin's."""
     if type(head) is TokenHead:
         norm, table_width = head.norm, model.embedding.table.shape[1]
         transform: dict[str, Any] | None = None
@@ -76,7 +76,7 @@ def head_settings(head: Head, model: Model) -> dict[str, Any] | None:
 
 
 def generation_of(tokenizer: Tokenizer, banned: list[int] | None = None) -> dict[str, Any]:
-    """How it writes: as `bakeoff generate` does, the likeliest token unless asked to sample."""
+    """Keys of generation_config.json; `banned` are further ids that are never written."""
     return {
         "pad_token_id": tokenizer.pad,
         "eos_token_id": tokenizer.separator,

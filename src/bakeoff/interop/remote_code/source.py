@@ -1,4 +1,4 @@
-"""The one file of source that a model needs: the definitions that its config reaches, as Bakeoff has them."""
+"""The file of code for a model: the definitions of Bakeoff that its config reaches."""
 
 import ast
 from collections.abc import Collection, Mapping, Sequence
@@ -22,9 +22,9 @@ IN_THEIR_PLACE = {
     ("bakeoff.ops.rotary", "rotate"): "rotate",
     ("bakeoff.ops.head_norm", "head_norm"): "head_norm",
 }
-"""Definitions that need more than torch, or are about the speed of training: what `plain.py` has for them."""
+"""Replacements in `plain.py` for definitions that need more than torch, or serve training speed alone."""
 ALWAYS = frozenset({"forward", "backward"})
-"""Methods that torch calls."""
+"""Methods that torch calls, which are kept without a visible use."""
 
 Place = tuple[str, str]
 """A module, and a name in it."""
@@ -34,19 +34,19 @@ def model_source(config: ModelConfig, classes: Collection[str], heads: Collectio
     """The text of `modeling_bakeoff.py`.
 
     Args:
-        config: the model.
-        classes: names of classes of `base.py`, `language.py`, `writing.py` and `tasks.py` that it is to have.
-        heads: kinds of heads that score tokens.
-        title: the first line of its docstring.
+        config: the model's config.
+        classes: names of classes in `base.py`, `language.py`, `writing.py` and `tasks.py` that the file offers.
+        heads: kinds of heads that predict tokens.
+        title: the docstring of the file.
     """
     parts = configs_of(config)
     return _Collector(config, parts, heads).text(classes, title)
 
 
 def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]]:
-    """The class of each config within a config, by the outer config's class, the setting's name and the kind of part.
+    """The class of each config inside a config, by the outer config's class, the setting's name and the kind of part.
 
-    Settings of initial weights are left out.
+    Settings of the initialisation are left out.
     """
     found: dict[tuple[str, str, str | None], type[Config]] = {}
     for name in type(config).model_fields:
@@ -59,7 +59,7 @@ def configs_of(config: Config) -> dict[tuple[str, str, str | None], type[Config]
 
 
 class _Collector:
-    """Follows names from one definition to the next until there are no more of them."""
+    """Collects definitions by following the names that they use."""
 
     def __init__(
         self, config: ModelConfig, parts: Mapping[tuple[str, str, str | None], type[Config]], heads: Collection[str]
@@ -114,7 +114,7 @@ class _Collector:
                 waiting += [own for name in sorted(annotated) if (own := self._alias(module, name)) is not None]
 
     def resolve(self, module: Module, name: str) -> Place | None:
-        """The place where a name of a module is defined; None: it does not go into the file."""
+        """The module and name that define a name of a module; None: the definition does not go into the file."""
         if name in self._absent:
             return None
         if name in module.definitions:
@@ -132,7 +132,7 @@ class _Collector:
         return (PLAIN, IN_THEIR_PLACE[place]) if place in IN_THEIR_PLACE else place
 
     def _alias(self, module: Module, name: str) -> Place | None:
-        """A name for a type, which annotations have."""
+        """The definition of a type alias that an annotation uses; None: the annotation needs no definition."""
         place = self.resolve(module, name)
         if place is None:
             return None
@@ -171,13 +171,13 @@ class _Collector:
             dunder = node.name.startswith("__")
             return ours or dunder or node.name in ALWAYS or node.name in self._attributes
         if isinstance(node, ast.AnnAssign) and ast.unparse(node.target) == "initial":
-            return False  # how weights begin
+            return False  # initialisation
         if isinstance(node, ast.AnnAssign) and "ClassVar" in ast.unparse(node.annotation):
             return ast.unparse(node.target) in self._attributes
         return True
 
     def _ordered(self) -> Sequence[Place]:
-        """The definitions, those that others need when they are read before these."""
+        """The definitions, in an order in which each stands behind those that it needs at import."""
         order: list[str] = []
         seen = set[str]()
 
@@ -202,7 +202,7 @@ class _Collector:
 
 
 def is_config(module: Module, name: str) -> bool:
-    """Whether a definition is a config."""
+    """Whether a definition is a class of configs."""
     found: Any = getattr(module.loaded, name, None)
     return isinstance(found, type) and issubclass(found, Config)
 

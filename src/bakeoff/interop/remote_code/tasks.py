@@ -1,4 +1,7 @@
-"""Models with a head for labels: of rows, of tokens, of answers in a context, of choices."""
+"""Models with a task head: for rows, tokens, answers in a context, and choices.
+
+Shapes: B batch, T length, D width, K outputs, C choices.
+"""
 
 from typing import Any, cast
 
@@ -18,7 +21,7 @@ from bakeoff.tasks.heads.layer_reading import LayerReading
 
 
 class TaskModel(BakeoffPreTrainedModel):
-    """A model and a linear map of its hidden states."""
+    """A model with a linear layer on its hidden states."""
 
     def __init__(self, config: BakeoffConfig, outputs: int, pooler: bool) -> None:
         super().__init__(config)
@@ -35,7 +38,7 @@ class TaskModel(BakeoffPreTrainedModel):
         self.post_init()
 
     def states(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None) -> Tensor:
-        """(B, T, D) hidden states where the tokens stand, or (B, D) as they are pooled."""
+        """(B, T, D) hidden states at the tokens' original positions, or with a `pooling` (B, D) vectors of rows."""
         rows = arranged(ids, mask, segments)
         inputs = self.model.inputs(rows)
         network = self.model.network
@@ -46,24 +49,24 @@ class TaskModel(BakeoffPreTrainedModel):
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
     def given(self, states: Tensor) -> Tensor:
-        """What the linear map makes of states."""
+        """The outputs (..., K) of the linear layer for (..., D) states, with dropout before it."""
         return cast(Tensor, self.output(dropout(states, self.rate, self.training)))
 
 
 class RowModel(TaskModel):
-    """W dropout(pool(h)); the pooling cls is a(W_p h), BERT's pooler with a = tanh, of [CLS]."""
+    """A head of rows: W dropout(pool(h)); the pooling cls is a(W_p h) at [CLS], BERT's pooler with a = tanh."""
 
     def __init__(self, config: BakeoffConfig, outputs: int) -> None:
         self.pooling: str = config.task_head.get("pooling", "mean")
         super().__init__(config, outputs, self.pooling == "cls")
 
     def row_scores(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> Tensor:
-        """(B, T) rows to (B, K)."""
+        """(B, T) ids, mask and segments to (B, K) outputs."""
         return self.given(self.states(ids, mask, segments, self.pooling))
 
 
 class BakeoffForSequenceClassification(RowModel):
-    """Numbers of each row: scores of classes or labels, or a number."""
+    """Classification, multilabel classification and regression of rows."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config, config.num_labels)
@@ -76,7 +79,7 @@ class BakeoffForSequenceClassification(RowModel):
         labels: Tensor | None = None,
         **_: Any,
     ) -> SequenceClassifierOutput:
-        """(B, T) ids to (B, K) numbers; labels as `problem_type` says, by default classes."""
+        """(B, T) ids to (B, K) logits or values; `problem_type` decides what labels are, by default classes (B,)."""
         logits = self.row_scores(input_ids, attention_mask, token_type_ids)
         loss = None
         if labels is not None:
@@ -91,7 +94,7 @@ class BakeoffForSequenceClassification(RowModel):
 
 
 class BakeoffForMultipleChoice(RowModel):
-    """A score of each choice."""
+    """Choice among texts."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config, 1)
@@ -104,7 +107,7 @@ class BakeoffForMultipleChoice(RowModel):
         labels: Tensor | None = None,
         **_: Any,
     ) -> MultipleChoiceModelOutput:
-        """(B, C, T) ids of the context with each choice to (B, C) scores."""
+        """(B, C, T) ids of the context with each choice to (B, C) logits; labels (B,) are numbers of choices."""
         count = input_ids.shape[1]
         flat = [None if each is None else each.flatten(0, 1) for each in (attention_mask, token_type_ids)]
         logits = self.row_scores(input_ids.flatten(0, 1), *flat).view(-1, count)
@@ -113,7 +116,7 @@ class BakeoffForMultipleChoice(RowModel):
 
 
 class BakeoffForTokenClassification(TaskModel):
-    """Scores of each token's tags."""
+    """Tagging of tokens."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config, config.num_labels, False)
@@ -126,14 +129,14 @@ class BakeoffForTokenClassification(TaskModel):
         labels: Tensor | None = None,
         **_: Any,
     ) -> TokenClassifierOutput:
-        """(B, T) ids to (B, T, K) scores; labels are -100 where nothing is learned."""
+        """(B, T) ids to (B, T, K) logits; labels (B, T) are -100 at positions without a target."""
         logits = self.given(self.states(input_ids, attention_mask, token_type_ids))
         loss = None if labels is None else F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
         return TokenClassifierOutput(loss=loss, logits=logits)
 
 
 class BakeoffForQuestionAnswering(TaskModel):
-    """Scores of each token as the beginning and as the end of an answer."""
+    """Answers in a context: logits of each token as the beginning and as the end of the answer."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config, 2, False)
@@ -147,7 +150,7 @@ class BakeoffForQuestionAnswering(TaskModel):
         end_positions: Tensor | None = None,
         **_: Any,
     ) -> QuestionAnsweringModelOutput:
-        """(B, T) ids to twice (B, T) scores."""
+        """(B, T) ids to (B, T) logits of beginnings and of ends; positions (B,) outside of the row give no loss."""
         start, end = self.given(self.states(input_ids, attention_mask, token_type_ids)).unbind(-1)
         loss = None
         if start_positions is not None and end_positions is not None:

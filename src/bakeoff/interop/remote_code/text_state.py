@@ -1,4 +1,4 @@
-"""What a model remembers of texts that it has read, whose rows may have padding."""
+"""The generation state of a model for rows with padding."""
 
 import torch
 from torch import Tensor
@@ -10,25 +10,25 @@ from bakeoff.models.part import map_state
 
 
 class TextState:
-    """What the model remembers of rows that it has read: its own state, for rows that are equally long together.
+    """The state of a model behind the tokens read, one state for all rows of the same length.
 
-    A row's padding is never read, so that rows of different lengths are different states.
+    Padding is never read, so that rows of different lengths need different states.
     """
 
     is_compileable = False
 
     def __init__(self) -> None:
         self.groups: list[tuple[Tensor, ModelState]] = []
-        """(B,) numbers of rows, and what is remembered of them."""
+        """For each length the (B,) indices of rows, and their state."""
         self.columns = 0
-        """How many columns of the input have been read, padding included."""
+        """Number of columns of the input that have been read, padding included."""
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """How many columns have been read."""
+        """Number of columns that have been read, as transformers asks for it."""
         return self.columns
 
     def reorder_cache(self, rows: Tensor) -> None:
-        """Let row b go on from what is remembered of row `rows[b]`, as beam search chooses."""
+        """Replace the state of row b by that of row `rows[b]`, (B,) indices, as beam search chooses."""
         chosen = []
         for own, state in self.groups:
             places = (rows[:, None] == own).nonzero()
@@ -37,12 +37,15 @@ class TextState:
         self.groups = chosen
 
     def read(self, model: Model, rows: Rows, prefix: bool) -> Tensor:
-        """(B, T, D) hidden states of tokens that follow what has been read; padding has zeros.
+        """(B, T, D) hidden states of tokens that continue the rows, zeros at padding.
 
         Args:
-            model: it.
-            rows: (B, T) the tokens.
-            prefix: the first ones are seen from both sides.
+            model: the model.
+            rows: (B, T) tokens.
+            prefix: whether the first tokens of a row attend to each other in both directions.
+
+        Raises:
+            ValueError: a row becomes longer than the model's positions.
         """
         length = rows.ids.shape[1]
         counts = torch.full_like(rows.ids[:, 0], length) if rows.real is None else rows.real.sum(1)
@@ -69,7 +72,7 @@ class TextState:
 
 
 def rows_of(state: ModelState, rows: Tensor) -> ModelState:
-    """The state of some rows, each as often as it is named by the (B,) indices."""
+    """The state of the rows with the (B,) indices, which may repeat."""
     mask = state.source_mask
     return ModelState(
         state.tokens,

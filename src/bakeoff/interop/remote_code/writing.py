@@ -1,4 +1,7 @@
-"""Models that score the tokens that follow, with what has been read kept as a state."""
+"""Models that generate text, with a state of the tokens read.
+
+Shapes: B batch, T length, S length with the tokens before, U length of a source, D width, V vocabulary.
+"""
 
 from typing import Any
 
@@ -17,28 +20,28 @@ from bakeoff.models.model_state import ModelState
 
 
 class Writing(LanguageModel, GenerationMixin):  # type: ignore[misc]
-    """What models that write have in common."""
+    """Base of models that generate text."""
 
     _is_stateful = True
 
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
-        return False  # `TextState` is what it remembers
+        return False  # `TextState` is the cache
 
     def _prepare_cache_for_generation(self, generation_config: Any, model_kwargs: dict[str, Any], *args: Any) -> None:
         if generation_config.use_cache is not False and model_kwargs.get("past_key_values") is None:
             model_kwargs["past_key_values"] = TextState()
         longest = self.core.config.longest_input
-        if longest is not None:  # the last token is written, but not read
+        if longest is not None:  # the last token is not read again
             generation_config.max_length = min(generation_config.max_length, longest + 1)
 
     def _loss(self, logits: Tensor, labels: Tensor) -> Tensor:
-        """() the mean cross-entropy of (B, T, V) scores with labels, -100 where nothing is learned."""
+        """() mean cross-entropy of (B, T, V) logits with (B, T) labels, -100 at positions without a target."""
         return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
 
 
 class BakeoffForCausalLM(Writing):
-    """Scores of the token that follows each token."""
+    """Causal language modelling."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config)
@@ -55,16 +58,16 @@ class BakeoffForCausalLM(Writing):
         output_hidden_states: bool | None = None,
         **_: Any,
     ) -> CausalLMOutputWithPast:
-        """(B, T) ids to (B, T, V) scores.
+        """(B, T) ids to (B, T, V) logits of the next tokens.
 
         Args:
-            input_ids: the tokens; behind `past_key_values` those that follow.
-            attention_mask: (B, S) 0 at padding, on either side; its last T columns are those of the ids.
-            past_key_values: what has been read before; it goes on with these tokens.
-            labels: (B, T) the ids again, -100 where nothing is learned.
-            use_cache: begin to remember.
-            logits_to_keep: the scores of so many last places, or of those, alone.
-            output_hidden_states: not with what has been read before.
+            input_ids: the tokens, without those that `past_key_values` has read.
+            attention_mask: (B, S) 0 at padding, on either side; the last T columns belong to `input_ids`.
+            past_key_values: the state behind the tokens read; it is updated.
+            labels: (B, T) the ids again, -100 at positions without a target.
+            use_cache: begin a state if there is none.
+            logits_to_keep: number of last positions, or indices of positions, whose logits are returned; 0: all.
+            output_hidden_states: return the states of all layers; ignored with a state.
         """
         mask = None if attention_mask is None else attention_mask[:, -input_ids.shape[1] :]
         rows, states = arranged(input_ids, mask), None
@@ -93,7 +96,7 @@ class BakeoffForCausalLM(Writing):
         attention_mask: Tensor | None = None,
         **_: Any,
     ) -> dict[str, Any]:
-        """What has not been read yet."""
+        """The inputs of the next step: the tokens that have not been read yet, and the state."""
         read = 0 if past_key_values is None else past_key_values.columns
         told = {"past_key_values": past_key_values, "attention_mask": attention_mask, "use_cache": False}
         return {"input_ids": input_ids[:, read:], "logits_to_keep": 1, **told}
@@ -106,24 +109,24 @@ class SourceEncoder(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self._network = (model,)  # in a tuple, so that it is no child
+        self._network = (model,)  # a tuple hides it from nn.Module
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **_: Any) -> BaseModelOutput:
-        """(B, U) ids to the (B, U, D) output of the encoder."""
+        """(B, U) ids to (B, U, D) outputs of the encoder."""
         rows = arranged(input_ids, attention_mask)
         encoded, _mask = self._network[0].encode(Source(rows.ids, rows.real))
         return BaseModelOutput(last_hidden_state=rows.restored(encoded))
 
 
 class BakeoffForSeq2SeqLM(Writing):
-    """Scores of the tokens that are written for a source."""
+    """Generation of a target for a source."""
 
     def get_encoder(self, modality: str | None = None) -> nn.Module:
-        """The encoder."""
+        """The encoder as a module of its own, as transformers calls it once for each source."""
         return SourceEncoder(self.core)
 
     def prepare_decoder_input_ids_from_labels(self, labels: Tensor) -> Tensor:
-        """(B, T) labels to what the decoder reads: the start token, and all but the last of them."""
+        """(B, T) inputs of the decoder for (B, T) labels: the start token, then all labels but the last."""
         start = labels.new_full((len(labels), 1), self.config.decoder_start_token_id)
         return torch.cat([start, labels[:, :-1].masked_fill(labels[:, :-1] == -100, self.config.pad_token_id)], dim=1)
 
@@ -138,7 +141,11 @@ class BakeoffForSeq2SeqLM(Writing):
         labels: Tensor | None = None,
         **_: Any,
     ) -> Seq2SeqLMOutput:
-        """(B, U) ids of the source, and (B, T) of the target as far as it is known, to (B, T, V) scores."""
+        """(B, U) ids of the source and (B, T) ids of the target's beginning to (B, T, V) logits.
+
+        Raises:
+            ValueError: neither `decoder_input_ids` nor `labels` are given.
+        """
         if decoder_input_ids is None:
             if labels is None:
                 raise ValueError("give decoder_input_ids, or labels")
@@ -169,7 +176,7 @@ class BakeoffForSeq2SeqLM(Writing):
         encoder_outputs: Any = None,
         **_: Any,
     ) -> dict[str, Any]:
-        """What has not been read yet of the target."""
+        """The inputs of the next step: the target's tokens that have not been read yet, and the state."""
         read = 0 if past_key_values is None else past_key_values.columns
         told = {"past_key_values": past_key_values, "attention_mask": attention_mask}
         return {"decoder_input_ids": input_ids[:, read:], "encoder_outputs": encoder_outputs, **told}
