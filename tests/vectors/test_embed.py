@@ -250,7 +250,7 @@ def test_what_is_refused(bert, tmp_path, capsys, corpus):
         assert message in captured.err
         assert captured.err.count("\n") == 1
 
-    refused("layer 3: the model has 2; 0 is what comes into the first", bert.path, "river", "--layers", "3")
+    refused("layer 3: the model has 2; 0 is the input of the first", bert.path, "river", "--layers", "3")
     refused("layer -4: the model has 2", bert.path, "river", "--layers", "-4")
     refused("--layers 1;2: give whole numbers, with commas between them", bert.path, "river", "--layers", "1;2")
     refused("length: 1025 is more than the", bert.path, "river", "--length", "1025")

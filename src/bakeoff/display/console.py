@@ -11,18 +11,18 @@ from bakeoff.display.text import visible
 
 
 class Console(rich.console.Console):
-    """Rich's console; a text is never markup, and nothing controls the terminal but Rich's own drawing."""
+    """Rich's console, in which texts are never markup and cannot control the terminal."""
 
     def __init__(self, stderr: bool = False) -> None:
-        """Print on standard output, or on standard error."""
+        """A console on standard output, or on standard error."""
         super().__init__(stderr=stderr, highlight=False, markup=False, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render to segments; those of text can do no harm."""
+        """Render to segments, with control characters in texts as escapes."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text, "\n\t"))
 
 
 def column(fields: str) -> TextColumn:
-    """A column of a progress bar, with fields of its task in braces, which may hold any text."""
+    """A column of a progress bar: a text with fields of its task in braces, which may hold any text."""
     return TextColumn(fields, markup=False)

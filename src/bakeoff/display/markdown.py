@@ -1,4 +1,4 @@
-"""Names and texts inside of Markdown (CommonMark with GitHub's tables), where they are text, not markup."""
+"""Names and texts in Markdown (CommonMark with GitHub's tables), escaped so that they are not markup."""
 
 import re
 from html import escape
@@ -6,16 +6,16 @@ from html import escape
 from bakeoff.display.text import visible
 
 _MARKUP = re.compile(r"[\\`*\[\]|~$#]|(?<![^\W_])_|_(?![^\W_])|^(?:[+=-]|\d+(?=[.)]))")
-"""What means something within a line, or begins a block; an underscore between a word's letters is one of them."""
+"""Characters with a meaning in a line or at the beginning of a block; an underscore inside a word has none."""
 
 
 def text(value: object) -> str:
-    """A text as it is, in a paragraph, a heading or a cell of a table."""
+    """A text for a paragraph, a heading or a cell of a table, shown as it is."""
     return _MARKUP.sub(_escaped, escape(visible(str(value)).strip(), quote=False))
 
 
 def code(value: object) -> str:
-    """A text as code within a line, outside of tables."""
+    """A text as inline code, outside of tables."""
     shown = visible(str(value))
     ticks = _ticks(shown, 1)
     space = " " if not shown or "`" in (shown[0], shown[-1]) else ""
@@ -23,14 +23,14 @@ def code(value: object) -> str:
 
 
 def block(value: object) -> str:
-    """Lines of code."""
+    """A text as a block of code."""
     shown = visible(str(value), "\n")
     ticks = _ticks(shown, 3)
     return f"{ticks}\n{shown}\n{ticks}"
 
 
 def _ticks(shown: str, least: int) -> str:
-    """More ticks than the text has in a row."""
+    """Backticks for a fence: more than any run of them in the text, and at least `least`."""
     return "`" * max(least, 1 + max(map(len, re.findall("`+", shown)), default=0))
 
 

@@ -1,4 +1,4 @@
-"""Tables that people open in a spreadsheet, which takes a text that begins like a formula for one."""
+"""CSV tables for spreadsheets, which would run a text that begins like a formula."""
 
 import csv
 import re
@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from bakeoff.display.text import visible
 
 _FORMULA = re.compile(r"(?![+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\Z)[=+\-@＝＋－＠]")
-"""How a formula may begin; a number is none."""
+"""Beginnings of a formula; numbers are excluded."""
 
 
 def write_table(file: TextIO, rows: Iterable[Sequence[Any]]) -> None:

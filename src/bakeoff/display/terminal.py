@@ -1,6 +1,6 @@
-"""What is printed: no name, text or error message reaches a terminal as a command to it.
+"""Printing, with control characters of names, texts and errors escaped before they reach a terminal.
 
-All that Bakeoff prints goes through this file, or through the console beside it.
+Everything that Bakeoff prints goes through this file or through `console.py`.
 """
 
 import sys
@@ -9,26 +9,26 @@ from bakeoff.display.text import visible, visible_json
 
 
 def show(text: str = "") -> None:
-    """Print on standard output what people read."""
+    """Print a text for people on standard output."""
     print(visible(text, "\n\t"))
 
 
 def write(text: str) -> None:
-    """Print a line on standard output that programs may read: to the letter, unless a terminal shows it."""
+    """Print a line for programs on standard output: unchanged, or with escapes on a terminal."""
     print(visible(text, "\n\t") if sys.stdout.isatty() else text)
 
 
 def write_json(text: str, end: str = "\n") -> None:
-    """Print JSON on standard output; control characters become escapes that mean the same."""
+    """Print JSON on standard output, with control characters as equivalent escapes."""
     print(visible_json(text), end=end)
 
 
 def suggest(command: str) -> None:
-    """Say on standard error what one may do next, to people alone: where that is no terminal, nothing is said."""
+    """Print a command that the user may run next on standard error, if that is a terminal."""
     if sys.stderr.isatty():
         tell(f"next: {command}")
 
 
 def tell(text: str, end: str = "\n") -> None:
-    """Print one line on standard error, about what is done or went wrong; a question ends otherwise."""
+    """Print one line about progress or an error on standard error; a question has another `end`."""
     print(visible(text, "\t"), end=end, file=sys.stderr, flush=True)

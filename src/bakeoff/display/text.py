@@ -1,11 +1,13 @@
-"""Text of others as people may see it: nothing in it is obeyed by what shows it."""
+"""Texts of others, made safe for display: no character in them controls the terminal or page that shows them."""
 
 import re
 
 _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters of both kinds (C0, C1), which a terminal obeys; ends of lines and paragraphs; what turns the order
-of the characters around it, so that a name can rewrite the number beside it; and halves of surrogate pairs, in which
-Python keeps what is not UTF-8 and which cannot be written. Marks of direction (U+200E, U+200F) turn nothing around."""
+"""Characters to escape: control characters (C0, C1), which a terminal obeys; separators of lines and paragraphs;
+characters that change the direction of text, by which a name could rewrite the number beside it; and halves of
+surrogate
+pairs, in which Python keeps bytes that are not UTF-8 and which cannot be written. Marks of direction (U+200E, U+200F)
+change nothing around them and stay."""
 
 
 def visible(text: str, keep: str = "") -> str:
@@ -19,7 +21,7 @@ def visible(text: str, keep: str = "") -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""JSON with control characters as escapes, such as `\u009b`, which mean the same to whoever reads it."""
+    r"""JSON with control characters as equivalent escapes, such as `\u009b`."""
     return _OBEYED.sub(lambda found: found[0] if found[0] in "\n\t\r" else f"\\u{ord(found[0]):04x}", text)
 
 

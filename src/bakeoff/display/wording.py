@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them: percent, thousands, minutes."""
+"""Numbers in readable form: percent, thousands, minutes."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def percent(fraction: float, digits: int = 1) -> str:
-    """0.8123 as 81.2; a Matthews correlation of 0.8123 likewise."""
+    """A fraction in percent without the sign: 0.8123 as 81.2."""
     return f"{100 * fraction:.{digits}f}".replace("-", MINUS)
 
 
@@ -16,7 +16,7 @@ def points(fraction: float, digits: int = 1) -> str:
 
 
 def quantity(value: float) -> str:
-    """12345678 as 12.3 M."""
+    """A number with a unit prefix: 12345678 as 12.3 M."""
     for limit, unit in ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 0.9995 * limit:
             scaled = value / limit
@@ -25,35 +25,35 @@ def quantity(value: float) -> str:
 
 
 def memory(value: float | None) -> str:
-    """Bytes in MiB or GiB."""
+    """Bytes in MiB or GiB; None as "not measured"."""
     if value is None:
         return "not measured"
     return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in s, min or h."""
+    """A duration in s, min or h."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def p_value(p: float) -> str:
-    """0.0312 as 0.031, and tiny ones as a bound."""
+    """A p-value: 0.0312 as 0.031, and below 0.001 as a bound."""
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
 
 
 def listed(names: Sequence[str], last: str = "and") -> str:
-    """A, B and C."""
+    """Names as a list in a sentence: A, B and C."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""
 
 
 def counted(number: int, singular: str) -> str:
-    """1 seed, 3 seeds."""
+    """A number with its noun: 1 seed, 3 seeds."""
     return f"{number} {singular}" if number == 1 else f"{number} {singular}s"
 
 
 def budget(text: str) -> str:
-    """minutes=10 as 10 minutes."""
+    """A budget in words: minutes=10 as 10 minutes."""
     kind, _, amount = text.partition("=")
     return f"{amount} {'FLOPs' if kind == 'flops' else kind}"

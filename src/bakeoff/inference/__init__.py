@@ -1,1 +1,1 @@
-"""Using pre-trained runs: generation, and scores of texts."""
+"""Use of pre-trained runs: generation, and scores of texts."""

@@ -1,4 +1,4 @@
-"""What stands between the masks of a text, as tokens: those that pre-training shows around a token that it hides."""
+"""Tokenization of a text with masks, into the tokens that pre-training shows around a masked token."""
 
 from collections.abc import Sequence
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 ANCHORS = ("a", "e", "0", "the")
-"""Words behind which the rest of a word is encoded, where the word before the mask will not do."""
+"""Words to put before the rest of a word to encode it, if the word before the mask does not serve."""
 
 
 def encoded_around(parts: Sequence[str], tokenizer: Tokenizer) -> list[NDArray[np.int64]]:
-    """The ids of each part of a text that masks cut.
+    """The ids of each part of a text between its masks.
 
-    White space before a mask belongs to the mask, since tokens of words begin with it, and no text ends with any: alone
-    it would be a token that no text has there. What is glued to a mask from behind, as a comma, goes on with its word:
-    alone, some tokenizers put the beginning of a word before it.
+    White space before a mask is dropped: it begins the masked word's token, and alone it would be a token that texts do
+    not have. A part that follows a mask without white space, such as a comma, is encoded as the rest of a word, since
+    some tokenizers would mark it as the beginning of a word.
 
     Args:
-        parts: what stands before the first mask, between masks, and behind the last one; each may be empty.
+        parts: the texts before the first mask, between masks, and behind the last mask; each may be empty.
         tokenizer: the run's.
     """
     own = [part.rstrip() for part in parts] if len(parts) > 1 else list(parts)
@@ -33,7 +33,7 @@ def encoded_around(parts: Sequence[str], tokenizer: Tokenizer) -> list[NDArray[n
 
 
 def _glued(part: str, anchors: Sequence[str], tokenizer: Tokenizer) -> NDArray[np.int64] | None:
-    """The ids of what goes on with a word; None: none of the words stays as it is where the part follows."""
+    """The ids of a part that continues a word; None: the tokens of every anchor change when the part follows."""
     encoded = tokenizer.encode([text for anchor in anchors for text in (anchor, anchor + part)])
     for (alone, _), (both, _) in zip(encoded[::2], encoded[1::2], strict=True):
         known = len(alone) and tokenizer.unknown not in alone

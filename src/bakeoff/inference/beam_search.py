@@ -1,7 +1,6 @@
 """Beam search over several prompts at once.
 
-Shapes: P prompts that are searched for still, R rows (the candidates of all of them, those of a prompt one behind the
-other), V vocabulary.
+Shapes: P prompts whose search goes on, R rows (the candidates of all these prompts, prompt by prompt), V vocabulary.
 """
 
 from collections.abc import Callable
@@ -17,66 +16,66 @@ class Found(NamedTuple):
     """The text with the best score."""
 
     ids: list[int]
-    """Its tokens, without the one that ends it."""
+    """The tokens of the text, without the end token."""
     log_probability: float
-    """Of all its tokens, the one that ends it included if it was reached, in nats."""
+    """Sum over the tokens in nats, the end token included if it was reached."""
 
 
 class Search(NamedTuple):
-    """How the best text is looked for."""
+    """Settings of a beam search."""
 
     beams: int
-    """Candidates of each prompt that are gone on with; one: the most likely token is taken, and never looked back."""
+    """Number of candidates of each prompt; 1: greedy search."""
     tokens: int
-    """The most tokens of a text, its end included."""
+    """Largest number of tokens of a text, the end token included."""
     length_penalty: float
     """alpha of the score log p(y) / ((5 + |y|) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, equation 14)."""
     end: int | None
-    """The token that ends a text."""
+    """The token that ends a text; None: texts end at `tokens` alone."""
 
     def value(self, total: float, length: int) -> float:
-        """The score of a text of so many tokens."""
+        """The score of a text with the log-probability `total` and `length` tokens."""
         return float(total / ((5 + length) / 6) ** self.length_penalty)
 
 
 @dataclass
 class _Prompt:
-    """What is known of a prompt's texts."""
+    """The search of one prompt."""
 
     number: int
-    """Its place among all prompts."""
+    """The index of the prompt."""
     ids: list[list[int]] = field(default_factory=lambda: [[]])
-    """The candidates, the likeliest first."""
+    """The tokens of the candidates, the likeliest candidate first."""
     totals: list[float] = field(default_factory=lambda: [0.0])
-    """Their log-probabilities."""
+    """The log-probabilities of the candidates in nats."""
     finished: list[tuple[float, Found]] = field(default_factory=list)
-    """Texts that have ended, with their scores."""
+    """Scores and texts that have ended."""
 
     def best(self, search: Search) -> Found:
-        """The best text, be it one that was cut at the most tokens."""
+        """The text with the best score, among ended ones and those cut at the largest number of tokens."""
         cut = [
             (search.value(total, len(ids)), Found(ids, total)) for total, ids in zip(self.totals, self.ids, strict=True)
         ]
         return max(self.finished + cut, key=lambda entry: entry[0])[1]
 
     def settled(self, search: Search, length: int) -> bool:
-        """Whether no candidate of so many tokens can become better than what has ended."""
+        """Whether no candidate of `length` tokens can become better than the ended texts."""
         if not self.totals:
             return True
         if len(self.finished) < search.beams:
             return False
         if search.beams == 1:
             return True
-        # No candidate can become better than it would be at the greatest length without further loss.
+        # The score that the best candidate would have without any further loss bounds all of them.
         first = self.totals[0]
         reachable = max(search.value(first, length + 1), search.value(first, search.tokens))
         return sorted((value for value, _ in self.finished), reverse=True)[search.beams - 1] >= reachable
 
     def take(self, found: list[tuple[float, int, int]], search: Search) -> list[tuple[int, int]]:
-        """Go on with the best of (total, candidate, token), which come in falling order.
+        """Replace the candidates by the best continuations (total, candidate, token), given in falling order.
 
         Returns:
-            The candidate and the token of each new candidate.
+            The old candidate and the new token of each new candidate.
         """
         chosen: list[tuple[float, int, int]] = []
         for total, place, token in found:
@@ -93,13 +92,13 @@ class _Prompt:
 
 
 def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor | None], search: Search) -> list[Found]:
-    """The best text that follows each prompt; a prompt's does not depend on the others.
+    """The best continuation of each prompt, independent of the other prompts.
 
     Args:
-        scores: (P, V) log-probabilities of what follows each prompt.
-        go_on: takes the rows that the last scores were of, each as often as it is gone on with, and the token that
-            follows each; gives the (R, V) scores of what follows these, or None where nothing more can be read.
-        search: how to look.
+        scores: (P, V) log-probabilities of the first tokens.
+        go_on: a function from rows of the last scores (a row with several continuations repeats) and their next tokens
+            to the (R, V) log-probabilities of the tokens after these, or None if the model has no more positions.
+        search: the settings.
     """
     found: dict[int, Found] = {}
     going = [_Prompt(number) for number in range(len(scores))]
@@ -126,8 +125,8 @@ def beam_search(scores: Tensor, go_on: Callable[[list[int], list[int]], Tensor |
 
 
 def _candidates(scores: Tensor, going: list[_Prompt], search: Search) -> list[list[tuple[float, int, int]]]:
-    """The best continuations of each prompt's candidates, in falling order: total, candidate, token."""
-    # Each candidate may end once, so that twice as many continuations leave enough that do not.
+    """The best continuations of each prompt's candidates as (total, candidate, token), in falling order."""
+    # Each candidate has at most one continuation that ends, so twice as many continuations are enough.
     most = min(2 * search.beams, scores.shape[1])
     best, tokens = scores.topk(most)  # (R, most)
     counts = [len(prompt.totals) for prompt in going]

@@ -1,6 +1,6 @@
-"""Rows of models that see both sides, and the states from which they predict tokens that are hidden.
+"""Rows of bidirectional models, and the states from which these predict hidden tokens.
 
-Shapes: B rows, T length, D width, N hidden tokens that are predicted.
+Shapes: B rows, T length, D width, N predicted tokens.
 """
 
 from collections.abc import Sequence
@@ -18,21 +18,21 @@ from bakeoff.recipe import Recipe
 
 
 class BothSides:
-    """[MASK] stands for a hidden token or, where the model has a second stream, none sees it and a query asks for it.
+    """Prediction of hidden tokens; [MASK] hides a token, or in models with a second stream the attention mask does.
 
-    Rows are [CLS] A [SEP], or A [SEP] [CLS] where [CLS] is last, as in fine-tuning; where what is hidden is predicted
-    at the place before it, [SEP] A, as that objective's documents are.
+    Rows are [CLS] A [SEP], or A [SEP] [CLS] where [CLS] is last, as in fine-tuning. Objectives that predict a token at
+    the position before it read [SEP] A, as their documents are.
 
     Args:
         module: the model with its heads, in evaluation mode.
-        objective: the objective that predicts.
-        recipe: its recipe.
+        objective: the objective whose head predicts.
+        recipe: the run's recipe.
         special: ids of [CLS], [SEP] and [MASK].
 
     Attributes:
-        room: the most tokens of a text in a row.
-        before: the special tokens in front of a text.
-        special: how many special tokens a row has.
+        room: the largest number of a text's tokens in a row.
+        before: ids of the special tokens before a text.
+        special: the number of special tokens in a row.
     """
 
     def __init__(
@@ -61,16 +61,17 @@ class BothSides:
         untils: Sequence[int],
         owners: Sequence[int] | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """What is predicted of N hidden tokens.
+        """The states that predict N hidden tokens, and these tokens.
 
         Args:
             rows: B rows.
-            firsts: (N,) the place of each in its row.
-            untils: (N,) the place behind the last token that is hidden with it, and is not asked for.
-            owners: (N,) the row of each, in rising order; None: each row has one. All of a row are hidden at once.
+            firsts: (N,) position of each hidden token in its row.
+            untils: (N,) end of the span that is hidden together with the token, exclusive; only the token is predicted.
+            owners: (N,) row of each hidden token, in rising order; None: one token in each row. All hidden tokens of a
+                row are hidden at once.
 
         Returns:
-            (N, D) the states behind which they are predicted, and (N,) the tokens that stood there.
+            (N, D) states from which the head predicts the tokens, and (N,) the tokens.
         """
         ids, real = padded(rows, self.mask, self.device)
         length = ids.shape[1]
@@ -83,12 +84,12 @@ class BothSides:
         if not self.queries:
             ids[unseen] = self.mask
         counts = torch.bincount(own, minlength=len(rows))
-        asked = torch.arange(len(own), device=self.device) - (counts.cumsum(0) - counts)[own]  # (N,) which of its row
+        asked = torch.arange(len(own), device=self.device) - (counts.cumsum(0) - counts)[own]  # (N,) within its row
         most = int(counts.max())
         wanted = torch.zeros(len(rows), most, dtype=torch.int64, device=self.device)
         if self.from_before:
             wanted[own, asked] = places - 1
-            # Padding stands behind the prefix, where nothing of it sees it.
+            # Padding stands behind the prefix, which does not attend to it.
             inputs = Inputs(ids, prefix=self._tensor([len(row) for row in rows]), wanted=wanted)
         else:
             wanted[own, asked] = places
@@ -100,7 +101,7 @@ class BothSides:
         return self.module.hidden(self.objective, inputs)[own, asked], labels
 
     def _segments(self, rows: Sequence[NDArray[np.int64]], length: int) -> Tensor | None:
-        """(B, T) segments: [CLS] has one of its own where it is last."""
+        """(B, T) segments in which a last [CLS] has its own segment, 2; None: rows begin with [CLS]."""
         if not self.start_last:
             return None
         segments = torch.zeros(len(rows), length, dtype=torch.int64)

@@ -1,4 +1,4 @@
-"""The pseudo-log-likelihood of a text (Salazar et al. 2020): each token's log-probability, given all others."""
+"""Pseudo-log-likelihood of texts (Salazar et al. 2020): each token's log-probability, given all other tokens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,36 +14,36 @@ from bakeoff.recipe import Recipe
 
 
 class _Target(NamedTuple):
-    """One token of a text, and where it stands."""
+    """A token to be scored."""
 
     place: int
-    """The number of the text."""
+    """The index of the text."""
     window: Window
-    """The stretch of the text in which the token is read."""
+    """The window of the text in which the token is scored."""
     token: int
-    """The token's place in the text."""
+    """The position of the token in the text."""
     until: int
-    """The place behind the last one that is hidden with it."""
+    """The end of the span that is hidden with the token, exclusive."""
 
 
 class EachAlone:
-    """Models that see both sides: sum_t log p(x[t] | all but x[t]), arXiv:1910.14659, equation 3.
+    """Scores of bidirectional models: sum_t log p(x[t] | all tokens but x[t]), arXiv:1910.14659, equation 3.
 
-    A copy of the row for each token, in which it is hidden as `BothSides` says; with queries this is XLNet's objective
-    with that token last in the order.
+    Each token is hidden in a copy of the row, see `BothSides`; with queries this is XLNet's objective with the token
+    last in the order.
 
-    The pieces of a word give each other away, so that words of several pieces are overrated; with `whole_words` the
-    pieces of the token's word behind it are hidden, too, as in PLL-word-l2r (Kauf and Ivanova 2023, arXiv:2305.10588):
-    sum_t log p(x[t] | all but x[t] and what follows it in its word).
+    Pieces of a word predict each other well, so that words of several pieces are overrated. With `whole_words` the
+    pieces behind the token in its word are hidden as well, as in PLL-word-l2r (Kauf and Ivanova 2023,
+    arXiv:2305.10588): sum_t log p(x[t] | all tokens but x[t] and the later tokens of its word).
 
     Args:
         module: the model with its heads, in evaluation mode.
-        predictions: its head's.
-        objective: the objective that predicts.
-        recipe: its recipe.
+        predictions: the predictions of the objective's head.
+        objective: the objective whose head predicts.
+        recipe: the run's recipe.
         special: ids of [CLS], [SEP] and [MASK].
-        whole_words: hide what follows a token in its word; rows without word starts are as without.
-        stride: tokens from one window of a text that is longer than a row to the next; None: half a row.
+        whole_words: hide the later tokens of a token's word, too; rows without starts of words are unaffected.
+        stride: tokens from one window to the next in a text longer than a row; None: half a row.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class EachAlone:
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
-        """Each row's scores, in the order of the rows."""
+        """The scores of each row's tokens, in the order of rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         targets = [
             _Target(place, window, token, min(window.end, ends[token]))
@@ -87,7 +87,7 @@ class EachAlone:
         self.predictions.write(states, labels, [(found[each.place], each.token, 1) for each in chosen])
 
     def _ends(self, row: ScoredText) -> list[int]:
-        """For each token the place behind the last one that is hidden with it."""
+        """The end, exclusive, of the span that is hidden with each token."""
         alone = list(range(1, len(row.ids) + 1))
         if not self.whole_words or row.starts is None:
             return alone

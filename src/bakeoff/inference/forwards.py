@@ -1,4 +1,4 @@
-"""The log-probability of a text read from its beginning: each token's, given those before it."""
+"""Log-probability of texts by causal models: each token's log-probability, given the tokens before it."""
 
 from collections.abc import Sequence
 
@@ -15,20 +15,20 @@ from bakeoff.resources.device import tokens_at_once
 
 
 class Forwards:
-    """Causal models, and the half of a model with two directions that reads forwards.
+    """Scores of causal models, and of the forward direction of models with two directions.
 
-    A text begins behind the separator, as documents do, or where the ends of lines are tokens behind one of these. One
-    that is longer than a row is read in windows; where rows of the training continued each other, in rows that continue
-    each other, so that nothing is read twice. A model that has learnt to see a prefix from both sides sees what is read
-    of a window before the first token that is scored so.
+    A text begins behind the separator, as documents do, or behind an end-of-line token if ends of lines are tokens. A
+    text longer than a row is read in windows, or, if rows of the training continued each other, in consecutive rows, so
+    that nothing is read twice. For a model that reads prefixes, the tokens of a window before the first scored token
+    are the prefix.
 
     Args:
         module: the model with its heads, in evaluation mode.
-        predictions: its head's.
-        separator: id of the token that stands before each text.
-        length: tokens of a row, at most.
-        continues: rows continue each other.
-        stride: the most tokens that a window behind the first one adds; None: half a row.
+        predictions: the predictions of the head for next tokens.
+        separator: id of the token before each text.
+        length: the largest length of a row in tokens.
+        continues: whether rows continue each other.
+        stride: the largest number of tokens that a window behind the first one adds; None: half a row.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Forwards:
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
-        """Each row's scores, in the order of the rows."""
+        """The scores of each row's tokens from `first` on, in the order of rows."""
         found = [TokenScores(len(row.ids) - row.first) for row in rows]
         if self.continues:
             self._in_turn(rows, found)
@@ -62,7 +62,7 @@ class Forwards:
         ]
         for batch in batches([window.end - window.begin for _, window in windows], self.device):
             chosen = [windows[index] for index in batch]
-            # Padding stands behind the tokens, where nothing sees it.
+            # Padding stands behind the tokens, which do not attend to it.
             ids, _ = padded([self._read(rows[place], window) for place, window in chosen], self.separator, self.device)
             prefix = None
             if self.reads_prefix:
@@ -93,18 +93,18 @@ class Forwards:
                 going = left
 
     def _turn(self, row: ScoredText, begin: int) -> Window:
-        """The next row of a text, of which only what is asked for is scored."""
+        """The next row of a text, as a window whose scored part begins at `row.first`."""
         end = min(begin + self.length, len(row.ids))
         return Window(begin, end, min(max(begin, row.first), end), end)
 
     def _read(self, row: ScoredText, window: Window) -> np.ndarray:
-        """What stands before each token of a window: the text moved by one, behind the separator."""
+        """The inputs that predict the tokens of a window: the text shifted by one, behind the separator."""
         if window.begin:
             return row.ids[window.begin - 1 : window.end - 1]
         return np.concatenate([[self.separator], row.ids[: window.end - 1]])
 
     def _write(self, hidden: Tensor, owners: Sequence[tuple[ScoredText, TokenScores, Window]]) -> None:
-        """Score what stands behind (B, T, D) hidden states."""
+        """Score the tokens that (B, T, D) hidden states predict."""
         states = [hidden[place, w.scored - w.begin : w.until - w.begin] for place, (_, _, w) in enumerate(owners)]
         labels = np.concatenate([row.ids[window.scored : window.until] for row, _, window in owners])
         if len(labels):

@@ -1,4 +1,4 @@
-"""Texts in, texts out: generation with a run."""
+"""Generation with a run, from texts to texts."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -20,31 +20,30 @@ from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 MASK = "[MASK]"
-"""Stands in a prompt for what a sequence-to-sequence model shall fill in."""
+"""The mark in a prompt for a gap that a sequence-to-sequence model fills."""
 
 PROMPTS_AT_ONCE = 512
-"""The most that are read ahead, so that those of similar length go on together."""
+"""Largest number of prompts that are read ahead, so that prompts of similar length share a batch."""
 
 
 class Written(NamedTuple):
-    """What a run wrote for a prompt."""
+    """A prompt and the text that a run wrote for it."""
 
     prompt: str
     """The prompt as the user gave it."""
     continuation: str | None
-    """What follows the prompt, the space between the two included where there is one; None: a rewritten text, which
-    follows nothing."""
+    """The text behind the prompt, with the space between the two if there is one; None: the run rewrote the prompt."""
     text: str
-    """The prompt, as the tokenizer decodes it, and right behind it the continuation; or the rewritten text."""
+    """The prompt, as the tokenizer decodes it, with its continuation; or the rewritten text."""
 
     @property
     def texts(self) -> tuple[str]:
-        """The prompt, as the one text that this answers."""
+        """The prompt as a tuple of one text, as files of answers need it."""
         return (self.prompt,)
 
     @property
     def answer(self) -> str:
-        """What is new: the continuation, or the rewritten text."""
+        """The continuation, or the rewritten text."""
         return self.text if self.continuation is None else self.continuation
 
 
@@ -55,22 +54,23 @@ def generate(
     *,
     device: str = "auto",
 ) -> list[str]:
-    """Let a run go on with texts, or write the target for them.
+    """Generate a continuation, or a target, for each prompt.
 
-    A model trained with clm, prefix_clm or prefix_lm continues each prompt: the continuation begins with a space where
-    one stands between the two, and with none where it completes the prompt's last word. One trained with
-    span_corruption, denoising, deshuffling or translation reads the prompt as its source, in which, but for
-    translation, [MASK] stands for what is missing: the first then writes what belongs at each mark, as
-    "[1] ... [2] ...", the next two the whole text, the last the translation of the text as `prepare` would read it.
+    A model trained with clm, prefix_clm or prefix_lm continues the prompt. The continuation begins with a space if a
+    new
+    word follows, and without one if it completes the prompt's last word. A model trained with span_corruption,
+    denoising, deshuffling or translation reads the prompt as its source. In a source [MASK] marks a gap, translation
+    aside. span_corruption writes the text of each gap, as "[1] ... [2] ..."; denoising and deshuffling write the whole
+    text; translation writes the translation of the text as `prepare` would read it.
 
     Args:
-        run: a run of a causal or a sequence-to-sequence model; of one that was stopped, its newest checkpoint.
-        prompts: the texts. For a blank one a model without an encoder writes a text of its own, any other nothing.
-        config: how tokens are chosen.
+        run: a run of a causal or a sequence-to-sequence model; if it was stopped, its newest checkpoint is used.
+        prompts: the texts. For a blank text a model without an encoder writes any text, other models write nothing.
+        config: how tokens are chosen; None: the defaults.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: no such run, one that cannot write, or a prompt that is too long for it.
+        UserError: there is no such run, it cannot generate text, or a prompt is too long for it.
     """
     return [each.answer for part in write(run, in_memory(prompts), config, device=device) for each in part]
 
@@ -82,7 +82,7 @@ def write(
     *,
     device: str = "auto",
 ) -> Iterator[list[Written]]:
-    """What `generate` gives for each prompt, in their order, some of them at once; memory does not grow with them.
+    """Generate texts as `generate` does, batch by batch in the order of prompts, in bounded memory.
 
     Args:
         run: as for `generate`.
@@ -91,7 +91,7 @@ def write(
         device: as for `generate`.
 
     Raises:
-        UserError: as of `generate`, or there is a mistake in the file.
+        UserError: as for `generate`, or the file has a mistake.
     """
     opened = run if isinstance(run, Run) else Run.open_trained(run)
     writer: PromptWriter | None = None
@@ -104,15 +104,15 @@ def write(
 
 
 class PromptWriter:
-    """A run that writes for one prompt after the other.
+    """Generation with one loaded run for any number of prompts.
 
     Args:
-        run: what writes.
+        run: the run.
         config: how tokens are chosen.
-        module: the run's model, as `run.load` gives it.
+        module: the run's model, from `run.load`.
 
     Raises:
-        UserError: it has not learnt to write.
+        UserError: the run has not learned to generate text.
     """
 
     def __init__(self, run: Run, config: GenerationConfig, module: PretrainingModel) -> None:
@@ -128,14 +128,15 @@ class PromptWriter:
         self._done = 0
 
     def write(self, prompts: Sequence[str], draws: Sequence[Draws] | None = None) -> list[Written]:
-        """What follows each of the next prompts.
+        """Generate the texts for the next prompts.
 
         Args:
             prompts: N texts.
-            draws: (N,) the random numbers of each; None: by the config's seed those of its number among all prompts.
+            draws: (N,) random numbers of the prompts; None: those of the config's seed and of each prompt's number
+                among all prompts so far.
 
         Raises:
-            UserError: one is too long for the model.
+            UserError: a prompt is too long for the model.
         """
         rows = self._rows(prompts)
         draws = [self._draws(row) for row in range(len(rows))] if draws is None else draws
@@ -148,15 +149,15 @@ class PromptWriter:
         return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
 
     def stream(self, prompt: str) -> Iterator[str]:
-        """The text that `write` gives for the next prompt, in pieces, as its tokens are written.
+        """Generate the text of `write` for the next prompt, and yield it in pieces as tokens are chosen.
 
-        A piece ends where nothing that follows changes it any more: behind whole characters, not behind half of one.
+        A piece ends behind a whole character, so that later tokens do not change it.
 
         Raises:
-            UserError: the prompt is too long for the model, or the config asks for a search, which writes all at once.
+            UserError: the prompt is too long for the model, or the config asks for a beam search.
         """
         if self._config.beams is not None and self._config.beams > 1:
-            raise UserError("beams: a search knows its text at the end alone, and cannot be streamed; leave beams out")
+            raise UserError("beams: a search has its text only at the end and cannot be streamed; leave beams out")
         (row,) = self._rows([prompt])
         if self._has_source and is_blank([prompt]):
             return
@@ -175,11 +176,11 @@ class PromptWriter:
         self._done += 1
 
     def _draws(self, row: int) -> Draws:
-        """The random numbers of one of the next prompts, where nothing else is said."""
+        """The default random numbers of the prompt `row` of a call."""
         return Draws(self._config.seed, self._done + row)
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
-        """The ids of prompts, none of them too long."""
+        """The ids of prompts, checked to fit into the model."""
         own = [clean(text) for text in prompts] if self._run.recipe.input.parallel else prompts
         rows = [encoded(text, self._tokenizer, self._run) for text in own]
         for number, (text, row) in enumerate(zip(prompts, rows, strict=True), self._done + 1):
@@ -204,23 +205,27 @@ class PromptWriter:
 
 
 def joined(prompt: Sequence[int], following: Sequence[int], tokenizer: Tokenizer) -> tuple[str, str]:
-    """The text of a prompt's ids, and that of the ids behind it as it stands there, its space before it if it has one.
+    """The texts of a prompt's ids and of the ids behind it, the second with a space before it if there is one.
 
-    Both are decoded together: alone, the ids behind a prompt do not tell whether they complete its last word.
+    Both are decoded together, because the ids behind a prompt do not tell alone whether they complete its last word.
     """
     before, whole = tokenizer.decode(prompt), tokenizer.decode([*prompt, *following])
     if whole.startswith(before):
         return before, whole[len(before) :]
-    return before, tokenizer.decode(following)  # a decoder that changes what it has decoded already
+    return before, tokenizer.decode(following)  # this decoder's text of the prompt depends on the ids behind it
 
 
 def never_written(tokenizer: Tokenizer) -> list[int]:
-    """The ids that no text is made of: those of special tokens but the separator, which ends it, and of sources."""
+    """Ids that no text may contain: special tokens but the separator, which ends a text, and tokens of sources."""
     return sorted({*tokenizer.special_ids.tolist(), *range(tokenizer.target_ids.start)} - {tokenizer.separator})
 
 
 def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
-    """The ids of a prompt, in the form in which pre-training showed texts."""
+    """The ids of a prompt, with the special tokens of pre-training.
+
+    Raises:
+        UserError: the prompt has more gaps than the run has marks.
+    """
     (objective, *_) = run.recipe.objective
     parts = text.split(MASK) if objective.rewrites and not run.recipe.input.parallel else [text]
     marks = [tokenizer.mask] * (len(parts) - 1)
@@ -236,7 +241,7 @@ def encoded(text: str, tokenizer: Tokenizer, run: Run) -> list[int]:
 
 
 def decoded(ids: Sequence[int], tokenizer: Tokenizer, marks: Sequence[int]) -> str:
-    """The text of what was written; marks of gaps are shown by their numbers, counted from 1."""
+    """The text of generated ids; marks of gaps are shown as their numbers, `[1]`, `[2]`, ..."""
     numbers = {token: number for number, token in enumerate(marks, 1)}
     if numbers.keys().isdisjoint(ids):
         return tokenizer.decode(ids)

@@ -1,4 +1,4 @@
-"""Generation: a causal model goes on with a text, a sequence-to-sequence model writes a target for a source.
+"""Generation of token ids: continuations by causal models, targets by sequence-to-sequence models.
 
 Shapes: B rows, V vocabulary.
 """
@@ -17,15 +17,15 @@ from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model_state import chosen_rows
 
 SCORES_AT_ONCE = 1 << 22
-"""Scores of a token that are held at once; they are sorted in float64, several times 32 MB."""
+"""Largest number of scores held at once; they are sorted in float64, which takes several times 32 MB."""
 
 
 class Generator:
-    """A model with the head that predicts its next token.
+    """Generation with a model and its head for next tokens.
 
     Args:
-        module: a pre-trained model with its heads, or what writes, in evaluation mode.
-        end: the token that ends a text; None writes on.
+        module: a pre-trained model with its heads, or a `Writer`; in evaluation mode.
+        end: the token that ends a text; None: texts end at the largest number of tokens alone.
         banned: tokens that are never written.
     """
 
@@ -44,17 +44,16 @@ class Generator:
         sources: Prompts | None = None,
         draws: Sequence[Draws] | None = None,
     ) -> list[list[int]]:
-        """What follows each prompt.
+        """Generate the ids that follow each prompt.
 
         Args:
-            prompts: token ids, at least one each; any lengths.
+            prompts: token ids of any lengths, at least one id each.
             config: how tokens are chosen.
-            sources: for sequence-to-sequence models the ids that each row's encoder reads.
-            draws: the random numbers of each prompt; None: those of its place, by the config's seed.
+            sources: for sequence-to-sequence models, the ids that the encoder reads for each prompt.
+            draws: the random numbers of each prompt; None: those of the config's seed and the prompt's index.
 
         Returns:
-            For each prompt the ids that were written, without the token that ends the text. A prompt's result does
-            not depend on the others'.
+            The generated ids of each prompt, without the end token. They do not depend on the other prompts.
         """
         if config.beams is not None and config.beams > 1:
             return [each.ids for each in self.search(prompts, config, sources)]
@@ -71,7 +70,7 @@ class Generator:
     def _together(
         self, prompts: Prompts, sources: Prompts | None, tokens: int, beams: int | None = None
     ) -> Iterator[list[int]]:
-        """The prompts that go on together."""
+        """The indices of prompts, batch by batch."""
         most = max(1, SCORES_AT_ONCE // ((beams or 1) * len(self.table)))
         alike = beams is not None or not self.model.stack.skips_padding
         return together(prompts, sources, tokens, most, beams or 1, alike)
@@ -83,10 +82,10 @@ class Generator:
         sources: Prompts | None = None,
         draws: Draws | None = None,
     ) -> Iterator[int]:
-        """The ids that `write` gives for one prompt, each as soon as it is chosen; arguments as of `write`."""
+        """Generate the ids of `write` for one prompt, each as soon as it is chosen; arguments as for `write`."""
         steps = self._steps([prompt], config, [draws or Draws(config.seed)], sources)
         while True:
-            with torch.inference_mode():  # left again while the caller has what was written
+            with torch.inference_mode():  # not held while the caller uses the token
                 step = next(steps, None)
             if step is None:
                 return
@@ -95,12 +94,12 @@ class Generator:
     def _steps(
         self, prompts: Prompts, config: GenerationConfig, draws: Sequence[Draws], sources: Prompts | None
     ) -> Iterator[list[tuple[int, int]]]:
-        """Rows go on together behind prompts that end together, so that shorter ones have padding before them.
+        """Generate for a batch of prompts, which are aligned at their ends, with padding before shorter ones.
 
-        Yields, step by step, the rows that write, each with its next token. A row's random numbers are its own.
+        Yields for each step the rows that are not done and their next tokens. Each row has its own random numbers.
         """
         choose = chooser(config, draws)
-        going = list(range(len(prompts)))  # the rows that are still read, in the order of the state's
+        going = list(range(len(prompts)))  # rows of the batch in the order of the state
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]
         state = self.model.start(len(prompts), source_of(sources, self.device), in_place=True)
@@ -110,7 +109,7 @@ class Generator:
         while True:
             wanted = [row for row in going if not done[row]]
             step: list[tuple[int, int]] = []
-            following = dict.fromkeys(going, 0)  # rows that have ended need no scores of the vocabulary
+            following = dict.fromkeys(going, 0)  # rows that are done need no logits
             last = hidden[:, -1]
             if len(wanted) < len(going):
                 last = last[[place for place, row in enumerate(going) if not done[row]]]
@@ -126,7 +125,7 @@ class Generator:
             left = [place for place, row in enumerate(going) if not done[row]]
             if not left:
                 return
-            if len(left) <= len(going) // 2:  # fewer are not worth the copy
+            if len(left) <= len(going) // 2:  # below that, copying the state costs more than it saves
                 state, going = chosen_rows(state, ids_of(left, self.device)), [going[place] for place in left]
             hidden, state = self.model.extend(ids_of([[following[row]] for row in going], self.device), state)
 
@@ -137,7 +136,7 @@ class Generator:
         config: GenerationConfig,
         sources: Prompts | None = None,
     ) -> list[Found]:
-        """The best of what `beams` candidates find to follow each prompt; arguments as of `write`."""
+        """The best continuation of each prompt by beam search; arguments as for `write`."""
         search = Search(config.beams or 1, config.tokens, config.length_penalty, self.end)
         found: dict[int, Found] = {}
         for rows in self._together(prompts, sources, config.tokens, search.beams):
@@ -147,7 +146,7 @@ class Generator:
         return [found[row] for row in range(len(prompts))]
 
     def _searched(self, prompts: Prompts, search: Search, sources: Prompts | None) -> list[Found]:
-        """The same for prompts of one length, all at once."""
+        """Beam search for a batch of prompts of one length."""
         ids = ids_of(prompts, self.device)
         prefix = torch.full_like(ids[:, 0], ids.shape[1]) if self.writer.reads_prefix else None
         hidden, state = self.model.extend(
@@ -165,14 +164,14 @@ class Generator:
         return beam_search(self.scores(hidden[:, -1]), go_on, search)
 
     def scores(self, hidden: Tensor, normalised: bool = True) -> Tensor:
-        """(B, V) log-probabilities of the next token behind (B, D) hidden states, minus infinity where banned.
+        """(B, V) log-probabilities of the next tokens from (B, D) hidden states, minus infinity for banned tokens.
 
-        Not normalised: up to a number that is added to all of a row.
+        With `normalised` false, logits: log-probabilities up to a constant in each row.
         """
         scores = (self.head.log_probabilities if normalised else self.head.scores)(hidden, self.table)
         return scores.index_fill_(1, self.banned, float("-inf"))
 
     def _full(self, read: int) -> bool:
-        """Whether the model has no position for one more token behind so many."""
+        """Whether the model has no position for a token behind `read` tokens."""
         longest = self.model.config.longest_input
         return longest is not None and read >= longest

@@ -1,4 +1,4 @@
-"""What can be said of how texts are written."""
+"""Settings of generation."""
 
 from pydantic import Field, model_validator
 
@@ -6,28 +6,29 @@ from bakeoff.config import Config
 
 
 class GenerationConfig(Config):
-    """How tokens are chosen."""
+    """How the tokens of a generated text are chosen."""
 
     tokens: int = Field(default=100, gt=0)
-    """The most tokens to write; less where the model ends the text itself."""
+    """Largest number of tokens to write; the model may end the text earlier."""
     temperature: float = Field(default=1.0, ge=0)
-    """Temperature of sampling: below 1 the likely becomes likelier; 0 always takes the most likely token (greedy)."""
+    """Temperature of sampling: below 1 likely tokens become likelier; 0 always takes the most likely token (greedy)."""
     top_k: int | None = Field(default=None, gt=0)
-    """Sample from the so many most likely tokens."""
+    """Sample from this number of most likely tokens; None: from all."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Sample from the fewest most likely tokens that have this share together."""
+    """Sample from the fewest most likely tokens whose probabilities add up to at least this share."""
     beams: int | None = Field(default=None, gt=0, le=1000)
-    """Search for the likeliest text with so many candidates, instead of sampling; 1 always takes the most likely
-    token."""
+    """Search for the likeliest text with this number of candidates (beam search) instead of sampling; 1 always takes
+    the
+    most likely token; None: sample."""
     length_penalty: float = Field(default=0.6, ge=0)
-    """How much the search favours long texts: a text's score is its log-probability divided by ((5 + length) / 6) to
-    this power."""
+    """How much the beam search favours long texts: a text's score is its log-probability divided by
+    ((5 + length) / 6) to this power."""
     seed: int = 0
     """Seed of sampling."""
 
     @property
     def greedy(self) -> bool:
-        """The most likely token is always taken, and nothing drawn."""
+        """Whether the most likely token is always taken, without sampling."""
         return self.temperature == 0 or self.beams == 1
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""Minimal pairs: of two sentences that differ in one point, is the good one likelier? (BLiMP: Warstadt et al. 2020)."""
+"""Minimal pairs of sentences, of which the good one should be likelier (BLiMP, Warstadt et al. 2020)."""
 
 import math
 from collections.abc import Sequence
@@ -17,57 +17,57 @@ from bakeoff.reading.records import record_names
 from bakeoff.runs.run import Run
 
 TIE = 1e-4
-"""Nats; sentences whose scores are less apart tie, for other batches would change their order."""
+"""Sentences whose scores differ by less, in nats, tie: rounding in other batches could change their order."""
 
 
 KINDS = ("field", "linguistics_term")
-"""Columns of BLiMP's files that gather its groups into larger kinds: syntax, island effects."""
+"""Columns of BLiMP's files that join its groups into larger kinds, such as syntax or island effects."""
 
 
 class MinimalPair(NamedTuple):
-    """Two sentences, the first of which a speaker of the language accepts."""
+    """An acceptable and an unacceptable sentence that differ in one point."""
 
     good: str
-    """The acceptable one."""
+    """The acceptable sentence."""
     bad: str
-    """The other."""
+    """The unacceptable sentence."""
     group: str
-    """What the pair tests; accuracies are means over groups."""
+    """The phenomenon that the pair tests; accuracies are means over groups."""
     kinds: tuple[str, ...] = ()
-    """The larger kinds that its group belongs to, one of each of `KINDS` that the file has."""
+    """The larger kinds that the group belongs to, one for each of `KINDS` that the file has as a column."""
 
 
 class Preferences(NamedTuple):
-    """How often the good sentence has the higher score."""
+    """How often a model gives the good sentence the higher score."""
 
     groups: dict[str, float]
-    """The accuracy in each group, a tie being half right."""
+    """The accuracy in each group; a tie counts as half right."""
     ties: int
-    """Pairs that tie."""
+    """Number of pairs that tie."""
     pairs: int
-    """All pairs."""
+    """Number of all pairs."""
     kinds: list[dict[str, float]]
-    """For each sort of larger kinds the accuracy of each kind, the mean over its groups."""
+    """For each column of kinds the accuracy of each kind, the mean over its groups."""
 
     @property
     def accuracy(self) -> float:
-        """The mean over groups, however many pairs each has."""
+        """The mean accuracy over groups, which count alike whatever their number of pairs."""
         return _mean(self.groups)
 
 
 def read_minimal_pairs(
     path: str | Path, good: str = "sentence_good", bad: str = "sentence_bad", group: str | None = "UID"
 ) -> list[MinimalPair]:
-    """The pairs of a .jsonl, .csv or .tsv file, each plain, .gz or .zst; the columns are called as BLiMP's are.
+    """The pairs of a .jsonl, .csv or .tsv file, plain, .gz or .zst; columns are named as BLiMP's by default.
 
     Args:
         path: the file.
-        good: the column with the acceptable sentences.
-        bad: the one with the others.
-        group: the one with what a pair tests; None: all pairs are one group.
+        good: the column of the acceptable sentences.
+        bad: the column of the unacceptable sentences.
+        group: the column of the tested phenomena; None: all pairs are one group.
 
     Raises:
-        UserError: no such file or column, no pairs in it, or a blank sentence or group.
+        UserError: there is no such file or column, the file has no pairs, or a sentence or group is blank.
     """
     columns = [good, bad, *([] if group is None else [group])]
     kinds = [name for name in kinds_of(path) if name not in columns]
@@ -84,7 +84,7 @@ def read_minimal_pairs(
 
 
 def kinds_of(path: str | Path) -> list[str]:
-    """Which of `KINDS` a file has as columns.
+    """Those of `KINDS` that a file has as columns.
 
     Raises:
         UserError: there is no such file, or it has no columns.
@@ -95,14 +95,14 @@ def kinds_of(path: str | Path) -> list[str]:
 
 
 def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Preferences:
-    """What scores say of pairs.
+    """The preferences of a model between the sentences of pairs.
 
     Args:
-        pairs: N of them.
-        scores: (N, 2) those of the good sentence and of the bad one.
+        pairs: N pairs.
+        scores: (N, 2) log-probabilities of the good and of the bad sentences in nats.
 
     Raises:
-        UserError: a score is not a number, which would decide nothing.
+        UserError: a score is not a number.
     """
     if np.isnan(scores).any():
         first = int(np.flatnonzero(np.isnan(scores).any(1))[0])
@@ -122,7 +122,7 @@ def preferences(pairs: Sequence[MinimalPair], scores: NDArray[np.float64]) -> Pr
 
 
 def _by_group(pairs: Sequence[MinimalPair], right: NDArray[np.float64]) -> dict[str, float]:
-    """The share of each group's pairs that are right."""
+    """The accuracy of each group."""
     of_group: dict[str, list[float]] = {}
     for pair, credit in zip(pairs, right.tolist(), strict=True):
         of_group.setdefault(pair.group, []).append(credit)
@@ -134,16 +134,16 @@ def _mean(groups: dict[str, float]) -> float:
 
 
 def judge(run: Run, pairs: Sequence[MinimalPair], reading: Reading, *, device: str = "auto") -> Preferences:
-    """How often a run prefers the good sentence; `readings.Reading` says what the scores are.
+    """How often a run prefers the good sentence of a pair.
 
     Args:
         run: a finished pre-trained run.
         pairs: the pairs.
-        reading: one of `readings.readings(run)`.
+        reading: one of `readings.readings(run)`; `readings.Reading` explains the scores.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: the run cannot read so, or a score is not a finite number.
+        UserError: the run cannot score in this way, or a score is not a finite number.
     """
     scores = score_sentences(run, [text for pair in pairs for text in (pair.good, pair.bad)], reading, device=device)
     return preferences(pairs, scores.reshape(-1, 2))

@@ -1,4 +1,4 @@
-"""Prompts as rows of one batch: which of them go on together, and their tensors. Shapes: B rows, T length."""
+"""Batches of prompts, and their tensors. Shapes: B rows, T length."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,24 +8,24 @@ from torch import Tensor
 from bakeoff.models.inputs import Source
 
 PLACES = 1 << 14
-"""Tokens, those to be written included, that are held at once."""
+"""Largest number of tokens in a batch, including the tokens to be written."""
 
 Prompts = Sequence[Sequence[int]]
-"""The ids of each."""
+"""The token ids of each prompt."""
 
 
 def together(
     prompts: Prompts, sources: Prompts | None, tokens: int, most: int, beams: int = 1, alike: bool = False
 ) -> Iterator[list[int]]:
-    """The places of prompts that go on together: those of similar length that fit.
+    """The indices of prompts, in batches of similar length.
 
     Args:
-        prompts: at least one id each.
-        sources: what each row's encoder reads, where there is one.
-        tokens: how many are to be written.
-        most: the most rows at once.
+        prompts: token ids, at least one id each.
+        sources: the ids that the encoder reads for each prompt; None: there is no encoder.
+        tokens: the number of tokens to be written.
+        most: the largest number of prompts in a batch.
         beams: rows of each prompt.
-        alike: those that go on together are of one length.
+        alike: whether the prompts of a batch must have the same length.
     """
     lengths = [len(prompt) + (len(sources[row]) if sources else 0) for row, prompt in enumerate(prompts)]
     order = sorted(range(len(prompts)), key=lambda row: (lengths[row], len(prompts[row])))
@@ -42,12 +42,12 @@ def together(
 
 
 def ids_of(rows: Prompts | Sequence[int], device: torch.device) -> Tensor:
-    """(B, T) the ids of rows of one length, or (B,) numbers."""
+    """A tensor of ids: (B, T) for rows of one length, (B,) for numbers."""
     return torch.tensor(rows, dtype=torch.int64, device=device)
 
 
 def padded_before(rows: Prompts, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) ids of rows that end together, and True where there is one; None where they begin together, too."""
+    """(B, T) ids of rows aligned at their ends, and their (B, T) padding mask; None: there is no padding."""
     longest = max(map(len, rows))
     ids = ids_of([[0] * (longest - len(row)) + list(row) for row in rows], device)
     gaps = ids_of([[longest - len(row)] for row in rows], device)
@@ -56,7 +56,7 @@ def padded_before(rows: Prompts, device: torch.device) -> tuple[Tensor, Tensor |
 
 
 def source_of(sources: Prompts | None, device: torch.device) -> Source | None:
-    """What the encoder reads, padded behind."""
+    """The source of a batch, with padding behind the tokens; None: there is no encoder."""
     if sources is None:
         return None
     longest = max(map(len, sources))

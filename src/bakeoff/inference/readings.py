@@ -1,4 +1,4 @@
-"""Log-probabilities of sentences in memory, in each of the ways in which a run can read them."""
+"""Log-probabilities of sentences in memory, in any of the ways in which a run can score them."""
 
 import math
 import unicodedata
@@ -21,15 +21,15 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Reading = Literal["forwards", "pseudo", "pseudo_words"]
 """forwards: sum_t log p(x[t] | x[< t]), not divided by the length. pseudo: the pseudo-log-likelihood, each token given
-all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each token given all others but what follows
-it in its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
+all others (Salazar et al. 2020, arXiv:1910.14659). pseudo_words: the same, each token given all others but the later
+tokens of its word (Kauf and Ivanova 2023, arXiv:2305.10588)."""
 
 
 def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
-    """The ways in which a run can read a sentence, with the objective that has taught it each.
+    """The ways in which a run can score a sentence, each with the objective that taught it.
 
     Raises:
-        UserError: none of its objectives has.
+        UserError: no objective of the run gives sentences a probability.
     """
     objectives: list[ObjectiveConfig] = list(run.recipe.objective)
     found: dict[Reading, ObjectiveConfig] = {}
@@ -49,10 +49,10 @@ def readings(run: Run) -> dict[Reading, ObjectiveConfig]:
 
 
 def require_reading(run: Run, reading: Reading) -> dict[Reading, ObjectiveConfig]:
-    """The ways in which a run can read a sentence, one of which is asked for.
+    """The ways in which a run can score a sentence, with a check that `reading` is among them.
 
     Raises:
-        UserError: it cannot read so.
+        UserError: the run cannot score in the way `reading`.
     """
     known = readings(run)
     if reading not in known:
@@ -73,17 +73,17 @@ def score_sentences(
 ) -> NDArray[np.float64]:
     """The log-probability of each sentence in nats, (N,).
 
-    Sentences are read as corpora are: NFC, runs of white space as one space. What is said twice has one score; a blank
-    sentence has 0. A sentence's score is the same whatever others there are, up to rounding.
+    Sentences are read as corpora are: in NFC, with single spaces. Equal sentences are scored once; a blank sentence has
+    the score 0. A score depends on the other sentences by rounding alone.
 
     Args:
         run: a finished pre-trained run.
-        sentences: N of them.
+        sentences: N sentences.
         reading: one of `readings(run)`.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: the run cannot read so, or a score is not a finite number.
+        UserError: the run cannot score in this way, or a score is not a finite number.
     """
     known = require_reading(run, reading)
     scorer = scorer_of(run, known[reading], False, device, whole_words=reading == "pseudo_words")
@@ -96,7 +96,7 @@ def score_sentences(
         part = distinct[first : first + TEXTS_AT_ONCE]
         rows = []
         for ids, starts in run.tokenizer.encode(part):
-            if end is not None and len(ids):  # a sentence is a line, and its end a token
+            if end is not None and len(ids):  # a sentence is a line, whose end is a token
                 ids = np.append(ids, end)
             rows.append(ScoredText(ids, 0, starts=words.starts(ids, starts) if reading == "pseudo_words" else None))
         for text, scores in zip(part, scorer.score(rows), strict=True):
@@ -107,21 +107,21 @@ def score_sentences(
 
 
 class _Words:
-    """Where words start for masking: where white space separates them, and before and behind punctuation."""
+    """Starts of words for masking: behind white space, and before and behind punctuation."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._speller = Speller(tokenizer)
         plain = (token for token in range(tokenizer.size) if self._speller.plain(token))
-        # A piece inside a word is spelt as such only behind another one.
+        # The speller shows a piece inside a word only behind another token.
         self._before = next((token for token in plain if self._speller.name(token).isalnum()), None)
         self._edges: dict[int, tuple[bool, bool]] = {}
 
     def starts(self, ids: NDArray[np.int64], spaced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """(T,) which tokens start a word.
+        """(T,) True for tokens that start a word.
 
         Args:
-            ids: (T,) the tokens.
-            spaced: (T,) which start what white space separates.
+            ids: (T,) tokens.
+            spaced: (T,) True for tokens behind white space.
         """
         edges = np.array([self._edges_of(token) for token in ids.tolist()], bool).reshape(-1, 2)
         starts: NDArray[np.bool_] = spaced | edges[:, 0]
@@ -129,7 +129,7 @@ class _Words:
         return starts
 
     def _edges_of(self, token: int) -> tuple[bool, bool]:
-        """Whether a token begins with punctuation, and whether it ends with it."""
+        """Whether a token begins with punctuation, and whether it ends with punctuation."""
         if token not in self._edges:
             text = self._speller.behind(self._before, [token]).strip() if self._speller.plain(token) else ""
             self._edges[token] = (bool(text) and _punctuation(text[0]), bool(text) and _punctuation(text[-1]))

@@ -1,4 +1,4 @@
-"""Scoring texts with a run: the log-probability of each, in the order of their file."""
+"""Scores of texts by a run: the log-probability of each text, in the order of the file."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
@@ -21,41 +21,41 @@ from bakeoff.runs.run import Run
 from bakeoff.text.words import words_before
 
 TEXTS_AT_ONCE = 4096
-"""The most that are read ahead, so that texts of similar length go through the model together."""
+"""Largest number of texts that are read ahead, so that texts of similar length share a batch."""
 
 
 class TextScore(NamedTuple):
-    """What a run says of a text, of its last word, or of the target of a pair."""
+    """The score of a text, of its last word, or of the target of a pair."""
 
     text: str
-    """What was scored."""
+    """The text, word or target that was scored."""
     log_probability: float
-    """In nats; 0 where there is nothing to score."""
+    """The log-probability in nats; 0 if there is nothing to score."""
     tokens: int
-    """How many tokens it has; the end of a target is one of them."""
+    """Number of scored tokens; the end of a target is one of them."""
     unknown: int
-    """How many of them stand for what the vocabulary lacks."""
+    """Number of unknown tokens among them."""
     likeliest: bool | None
-    """Whether each token of a last word is the likeliest, so that reading greedily writes it; None: no last word."""
+    """Whether every token of a last word is the likeliest, so that greedy generation writes it; None: no last word."""
 
 
 class TextScores:
-    """The scores of a file's texts, one for each, in the file's order; what is held does not grow with their number.
+    """The scores of texts, in their order; memory does not grow with their number.
 
-    Texts are read as corpora are: NFC, runs of white space as one space. A file is read whole before the work, so that
-    its mistakes come out then; what comes through a pipe or standard input is not.
+    Texts are read as corpora are: in NFC, with single spaces. A file is read whole before any text is scored, so that
+    its mistakes are told at once; a pipe and standard input are not.
 
     Args:
         run: a finished pre-trained run.
-        file: the texts, or those in memory; sources with their targets for a sequence-to-sequence model.
-        last_word: score the last word of each text alone, given what stands before it.
+        file: a file of texts, or texts in memory; sources with targets for a sequence-to-sequence model.
+        last_word: score only the last word of each text, given the words before it.
         device: auto, cpu, cuda or mps.
-        stride: the most tokens that are scored of a row of a text that is longer than one, behind its first row; None:
-            half a row.
-        module: the run's model where it is loaded already; None: it is loaded to the device.
+        stride: for texts longer than a row, the largest number of tokens that are scored in each window but the first;
+            None: half a row.
+        module: the run's model if it is loaded already; None: load it to the device.
 
     Raises:
-        UserError: the run cannot score, or not in this way, or there is a mistake in the file.
+        UserError: the run cannot score texts, or not in this way, or the file has a mistake.
     """
 
     def __init__(
@@ -91,17 +91,17 @@ class TextScores:
         self._scorer = scorer_of(run, objective, last_word, device, stride=stride, module=module)
 
     def __iter__(self) -> Iterator[TextScore]:
-        """Each text's score.
+        """Score one text after the other.
 
         Raises:
-            UserError: the file has changed meanwhile, and has a mistake now.
+            UserError: the file, changed meanwhile or read from a pipe, has a mistake.
         """
         for texts, rows in self._parts():
             for both, row, scores in zip(texts, rows, self._scorer.score(rows), strict=True):
                 yield self._score(both[-1], row, scores)
 
     def _parts(self) -> Iterator[tuple[list[tuple[str, ...]], list[ScoredText]]]:
-        """The texts with their rows, a bounded number at once; refuses pairs that are too long: they cannot be cut."""
+        """Texts and their rows, a bounded number at once; pairs longer than the model's positions are refused."""
         longest = self.run.recipe.model.longest_input if self.pairs else None
         before = len(scoring_objective(self.run).prompt(self.tokenizer)) - 1 if self.pairs else 0
         done = 0
@@ -126,7 +126,7 @@ class TextScores:
             return [ScoredText(np.append(ids, separator), 0, source) for ids, source in zip(ends, sources, strict=True)]
         rows = self.tokenizer.encode([text for (text,) in texts])
         end = self.tokenizer.end_of_line
-        if end is not None and not self.last_word:  # a text is a line, and its end a token
+        if end is not None and not self.last_word:  # a text is a line, whose end is a token
             return [ScoredText(np.append(ids, end) if len(ids) else ids, 0) for ids, _ in rows]
         return [ScoredText(ids, _last_start(starts) if self.last_word else 0) for ids, starts in rows]
 
@@ -141,10 +141,10 @@ class TextScores:
 
 
 def scoring_objective(run: Run) -> ObjectiveConfig:
-    """The objective by which a run scores texts.
+    """The first objective of a run that gives texts a probability.
 
     Raises:
-        UserError: none of its objectives says how likely a text is.
+        UserError: no objective of the run does.
     """
     objectives: list[ObjectiveConfig] = list(run.recipe.objective)
     found = next((each for each in objectives if each.scoring is not None), None)
@@ -157,17 +157,15 @@ def scoring_objective(run: Run) -> ObjectiveConfig:
 
 
 def _require_stride(run: Run, objective: ObjectiveConfig, stride: int) -> None:
-    """Refuse a stride where no text is read in windows, and one beyond a row.
+    """Check a stride.
 
     Raises:
-        UserError: it is that.
+        UserError: the run reads no text in windows, or the stride exceeds a row.
     """
     if objective.scoring == "target":
         raise UserError(f"{run.path}: --stride: pairs are read whole; leave it out")
     if objective.scoring == "forwards" and run.recipe.input.continues:
-        raise UserError(
-            f"{run.path}: --stride: this run reads a text once, row behind row, and remembers; leave it out"
-        )
+        raise UserError(f"{run.path}: --stride: this run reads a text once, row by row, with a memory; leave it out")
     room = run.recipe.input.length - (0 if objective.scoring == "forwards" else 2)  # [CLS] and [SEP]
     if not 1 <= stride <= room:
         raise UserError(f"{run.path}: --stride {stride}: a row has {room} tokens of a text; give 1 to {room}")
@@ -182,16 +180,17 @@ def scorer_of(
     stride: int | None = None,
     module: PretrainingModel | None = None,
 ) -> Scorer:
-    """The way in which a run scores by that objective.
+    """The scorer of a run for one of its objectives.
 
     Args:
         run: the run.
-        objective: one of its objectives.
-        last_word: find out, too, whether each token is the likeliest; of models that read forwards.
+        objective: one of the run's objectives.
+        last_word: find also whether each token is the likeliest; for causal models.
         device: auto, cpu, cuda or mps.
-        whole_words: hide what follows a token in its word; of models that see both sides.
-        stride: the most tokens that are scored of a row of a longer text, behind its first row; None: half a row.
-        module: the run's model where it is loaded already; None: it is loaded to the device.
+        whole_words: hide the later tokens of a token's word, too; for bidirectional models.
+        stride: for texts longer than a row, the largest number of tokens that are scored in each window but the first;
+            None: half a row.
+        module: the run's model if it is loaded already; None: load it to the device.
     """
     module = module or run.load(resolve_device(device))
     tokenizer, recipe = run.tokenizer, run.recipe
@@ -206,5 +205,5 @@ def scorer_of(
 
 
 def _last_start(starts: NDArray[np.bool_]) -> int:
-    """Where the last word starts; 0 where there is none."""
+    """The index of the last True; 0 if there is none."""
     return int(np.flatnonzero(starts)[-1]) if starts.any() else 0

@@ -1,4 +1,4 @@
-"""Input that comes as it is written, from standard input or a named pipe."""
+"""Input that arrives while it is written, from standard input or a named pipe."""
 
 import io
 import os
@@ -10,18 +10,18 @@ from typing import Any
 from bakeoff.errors import UserError
 
 PATIENCE = 0.05
-"""Seconds in which more must come, or the writer is said to pause."""
+"""Seconds without input after which the writer counts as pausing."""
 
 
 class ByteStream:
-    """Bytes that can be read once, of which it is known whether there are more at the moment.
+    """Bytes that can be read once, with a way to ask whether more are there at the moment.
 
     Attributes:
-        lines: where to read them.
+        lines: the file object to read lines from.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Read a pipe, or standard input.
+        """Open a pipe; None: standard input.
 
         Raises:
             UserError: standard input is closed, or the pipe cannot be read.
@@ -38,13 +38,13 @@ class ByteStream:
         else:
             try:
                 self._raw = _Asked(sys.stdin.fileno())
-            except (OSError, ValueError):  # a program has put something in its place
+            except (OSError, ValueError):  # a program has replaced sys.stdin
                 self.lines = sys.stdin.buffer
                 return
         self.lines = io.BufferedReader(self._raw)
 
     def pauses(self) -> bool:
-        """Whether nothing comes for a moment; False where that is not known."""
+        """Whether no input arrives within PATIENCE; False if that cannot be known."""
         if self._raw is None:
             return False
         self._raw.asked = True
@@ -55,7 +55,7 @@ class ByteStream:
 
 
 class _Asked(io.RawIOBase):
-    """A file that says so where it would have to wait."""
+    """A raw file whose reads return None instead of waiting while `asked` is set."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -1,4 +1,4 @@
-"""The log-probability of a target, given its source."""
+"""Log-probability of targets, given their sources."""
 
 from collections.abc import Sequence
 
@@ -11,11 +11,11 @@ from bakeoff.models.inputs import Inputs, Source
 
 
 class OfTargets:
-    """Sequence-to-sequence models; the end of the target is one of its tokens.
+    """Scores of sequence-to-sequence models; the end of a target is one of its tokens.
 
     Args:
         module: the model with its heads, in evaluation mode.
-        predictions: its head's.
+        predictions: the predictions of the head for next tokens.
         prompt: ids of the tokens that the decoder begins with.
     """
 
@@ -25,7 +25,7 @@ class OfTargets:
 
     @torch.inference_mode()
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
-        """Each row's scores, in the order of the rows."""
+        """The scores of each row's target tokens, in the order of rows."""
         found = [TokenScores(len(row.ids)) for row in rows]
         sources = [np.zeros(0, np.int64) if row.source is None else row.source for row in rows]
         longer = [max(len(row.ids), len(source)) for row, source in zip(rows, sources, strict=True)]

@@ -1,4 +1,4 @@
-"""Texts, or pairs of texts, that a run is to answer: from files and standard input, one a line or one a record."""
+"""Texts, or pairs of texts, from files and standard input, one a line or one a record."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,27 +14,27 @@ from bakeoff.workers.allocator import return_gaps
 STANDARD_INPUT = Path("-")
 
 FIRST, CHARACTERS_AT_ONCE = 32, 1 << 20
-"""How many texts are read ahead at first, which doubles, and the most characters of those that are."""
+"""Number of texts that are read ahead at first, which doubles later, and the largest number of their characters."""
 
 
 class TextFile:
-    """The texts of a file, or its sources with their targets, as they are written there.
+    """The texts of a file, or its sources with targets, unchanged.
 
     Args:
-        path: a .jsonl, .csv or .tsv, of which columns are read, or any other file, which has one text a line and pairs
-            with a tab between the two; each plain, .gz or .zst. A .parquet or .arrow, of which columns are read. A pipe
-            and `-`, standard input, have lines.
-        columns: the columns of the text, or of both texts of a pair.
-        given: whether the user has named them, which only a file with columns allows.
-        errors: invalid UTF-8 is an error, or is replaced by U+FFFD.
-        options: those that name the columns; none where they cannot be named.
+        path: a .jsonl, .csv or .tsv (plain, .gz or .zst), .parquet or .arrow, of which columns are read. Any other file
+            (plain, .gz or .zst), a pipe and `-`, standard input, have one text a line, or a pair with a tab between its
+            texts.
+        columns: the column of the text, or the columns of both texts of a pair.
+        given: whether the user has named the columns, which only a file with columns allows.
+        errors: whether invalid UTF-8 is an error, or replaced by U+FFFD.
+        options: the options that name the columns, for advice in errors; empty: there are none.
 
     Attributes:
-        name: what errors call it.
-        once: it can be read only once, as it is written.
+        name: the name of the file in errors.
+        once: whether the texts can be read only once, from a pipe or standard input.
 
     Raises:
-        UserError: there is no such file, it is of a kind that cannot be read, or standard input is closed.
+        UserError: there is no such file, it is a folder or has no columns to name, or standard input is closed.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class TextFile:
         self._stream = None if not self.once else ByteStream(None if path == STANDARD_INPUT else path)
 
     def __iter__(self) -> Iterator[tuple[str, ...]]:
-        """The texts of each line or record, in the file's order, blank ones too.
+        """The texts of each line or record in the file's order, including blank ones.
 
         Raises:
             UserError: a missing column, a broken record, a line without a tab where pairs are wanted, or invalid UTF-8.
@@ -89,7 +89,7 @@ class TextFile:
             yield tuple(texts)
 
     def _columns(self) -> Iterator[tuple[str, ...]]:
-        """The texts of a file that is stored by columns, each read by itself."""
+        """The texts of a .parquet or .arrow file, whose columns are read independently."""
         readers = [ColumnReader(self.path, self.errors).values(name, self._advice) for name in self.columns]
         for cells in zip(*readers, strict=True):
             values = zip(self.columns, cells, strict=True)
@@ -97,19 +97,19 @@ class TextFile:
 
     @property
     def _advice(self) -> str:
-        """What to do where a column is missing."""
+        """Advice for the error about a missing column."""
         which = "those of the pairs" if len(self._options) > 1 else "the one with the texts"
         return f"; name {which} by {' and '.join(self._options)}" if self._options else ""
 
     def pauses(self) -> bool:
-        """Whether the next text would have to be waited for."""
+        """Whether reading the next text would have to wait; only for pipes and standard input."""
         return self._stream is not None and self._stream.pauses()
 
     def count(self) -> int:
-        """How many there are, all of them read, so that what is wrong with the file comes out before the work.
+        """Read all texts and return their number, so that mistakes in the file are told before any work.
 
         Raises:
-            UserError: there are none, or a mistake in the file.
+            UserError: the file has no texts, or a mistake.
         """
         found = sum(1 for _ in self)
         if not found:
@@ -118,14 +118,14 @@ class TextFile:
 
 
 Texts = TextFile | Sequence[tuple[str, ...]]
-"""Texts, or pairs of texts, of a file or in memory."""
+"""Texts, or pairs of texts, in a file or in memory."""
 
 
 def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, ...]]:
-    """Texts of a caller, or pairs of them.
+    """Texts in memory, or pairs of them, as tuples.
 
     Raises:
-        UserError: one holds what UTF-8 cannot, as an argument of the command line does that is not valid UTF-8.
+        UserError: a text cannot be encoded as UTF-8, such as an argument of the command line that was not valid UTF-8.
     """
     pairs = list(zip(texts, *others, strict=True))
     for number, each in enumerate(pairs, 1):
@@ -137,14 +137,14 @@ def in_memory(texts: Sequence[str], *others: Sequence[str]) -> list[tuple[str, .
 
 
 def read_ahead(texts: Texts, most: int) -> Iterator[list[tuple[str, ...]]]:
-    """The texts in their order, a bounded number at once, so that those of similar length can be answered together.
+    """Texts in their order, several at once, so that texts of similar length can share a batch.
 
-    The first ones are few, so that there are answers soon, and where the writer of a pipe pauses those that have come
-    are all: one who waits for an answer before going on gets it.
+    The first lists are short, so that answers come soon. If the writer of a pipe pauses, the texts read so far are
+    yielded: a writer that waits for their answers gets them.
 
     Args:
-        texts: what is to be answered.
-        most: the most texts at once.
+        texts: the texts.
+        most: the largest number of texts at once.
     """
     held: list[tuple[str, ...]] = []
     characters, limit = 0, min(FIRST, most)
@@ -163,10 +163,10 @@ def read_ahead(texts: Texts, most: int) -> Iterator[list[tuple[str, ...]]]:
 
 
 class Tidier:
-    """Gives the system back what lies unused between tensors, behind so many texts that were answered.
+    """Returns unused memory of the allocator to the system, each time that a number of texts was answered.
 
     Args:
-        most: so many texts, or fewer that are long.
+        most: the number of texts; fewer if they are long (CHARACTERS_AT_ONCE).
     """
 
     def __init__(self, most: int) -> None:
@@ -174,7 +174,7 @@ class Tidier:
         self._texts = self._characters = 0
 
     def add(self, texts: int, characters: int = 0) -> None:
-        """Note that so many more were answered."""
+        """Count texts, and their characters, that were answered."""
         self._texts += texts
         self._characters += characters
         if self._texts >= self._most or self._characters >= CHARACTERS_AT_ONCE:
@@ -183,5 +183,5 @@ class Tidier:
 
 
 def is_blank(texts: Iterable[str]) -> bool:
-    """Whether there is nothing but white space."""
+    """Whether all texts are white space alone."""
     return not any(text.strip() for text in texts)

@@ -1,4 +1,4 @@
-"""What every way to score texts has in common: log-probabilities of tokens behind hidden states, in batches.
+"""Common parts of all scorers: log-probabilities of tokens from hidden states, in batches.
 
 Shapes: B rows, T length, D width, V vocabulary, N gathered rows.
 """
@@ -17,27 +17,27 @@ from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
 
 PLACES = 8192
-"""Tokens, padding included, that go through the model at once, at most."""
+"""Largest number of tokens in a batch on a CPU, padding included."""
 
 SCORES = 1 << 24
-"""Scores of a token that are held at once: 64 MB in float32."""
+"""Largest number of scores held at once: 64 MB in float32."""
 
 
 class ScoredText(NamedTuple):
-    """A text as it is scored."""
+    """The tokens of a text to be scored."""
 
     ids: NDArray[np.int64]
-    """(T,) its tokens."""
+    """(T,) tokens of the text."""
     first: int = 0
-    """The first of them that is scored."""
+    """The position of the first scored token."""
     source: NDArray[np.int64] | None = None
-    """(U,) the tokens of its source, for sequence-to-sequence models."""
+    """(U,) tokens of the source, for sequence-to-sequence models."""
     starts: NDArray[np.bool_] | None = None
-    """(T,) which of its tokens start a word; None: each does."""
+    """(T,) True for tokens that start a word; None: each does."""
 
 
 class TokenScores:
-    """The log-probabilities of a row's scored tokens in nats, and, if asked for, which are the likeliest of all."""
+    """Log-probabilities of a row's scored tokens in nats, and, if asked for, whether each token is the likeliest."""
 
     def __init__(self, count: int) -> None:
         self.log_probabilities = np.zeros(count)
@@ -48,17 +48,17 @@ class Scorer(Protocol):
     """A way to score texts."""
 
     def score(self, rows: Sequence[ScoredText]) -> list[TokenScores]:
-        """Each row's scores, in the order of the rows; a row's do not depend on the others."""
+        """The scores of each row, in the order of rows; they do not depend on the other rows."""
         ...
 
 
 class TokenPredictions:
-    """The head's log-probabilities.
+    """Log-probabilities of tokens by a head.
 
     Args:
         module: the model with its heads, in evaluation mode.
-        head: the head that scores tokens.
-        banned: tokens that are never the likeliest; None: nobody asks which token is.
+        head: the head that predicts tokens.
+        banned: tokens that do not count as the likeliest; None: do not find likeliest tokens.
     """
 
     def __init__(self, module: PretrainingModel, head: Head, banned: Sequence[int] | None) -> None:
@@ -72,12 +72,12 @@ class TokenPredictions:
         labels: Tensor,
         owners: Sequence[tuple[TokenScores, int, int]],
     ) -> None:
-        """Score some tokens and note what was found.
+        """Score tokens, and write the scores to their owners.
 
         Args:
-            hidden: (N, D) the states behind which they are predicted.
-            labels: (N,) the tokens.
-            owners: where the scores belong, in the order of the rows: the first place, and the number of places.
+            hidden: (N, D) states that predict the tokens.
+            labels: (N,) tokens.
+            owners: the scores to write to, in the order of `labels`, with the first index and the number of tokens.
         """
         log_probabilities, likeliest = [], []
         for states, right in zip(hidden.split(self.rows_at_once), labels.split(self.rows_at_once), strict=True):
@@ -97,12 +97,12 @@ class TokenPredictions:
 
 
 def batches(lengths: Sequence[int] | NDArray[np.int64], device: torch.device) -> list[list[int]]:
-    """The places of each batch's rows: rows of similar length together, as many tokens as suit the device."""
+    """The indices of rows in each batch: rows of similar length, with as many tokens as suit the device."""
     return [batch.tolist() for batch in sorted_batches(np.asarray(lengths), tokens_at_once(device, PLACES))]
 
 
 def padded(rows: Sequence[NDArray[np.int64]], pad: int, device: torch.device) -> tuple[Tensor, Tensor | None]:
-    """(B, T) ids of rows, padded at their ends, and True where there is a token; None where there is no padding."""
+    """(B, T) ids of rows with padding behind, and their (B, T) padding mask; None: there is no padding."""
     lengths = np.array([len(row) for row in rows])
     ids = np.full((len(rows), int(lengths.max())), pad, np.int64)
     for place, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""The scores of many texts together: perplexities, bits per byte, and how many last words were right."""
+"""Figures over many scored texts: perplexities, bits per byte, and accuracy of last words."""
 
 import math
 from typing import Any
@@ -7,10 +7,10 @@ from bakeoff.inference.scoring import TextScore
 
 
 class Totals:
-    """Sums over texts, to which one score after the other is added.
+    """Sums over the scores of texts.
 
     Args:
-        last_words: the scores are of last words.
+        last_words: whether the scores are those of last words.
     """
 
     def __init__(self, last_words: bool) -> None:
@@ -19,7 +19,7 @@ class Totals:
         self.log_probability = 0.0
 
     def add(self, score: TextScore) -> None:
-        """Add a text's score to the sums."""
+        """Add the score of a text."""
         self.texts += 1
         self.blank += not score.text
         self.tokens += score.tokens
@@ -30,10 +30,10 @@ class Totals:
         self.likeliest += score.likeliest is True
 
     def figures(self) -> dict[str, Any]:
-        """Everything, by name; what nothing can be divided by is None.
+        """All figures by name; a figure whose divisor is 0 is None.
 
-        `perplexity` is exp of the mean loss of a token, `word_perplexity` that of all tokens' loss a word, where words
-        are what white space separates; `blank` is how many texts hold nothing, or nothing that is scored; `accuracy` is
+        `perplexity` is exp of the mean loss of a token. `word_perplexity` is exp of the sum of losses divided by the
+        number of words, separated by white space. `blank` is the number of texts without a scored token. `accuracy` is
         the share of last words whose tokens were all the likeliest.
         """
         figures: dict[str, Any] = {"texts": self.texts, "blank": self.blank, "tokens": self.tokens}

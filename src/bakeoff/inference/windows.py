@@ -1,30 +1,30 @@
-"""Windows of a text that is longer than a row: every token is scored once, with as much of the text around as fits."""
+"""Windows over texts longer than a row: each token is scored once, with as much context as fits."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
 
 class Window(NamedTuple):
-    """A part of a text that is read at once, and the part of that which is scored; places count from 0."""
+    """A stretch of a text that is read at once, and the part of it that is scored; positions count from 0."""
 
     begin: int
-    """The first place that is read."""
+    """The first position that is read."""
     end: int
-    """The place behind the last one that is read."""
+    """The end of the read positions, exclusive."""
     scored: int
-    """The first place that is scored."""
+    """The first position that is scored."""
     until: int
-    """The place behind the last one that is scored."""
+    """The end of the scored positions, exclusive."""
 
 
 def windows_behind(length: int, room: int, first: int = 0, stride: int | None = None) -> Iterator[Window]:
-    """Windows for models that look back: behind the first window each place has at least room - stride before it.
+    """Windows for causal models; in each but the first, scored tokens have at least `room - stride` tokens before them.
 
     Args:
-        length: places of the text.
-        room: places of a row.
-        first: the first place that is to be scored.
-        stride: the most places that a window behind the first one adds, at most `room`; None: half a row.
+        length: tokens of the text.
+        room: tokens of a row.
+        first: the first position to be scored.
+        stride: the largest number of tokens that a window behind the first one adds, at most `room`; None: half a row.
     """
     stride = stride or max(1, room // 2)
     while first < length:
@@ -34,12 +34,12 @@ def windows_behind(length: int, room: int, first: int = 0, stride: int | None = 
 
 
 def windows_around(length: int, room: int, stride: int | None = None) -> Iterator[Window]:
-    """Windows for models that look to both sides: each place has (room - stride) / 2 on either side, or the text's end.
+    """Windows for bidirectional models; scored tokens have (room - stride) / 2 tokens or the text's end on each side.
 
     Args:
-        length: places of the text.
-        room: places of a row.
-        stride: places from one window to the next, at most `room`; None: half a row.
+        length: tokens of the text.
+        room: tokens of a row.
+        stride: tokens from one window to the next, at most `room`; None: half a row.
     """
     stride = stride or max(1, room // 2)
     margin = (room - stride) // 2

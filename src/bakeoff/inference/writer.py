@@ -1,4 +1,4 @@
-"""What writes: a model that reads forwards, and the head that predicts its next token."""
+"""A model with the head that predicts next tokens."""
 
 from typing import NamedTuple
 
@@ -11,30 +11,30 @@ from bakeoff.objectives.registry import OBJECTIVES
 
 
 class Writer(NamedTuple):
-    """A model that writes, with what it needs for that."""
+    """A model that generates text."""
 
     model: Model
-    """A model that reads forwards."""
+    """A causal model, or an encoder with a decoder."""
     head: Head
-    """The head that predicts its next token."""
+    """The head that predicts next tokens."""
     reads_prefix: bool
-    """What the model is given to go on with is seen from both sides."""
+    """Whether the tokens of a prompt attend to each other in both directions."""
 
 
 def writer_of(module: PretrainingModel) -> Writer:
-    """A pre-trained model with the head that predicts its next token.
+    """The writer of a pre-trained model.
 
     Raises:
-        UserError: it has learnt none.
+        UserError: the model has no head for next tokens.
     """
     return Writer(module.model, next_token_head(module), module.reads_prefix)
 
 
 def next_token_head(module: PretrainingModel) -> Head:
-    """The head of the objective that has taught the model its next token.
+    """The head of the objective that trained the prediction of next tokens.
 
     Raises:
-        UserError: there is none.
+        UserError: the model has no such objective.
     """
     if module.writing is None:
         able = [kind for kind, config in OBJECTIVES.items() if config.writes]

@@ -1,4 +1,4 @@
-"""Layer analysis of a finished run on held-out text."""
+"""Analysis of a run's layers on held-out text."""
 
 import json
 from pathlib import Path
@@ -15,24 +15,24 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.training.stages import make_batches
 
 EXAMPLES = 64
-"""Rows of held-out text; the means over their tokens hardly change with more."""
+"""Default number of rows of held-out text; with more, the means over tokens hardly change."""
 
 
 class Inspection(Config):
-    """What was measured, and on what."""
+    """The measurements of a run's layers, and their text."""
 
     run: str
-    """The run."""
+    """The path of the run."""
     recipe: str
-    """Its recipe's name."""
+    """The name of the run's recipe."""
     corpus: str
-    """The corpus whose held-out text was read."""
+    """The path of the corpus whose held-out text was read."""
     corpus_fingerprint: str
-    """The corpus's fingerprint."""
+    """The fingerprint of the corpus."""
     examples: int
-    """Rows of it."""
+    """Number of rows of held-out text."""
     layers: list[Layer]
-    """The layers, those of the encoder first."""
+    """The layers, with those of the encoder first."""
 
 
 def inspect(
@@ -43,19 +43,21 @@ def inspect(
     examples: int = EXAMPLES,
     device: str = "auto",
 ) -> Inspection:
-    """Measure what each layer does: L2 distance and cosine similarity of its input and output, and its kernels.
+    """Measure each layer: L2 distance and cosine similarity between its input and output, and its kernels.
 
-    As in figure 1 of Lan et al. 2020 (arXiv:1909.11942). Writes inspect.json and inspect.html.
+    The distances are those of figure 1 of Lan et al. 2020 (arXiv:1909.11942). inspect.json and inspect.html are
+    written.
 
     Args:
-        run: a pre-trained run; of one that was stopped, its newest checkpoint.
-        corpus: a directory that `prepare` made with the run's tokenizer; absent: the one that it was trained on.
-        out: folder for the two files; absent: `inspect` in the run's.
-        examples: rows of held-out text, the first of those that the held-out loss is measured on, masks and all.
+        run: a pre-trained run; if it was stopped, its newest checkpoint is used.
+        corpus: a directory that `prepare` made with the run's tokenizer; None: the corpus of the training.
+        out: the folder of the two files; None: `inspect` in the run's directory.
+        examples: number of rows, the first of those on which the held-out loss is measured, with their masks.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: a fine-tuned run, one without a checkpoint, or a corpus that is not there or has another tokenizer.
+        UserError: the run is fine-tuned or has no checkpoint, the corpus is missing or has another tokenizer, or the
+            folder cannot be made.
     """
     if FinetunedRun.at(run):
         raise UserError(f"{run}: inspect reads a pre-trained run; give the one that this was fine-tuned from")
@@ -85,10 +87,10 @@ def inspect(
 
 
 def _corpus_of(run: Run) -> Path:
-    """The corpus that a run was trained on.
+    """The corpus of a run's training.
 
     Raises:
-        UserError: it is not where it was.
+        UserError: the run is imported, or its corpus is no longer there.
     """
     corpus = run.environment["corpus"]
     if corpus is None:

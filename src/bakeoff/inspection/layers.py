@@ -1,4 +1,4 @@
-"""What each layer of a model does to a text: how far it moves the states, and what its convolutions weigh.
+"""Measurements of a model's layers on text: how far a layer moves the hidden states, and the weights of its kernels.
 
 Shapes: B batch, T length, D width, N kernels, K kernel size.
 """
@@ -18,54 +18,54 @@ from bakeoff.models.stack import Stack
 
 
 class Kernels(Config):
-    """The kernels of one part of a layer."""
+    """The convolution kernels of one part of a layer."""
 
     part: str
-    """The part, such as mixer."""
+    """The name of the part, such as mixer."""
     kind: str
-    """The class that convolves, such as LightConv."""
+    """The class of the convolution, such as LightConv."""
     offsets: list[int]
-    """Where the taps look, relative to the output's position."""
+    """The positions of the K taps relative to the output's position."""
     weights: list[list[float]]
-    """Each kernel's weights; where they differ by token, their mean over the text."""
+    """(N, K) weights of the kernels; where they differ by token, their means over the text."""
 
     @property
     def mean_distance(self) -> float:
-        """How many tokens away the weight lies on average, by absolute value."""
+        """The mean distance of a tap from the output in tokens, weighted by absolute weights."""
         weights = torch.tensor(self.weights).abs()
         return float((weights * torch.tensor(self.offsets).abs()).sum() / weights.sum().clamp(min=1e-30))
 
 
 class Layer(Config):
-    """What a layer does to its input, and the kernels of its convolutions."""
+    """The change from a layer's input to its output, and the kernels of its convolutions."""
 
     stack: str
-    """encoder, decoder, or backward_decoder."""
+    """The name of the stack: encoder, decoder or backward_decoder."""
     layer: int
-    """Its number, counted from 1."""
+    """The number of the layer, from 1 on."""
     l2_distance: float | None
-    """Euclidean distance of a token's states behind and before the layer, mean; None where their widths differ."""
+    """Mean Euclidean distance between a token's states before and behind the layer; None: their widths differ."""
     cosine_similarity: float | None
-    """Cosine of the angle between them, mean."""
+    """Mean cosine of the angle between these states; None: their widths differ."""
     degrees: float | None
-    """The angle, mean."""
+    """Mean angle between these states in degrees; None: their widths differ."""
     kernels: list[Kernels]
-    """Its convolutions'."""
+    """The kernels of each convolution in the layer."""
 
 
 class _Sums:
-    """Running sums of one layer over the batches."""
+    """Sums over batches for one layer."""
 
     def __init__(self) -> None:
         self.figures = torch.zeros(3, dtype=torch.float64)
         self.tokens = 0
         self.same_width = True
-        self.kernels: dict[int, tuple[Tensor, int]] = {}  # part's place -> sum of weights, how many are in it
+        self.kernels: dict[int, tuple[Tensor, int]] = {}  # index of a part -> sum of weights, number of summands
 
 
 @torch.no_grad()
 def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.device) -> list[Layer]:
-    """Measure every layer of a model in evaluation mode, on the real tokens of the batches."""
+    """Measure every layer of a model, which is in evaluation mode, on the tokens of batches, padding aside."""
     model = module.model
     stacks = model.stacks()
     sums = {name: [_Sums() for _ in stack.layers] for name, stack in stacks.items()}
@@ -89,12 +89,12 @@ def layers_of(module: PretrainingModel, batches: Sequence[Batch], device: torch.
 
 
 def _all(real: Tensor | None, ids: Tensor) -> Tensor:
-    """(B, T) which tokens are no padding."""
+    """(B, T) padding mask, True for tokens."""
     return torch.ones_like(ids, dtype=torch.bool) if real is None else real
 
 
 def _add(sums: list[_Sums], stack: Stack, x: Tensor, context: Context, real: Tensor) -> None:
-    """Add the figures of one batch; rows of a second stream, which stand behind the tokens, are left out."""
+    """Add the figures of one batch, without the rows of a second stream, which stand behind the tokens."""
     length = real.shape[1]
     steps, context = stack.steps(x, context)
     for own, parts, states in zip(sums, stack.layers, steps, strict=True):

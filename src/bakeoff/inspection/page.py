@@ -14,7 +14,7 @@ from bakeoff.report.elements import note, opening, panels
 from bakeoff.report.page import html_page
 
 MOST_KERNELS = 64
-"""Drawn of each layer; more lines than that are not told apart."""
+"""Largest number of kernels that are drawn for a layer; more rows could not be told apart."""
 
 FIGURES = {
     "l2_distance": "L2 distance",
@@ -24,7 +24,7 @@ FIGURES = {
 
 
 def write_page(path: Path, title: str, about: str, layers: Sequence[Layer]) -> None:
-    """Write the figures of all layers."""
+    """Write the page: curves of input and output over layers, and heat maps of kernels."""
     parts = [
         *opening(about, title),
         "<h2>Input and output of each layer</h2>",
@@ -81,7 +81,7 @@ def _curve(layers: Sequence[Layer], name: str, text: str) -> Any:
 
 
 def _heat_map(kernels: Kernels) -> Any:
-    """Taps across, kernels down; blue is positive, orange negative."""
+    """A heat map with taps across and kernels down; blue is positive, orange negative."""
     rows = list(_cells(kernels))
     largest = max((abs(row["weight"]) for row in rows), default=1.0) or 1.0
     scale = altair.Scale(domain=[-largest, 0, largest], range=[PALETTE[1], "#ffffff", PALETTE[0]], interpolate="rgb")

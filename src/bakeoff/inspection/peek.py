@@ -1,4 +1,4 @@
-"""Examples as a recipe would be trained on them: the rows of the very batches that the training makes."""
+"""`bakeoff peek`: the first rows of the batches that a recipe's training would see."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,50 +19,53 @@ from bakeoff.training.row_use import RowUse, row_use_of
 from bakeoff.training.stages import make_batches
 
 EXAMPLES = 3
-"""Rows that are shown where nobody says how many."""
+"""Default number of rows."""
 
 
 class Drawn(Config):
-    """Counts of one objective over all rows that are shown."""
+    """Counts of one objective's targets over the shown rows."""
 
     objective: str
-    """Its name."""
+    """The name of the objective."""
     targets: int
-    """How many predictions of tokens it makes."""
+    """Number of predictions for single tokens."""
     share: float
-    """The same as a share of the rows' tokens, padding and sources not counted; with two directions each token counts
+    """Targets as a share of the rows' tokens, without padding and sources; with two directions each token counts
     twice."""
     counts: dict[str, int]
-    """How many of them are masked, replaced, kept; or how many rows have which relation between their segments; or
-    how many places are of which class."""
+    """Number of masked, replaced and kept tokens; or of rows with each relation between segments; or of positions of
+    each
+    class."""
     generator_learns: str | None = None
-    """The objective whose hidden tokens a generator fills before this one's targets are known; None: they are known."""
+    """The objective whose masked tokens a generator replaces in the step, before targets are known; None: targets are
+    known."""
 
 
 class Peek(Config):
-    """Some rows, and what was drawn for them."""
+    """Rows of a training, and counts of their targets."""
 
     recipe: str
     """The recipe's name."""
     corpus: str
-    """The corpus."""
+    """The path of the corpus."""
     corpus_fingerprint: str
-    """Its fingerprint."""
+    """The fingerprint of the corpus."""
     held_out: bool
     """Whether the rows are held-out text."""
     seed: int
-    """The training's seed; without effect on held-out text, where what is drawn never changes."""
+    """The seed of the training; it does not affect held-out rows, whose targets never change."""
     epoch_rows: int
-    """How many rows this text has; a training goes over them again and again, drawn anew."""
+    """Number of rows of the text in an epoch; each epoch draws its targets anew."""
     source: str | None
-    """In words, what was done to the sources and cannot be seen from their marks; None: nothing."""
+    """Description, for the user, of changes to sources that have no marks; None: there are none."""
     rows: list[Row]
-    """The rows: the first ones of the training, or of those that the held-out loss is measured on."""
+    """The first rows of the training, or of the held-out loss."""
     packing: RowUse | None
-    """How much of a whole epoch's places hold tokens, and how much of the text it reads, whatever rows are shown; None
-    for a mixture, and where the text is too large to measure it all and what stands for it has no row of this kind."""
+    """The share of an epoch's positions that hold tokens, and the share of the text that it reads; None: the corpus is
+    a
+    mixture, or the text is too large to measure and the measured sample has no row of this kind."""
     drawn: list[Drawn]
-    """What was drawn, by objective."""
+    """Counts of targets by objective."""
 
 
 def peek(
@@ -73,26 +76,26 @@ def peek(
     held_out: bool = False,
     seed: int = 0,
 ) -> Peek:
-    """Read the first examples that a training of a recipe on a corpus would see, or those of its held-out loss.
+    """Read the first rows that a training of a recipe on a corpus would see, or those of its held-out loss.
 
-    They are taken from the batches that the training itself makes. No model is made.
+    The rows are those of the batches that the training itself makes. No model is built.
 
     Args:
         recipe: a recipe, its name or its file.
         corpus: a directory that `prepare` made; its tokenizer is used.
-        examples: how many rows; of held-out text at most `training.validation_examples`.
-        held_out: the held-out text in place of the training's.
-        seed: the training's seed.
+        examples: number of rows; of held-out text at most `training.validation_examples`.
+        held_out: read held-out text; False: text of the training.
+        seed: the seed of the training.
 
     Raises:
-        UserError: no such recipe or corpus, or the corpus has nothing for this recipe.
+        UserError: there is no such recipe or corpus, `examples` is below 1, or the corpus does not fit the recipe.
     """
     if examples < 1:
         raise UserError(f"peek: {examples} examples; ask for one at least")
     loaded = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     idle: frozenset[str] = frozenset()
     if not held_out:
-        idle, loaded = loaded.idle()[0], loaded.stages()[0].at(0.0)  # what training begins with
+        idle, loaded = loaded.idle()[0], loaded.stages()[0].at(0.0)  # the settings of the first step
     text = open_corpus(corpus)
     module = build_on_meta(loaded, text.tokenizer.size)
     batches = make_batches(loaded, module, text, seed, "validation" if held_out else "train", idle)
@@ -115,7 +118,7 @@ def peek(
 
 
 def _steps(batches: Batches) -> Iterator[Batch]:
-    """The micro-batches of all steps, made when they are asked for."""
+    """The micro-batches of all steps, made on demand."""
     for step in count():
         yield from batches.step(step)
 

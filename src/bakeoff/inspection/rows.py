@@ -1,4 +1,4 @@
-"""A row of a batch in words: its text, what is predicted of it, how its segments relate, how much is padding."""
+"""Rows of batches in readable form: text, targets, relation of segments, and padding."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -16,53 +16,53 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class RowText(Config):
-    """A stretch of a row that is a text of its own."""
+    """A stretch of a row that is one text."""
 
     name: str
-    """input; A and B where there are segments, and before them reused, which the next row remembers; document 1, 2, ...
-    where there are several; context, or context 1, 2, ..., for what is only read; prefix, or prefix 1, 2, ..., for
-    what is seen from both sides; source and target of a
-    sequence-to-sequence model, the target being what its decoder reads and, at the end, has to write last."""
+    """The name of the text: input; A and B for segments, and before them reused, which the next row remembers;
+    document 1, 2, ... if there are several; context, or context 1, 2, ..., for text without targets; prefix, or
+    prefix 1, 2, ..., for tokens that attend to each other in both directions; source and target of a
+    sequence-to-sequence model, where the target is the decoder's input with the last token to be written."""
     pieces: list[TokenRun]
-    """The text, in order."""
+    """The runs of tokens of the text, in order."""
 
 
 class Row(Config):
-    """One example as the model is trained on it."""
+    """A row as a model is trained on it."""
 
     number: int
-    """Its number among the rows that were asked for, counted from 1."""
+    """The number of the row among the shown rows, from 1 on."""
     length: int
-    """T, places of the row, padding included."""
+    """T, number of positions, padding included."""
     tokens: int
-    """How many of them hold tokens."""
+    """Number of tokens, without padding."""
     source_length: int
-    """U, places of the source, padding included; 0: there is none."""
+    """U, number of positions of the source, padding included; 0: there is no source."""
     source_tokens: int
-    """How many of them hold tokens."""
+    """Number of tokens of the source, without padding."""
     targets: dict[str, int]
-    """How many predictions about single tokens each objective makes; in two directions those of both."""
+    """Number of predictions for single tokens by objective; with two directions those of both."""
     relations: dict[str, str]
-    """How the segments relate, in words, by the objective that asks for it."""
+    """The relation of the segments, for the user, by the objective that predicts it."""
     classes: dict[str, dict[str, int]]
-    """How many places are of each class, by the objective that tells classes of single tokens."""
+    """Number of positions of each class, by the objective that predicts classes of single tokens."""
     backwards: bool
-    """Whether it reads the text from its end."""
+    """Whether the row reads the text from its end."""
     both_sides: bool | None
-    """Whether a model that is causal otherwise sees all of the row from both sides; None: it never does."""
+    """Whether a model that is otherwise causal attends in both directions in this row; None: it never does."""
     follows: bool | None
-    """Whether B goes on with A in the order of reading; None: a relation says it, or there is no choice."""
+    """Whether B continues A in the order of reading; None: `relations` says it, or there is no choice."""
     lines: list[RowText]
-    """The text, without padding, in the order of reading."""
+    """The texts of the row, without padding, in the order of reading."""
 
 
 class RowReader:
-    """Reads rows of batches; T length, U length of the source, P rows of a second stream.
+    """Reader of rows in batches. Shapes: T length, U length of the source, P rows of a second stream.
 
     Args:
-        recipe: the recipe whose batches they are.
-        objectives: the objectives that it builds.
-        tokenizer: the corpus's.
+        recipe: the recipe of the batches.
+        objectives: the objectives of the recipe.
+        tokenizer: the tokenizer of the corpus.
     """
 
     def __init__(self, recipe: Recipe, objectives: Sequence[Objective], tokenizer: Tokenizer) -> None:
@@ -70,7 +70,7 @@ class RowReader:
         self.speller = Speller(tokenizer)
 
     def read(self, batch: Batch, index: int, number: int) -> Row:
-        """Row `index` of a batch or micro-batch, reported under a number."""
+        """The row `index` of a batch or micro-batch; `number` becomes the row's number."""
         ids: list[int] = batch.ids[index].tolist()
         documents = np.ones(len(ids), np.int64)
         if batch.documents is not None:
@@ -95,7 +95,7 @@ class RowReader:
                 continue
             targets[objective.name] = len(labels)
             if config.generator_learns is not None:
-                continue  # what is read and the labels are made in the step
+                continue  # inputs and labels are made in the step
             if config.classes is not None:
                 counts = Counter(labels)
                 classes[objective.name] = {each: counts[label] for label, each in enumerate(config.classes)}
@@ -129,7 +129,7 @@ class RowReader:
         )
 
     def _source(self, batch: Batch, index: int) -> tuple[list[TokenRun], int]:
-        """What the encoder of a sequence-to-sequence model reads, and its length with padding."""
+        """The encoder's tokens in a sequence-to-sequence model, and their number with padding."""
         if batch.source is None:
             return [], 0
         ids: list[int] = batch.source.ids[index].tolist()
@@ -137,7 +137,7 @@ class RowReader:
         return self.speller.pieces(ids, {}, 0, tokens), len(ids)
 
     def _predicted(self, batch: Batch, index: int, name: str) -> tuple[NDArray[np.int64], list[int]]:
-        """(n,) slots among the row's T + P hidden states, times directions, and what is predicted at each."""
+        """(n,) indices among the row's (T + P) x directions hidden states that predict, and the n labels."""
         length = batch.ids.shape[1] if batch.queries is None else batch.queries.visible.shape[1]
         slots = length * self.recipe.model.directions
         rows, labels = (each.numpy() for each in batch.targets[name])
@@ -145,7 +145,7 @@ class RowReader:
         return rows[low:high] - index * slots, labels[low:high].tolist()
 
     def _following(self, name: str, slots: NDArray[np.int64], labels: list[int], ids: list[int]) -> list[TokenRun]:
-        """What is predicted from a row's last token; all else is in the row, next to where it is predicted from."""
+        """The targets that the row does not hold: every other target stands next to the position that predicts it."""
         pieces = []
         places, directions = np.divmod(slots, self.recipe.model.directions)
         for place, direction, label in zip(places.tolist(), directions.tolist(), labels, strict=True):
@@ -170,7 +170,7 @@ class RowReader:
     def _texts(
         self, documents: NDArray[np.int64], segments: NDArray[np.int64] | None, context: int
     ) -> Iterator[tuple[str, int, int]]:
-        """Names, starts and ends of the texts that a row's tokens are made of; the first are no targets."""
+        """Name, start and end of each text in a row; the first `context` tokens are no targets."""
         owners = documents if segments is None else np.minimum(segments, 1)  # [CLS], where it is last, goes with B
         several = owners[0] != owners[-1]
         inside = np.flatnonzero(owners[1:] != owners[:-1]) + 1
@@ -188,7 +188,7 @@ class RowReader:
 def _marks(
     objective: ObjectiveConfig, batch: Batch, index: int, slots: NDArray[np.int64], labels: list[int]
 ) -> dict[int, TargetRun]:
-    """What an objective predicts of the tokens of a row, by their first place."""
+    """The targets of an objective in a row, by the position of their first token."""
     if batch.queries is None or objective.scoring != "query":
         run = objective.targets_together
         return {int(slots[at]): TargetRun(objective.kind, labels[at : at + run]) for at in range(0, len(labels), run)}

@@ -1,4 +1,4 @@
-"""Examples on the terminal: what is predicted stands in brackets, so that it can be told without colour too."""
+"""Rows on the terminal; targets stand in brackets, so that they can be told without colour, too."""
 
 from rich.text import Text
 
@@ -35,7 +35,7 @@ COUNTS = {"masked": "hidden", "replaced": "replaced", "kept": "shown"}
 
 
 def print_peek(found: Peek) -> None:
-    """Print what the brackets mean, the rows, and what was drawn for them, in lines of the terminal's width."""
+    """Print the meaning of the brackets, the rows and the counts of targets, in lines of the terminal's width."""
     console = Console()
     which = "held-out rows" if found.held_out else "rows"
     draws = "" if found.held_out else f", seed {found.seed}"
@@ -77,17 +77,17 @@ def _packing(packing: RowUse, held_out: bool) -> str:
 
 
 def _print(console: Console, label: str | Text, body: Text) -> None:
-    """Print a label and what belongs to it, all of whose lines begin in the same column."""
+    """Print a label and a text beside it, all of whose lines begin in the same column."""
     head = Text(label, "bold") if isinstance(label, str) else label
     head.append("  ")
     for line in body.wrap(console, max(console.width - head.cell_len, 20)):
         line.rstrip()
-        console.print(Text.assemble(head, line), soft_wrap=True)  # a sum would give the head's style to both
+        console.print(Text.assemble(head, line), soft_wrap=True)  # Text addition would give both the head's style
         head = Text(" " * head.cell_len)
 
 
 def _samples(found: Peek) -> list[tuple[Text, str]]:
-    """A sample of each kind of brackets that the rows have, and of unusual lines, and what it means."""
+    """A sample of each kind of bracket and unusual line that the rows have, with its meaning."""
     first: dict[str, TokenRun] = {}
     for row in found.rows:
         for line in row.lines:
@@ -122,13 +122,13 @@ def _samples(found: Peek) -> list[tuple[Text, str]]:
 
 
 def _meaning(piece: TokenRun) -> str:
-    """What the brackets around a piece mean."""
+    """The meaning of the brackets around a piece."""
     note = None if piece.objective is None else OBJECTIVES[piece.objective].peek_note
     return note if piece.kind == "next" and note is not None else MEANINGS[piece.kind]
 
 
 def _header(row: Row) -> str:
-    """How many tokens, segments and documents, how much padding, which way it is read, and how the segments relate."""
+    """The line above a row: tokens, segments, documents, padding, direction of reading, relation of segments."""
     sizes = {line.name: sum(len(piece.ids) for piece in line.pieces) for line in row.lines}
     tokens = counted(row.tokens + row.source_tokens, "token")
     if "A" in sizes or "source" in sizes:
@@ -158,13 +158,13 @@ def _body(line: RowText, padding: int) -> Text:
 
 
 def _order(row: Row) -> dict[str, Text]:
-    """The originals in the order in which they are predicted, where there is one."""
+    """The original tokens in the order of their prediction; empty if there is no order."""
     ordered = [(piece.order, piece.original) for line in row.lines for piece in line.pieces if piece.order is not None]
     return {"order": Text(" → ".join(_visible(original) for _, original in sorted(ordered)))} if ordered else {}
 
 
 def _printed(piece: TokenRun) -> Text:
-    """A piece with its brackets, and the space before it outside of them."""
+    """A piece with its brackets, and the space before it outside of the brackets."""
     read, original = _visible(piece.text), _visible(piece.original)
     forms = {
         "masked": f"[{read.strip('[]')}→{original}]",
@@ -178,7 +178,7 @@ def _printed(piece: TokenRun) -> Text:
 
 
 def _visible(text: str) -> str:
-    """Text without what a terminal would obey, and nothing but a space as ␣."""
+    """The text with control characters escaped, and a single space as ␣."""
     text = "␣" if text == " " else text.replace("\n", "↵")
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 

@@ -1,4 +1,4 @@
-"""Charts as Vega-Lite specifications: their colours, and how they look on a page and in a file."""
+"""Charts as Vega-Lite specifications: their colours, and their look on a page and in a file."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
@@ -8,51 +8,51 @@ import altair
 from bakeoff.display.text import visible
 
 PALETTE = ("#0f7fc4", "#d9600a", "#0a9e75", "#c76ba0", "#e0a000", "#4fb3e8", "#8a7f00", "#8b8f98")
-"""After Okabe and Ito (2008): told apart by colour-blind readers; legible on white and on near black."""
+"""Colours of lines, after Okabe and Ito (2008): distinct for colour-blind readers, legible on white and near black."""
 
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3])
-"""Once the palette is used up, the same colours come again with the next dash."""
+"""Dashes of lines: after the last colour of the palette, colours repeat with the next dash."""
 
 
 class Figure(NamedTuple):
-    """A chart with its texts, before it is put on a page or into a file."""
+    """A chart with its texts, for a page or a file."""
 
     name: str
-    """Its file's name, without ending."""
+    """The name of the chart's file without its ending, and of its element on a page."""
     title: str
-    """Its heading; figures that belong side by side share it."""
+    """The heading; figures side by side share it."""
     caption: str
-    """What it shows."""
+    """What the chart shows."""
     chart: Any
-    """The chart, without legend and colours of text."""
+    """The Altair chart, without legend and colours of text."""
 
 
 def styles(labels: Sequence[str]) -> dict[str, tuple[str, list[int]]]:
-    """Colour and dash of each line."""
+    """Colour and dash of the line of each label."""
     return {
         label: (PALETTE[i % len(PALETTE)], DASHES[i // len(PALETTE) % len(DASHES)]) for i, label in enumerate(labels)
     }
 
 
 def colour_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
-    """The scale that gives each of `styles` its colour."""
+    """The colour scale for the lines of `styles`."""
     return altair.Scale(domain=list(found), range=[colour for colour, _ in found.values()])
 
 
 def dash_scale(found: Mapping[str, tuple[str, list[int]]]) -> altair.Scale:
-    """The scale that gives each of `styles` its dash."""
+    """The dash scale for the lines of `styles`."""
     return altair.Scale(domain=list(found), range=[dash for _, dash in found.values()])
 
 
 def on_page(
     figures: Sequence[Figure], height: int | Callable[[Figure], int], *, legend: bool = False
 ) -> dict[str, dict[str, Any]]:
-    """The specifications of a page's figures by name: as wide as their places, in the page's ink.
+    """The specifications of a page's figures by name, in the width of their elements and the page's text colour.
 
     Args:
         figures: the figures.
-        height: pixels of each.
-        legend: whether each has one of its own; else the page has one for all.
+        height: the height of each figure in pixels, or a function to it.
+        legend: whether each figure has its own legend; False: the page has one for all.
     """
     return {
         figure.name: specification(
@@ -67,7 +67,7 @@ def on_page(
 
 
 def specification(chart: Any, *, width: int | str, height: int, ink: str, legend: bool) -> dict[str, Any]:
-    """A chart in its final size and ink, as plain data."""
+    """A chart as plain data; `width` in pixels or "container" for that of its element, `ink` the colour of texts."""
     faint = {"domainColor": ink, "tickColor": ink, "gridColor": ink, "gridOpacity": 0.12, "domainOpacity": 0.4}
     text = {"labelColor": ink, "titleColor": ink, "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"}
     font = "system-ui, -apple-system, 'Segoe UI', 'Liberation Sans', Arial, sans-serif"
@@ -87,12 +87,12 @@ def specification(chart: Any, *, width: int | str, height: int, ink: str, legend
         width=width, height=height, autosize=altair.AutoSizeParams(type="fit-x", contains="padding")
     ).to_dict()
     found["config"] = config
-    found.pop("$schema", None)  # an address in the page would look like something to load
+    found.pop("$schema", None)  # an address in the page would look like a resource to load
     return cast(dict[str, Any], _visible(found))
 
 
 def _visible(node: Any) -> Any:
-    """The same with all control characters as escapes: Vega makes programs of names, and ends them at line ends."""
+    """The data with control characters as escapes: Vega compiles names into scripts, which a line end would break."""
     if isinstance(node, Mapping):
         return {key: _visible(value) for key, value in node.items()}
     if isinstance(node, list):

@@ -1,4 +1,4 @@
-"""What pages are put together from: lists, tables, notes, and charts side by side; plain texts become HTML here."""
+"""Elements of pages in HTML: lists, tables, notes, and charts side by side; plain texts are escaped here."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,13 +10,13 @@ _CODE = re.compile("`([^`\n]+)`")
 
 
 def items(texts: Iterable[str]) -> str:
-    """The points of a list; what stands between backticks is set as code."""
+    """The items of a list; text between backticks becomes code."""
     set_as_code = (_CODE.sub(r"<code>\1</code>", escape(text)) for text in texts)
     return "".join(f"<li>{text}</li>" for text in set_as_code)
 
 
 def note(text: str) -> str:
-    """A paragraph beside the matter."""
+    """A paragraph of remarks in small type."""
     return f'<p class="note">{escape(text, quote=False)}</p>'
 
 
@@ -24,10 +24,10 @@ def opening(about: str, title: str, answers: Sequence[str] = (), cautions: Seque
     """The head of a page.
 
     Args:
-        about: what was done, in small letters above the title.
-        title: the page's heading.
-        answers: what came out, a sentence each.
-        cautions: what to know before one relies on it.
+        about: what was done; it stands in small letters above the title.
+        title: the heading of the page.
+        answers: the results, one sentence each.
+        cautions: what readers must know before they rely on the results, one sentence each.
     """
     parts = [f'<p class="eyebrow">{escape(about)}</p>', f"<h1>{escape(title)}</h1>"]
     if answers:
@@ -38,28 +38,28 @@ def opening(about: str, title: str, answers: Sequence[str] = (), cautions: Seque
 
 
 def folded(summary: str, text: str) -> str:
-    """A text of many lines that opens on a click."""
+    """A text of many lines, folded until a click on its summary."""
     return f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>"
 
 
 def frame(head: str, rows: Iterable[str]) -> str:
-    """A table that scrolls in itself where the window is narrow; head and rows are HTML."""
+    """A table that scrolls inside its frame in a narrow window; head and rows are HTML."""
     return f'<div class="scroll"><table><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def head(names: Sequence[str], *, text: int = 1) -> str:
-    """A row of column names, of which the first `text` stand above text and the others above numbers."""
+    """A row of column names; the first `text` columns hold text, the others numbers."""
     cells = (f"<th{' class=text' * (i < text)}>{escape(name)}</th>" for i, name in enumerate(names))
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1) -> str:
-    """A table of plain texts, whose rows are named by their first cell.
+    """A table of plain texts, with the first cell of a row as its heading.
 
     Args:
-        names: of the columns.
-        rows: a cell for each column.
-        text: how many of the first columns are texts; the others are set as numbers are.
+        names: names of the columns.
+        rows: rows with a cell for each column.
+        text: number of first columns that hold text; the others are aligned as numbers.
     """
     made = (
         f"<tr><th>{escape(first)}</th>"
@@ -71,7 +71,7 @@ def table(names: Sequence[str], rows: Iterable[Sequence[str]], *, text: int = 1)
 
 
 def legend(styles: Mapping[str, tuple[str, list[int]]]) -> str:
-    """Colour and dash of each line, once for all charts of the page."""
+    """The legend of a page: colour and dash of each line, once for all charts."""
     marks = []
     for label, (colour, dash) in styles.items():
         line = f'<line x1="0" y1="2" x2="20" y2="2" stroke="{colour}" stroke-width="3"'
@@ -82,7 +82,7 @@ def legend(styles: Mapping[str, tuple[str, list[int]]]) -> str:
 
 
 def panels(figures: Sequence[Figure], *, titled: bool = False) -> list[str]:
-    """The places that charts are drawn in, side by side; each below its heading, if they are titled."""
+    """The elements of charts, side by side, each below its heading if `titled`."""
     drawn = [
         f"<div><h3>{escape(figure.title)}</h3>{figure_element(figure)}</div>" if titled else figure_element(figure)
         for figure in figures
@@ -91,7 +91,7 @@ def panels(figures: Sequence[Figure], *, titled: bool = False) -> list[str]:
 
 
 def figure_element(figure: Figure) -> str:
-    """The place that a chart is drawn in."""
+    """The element that a chart is drawn in, with its caption."""
     return (
         f'<figure><figcaption>{escape(figure.caption)}</figcaption><div class="chart" id="{escape(figure.name)}" '
         f'role="img" aria-label="{escape(f"{figure.title}, {figure.caption}")}"></div></figure>'

@@ -1,4 +1,4 @@
-"""A page of charts as one HTML file that needs no network, and in which no name or text can become a program."""
+"""Pages of charts as single HTML files that need no network, and in which no name or text can become a script."""
 
 import base64
 import hashlib
@@ -16,15 +16,15 @@ from bakeoff.display.text import visible
 
 
 def html_page(title: str, body: str, specifications: Mapping[str, Any]) -> str:
-    """The whole page.
+    """A page as HTML.
 
-    Its policy lets the browser load nothing, and run and apply nothing but the scripts and the style of this function,
-    which it knows by their hashes.
+    Its Content-Security-Policy lets the browser load nothing, and allows only the scripts and the style of this
+    function, by their hashes.
 
     Args:
-        title: of the window; plain text.
-        body: HTML, put together from `bakeoff.report.elements`. It has no `style` attributes, which the policy forbids.
-        specifications: what is drawn in each of them, by the figure's name.
+        title: the title of the window, as plain text.
+        body: HTML from the functions of `bakeoff.report.elements`; `style` attributes are forbidden by the policy.
+        specifications: the specification of each chart, by the figure's name.
     """
     style = _asset("page.css")
     scripts = {
@@ -46,12 +46,12 @@ def html_page(title: str, body: str, specifications: Mapping[str, Any]) -> str:
 
 
 def embedded_json(values: Any) -> str:
-    """JSON for a script element: no text in it can end that element, open a comment or stand for a line break."""
-    text = json.dumps(values, separators=(",", ":"))  # ASCII, with escapes for all else
+    """JSON for a script element, escaped so that no text in it can end the element, open a comment or break a line."""
+    text = json.dumps(values, separators=(",", ":"))  # ASCII with escapes
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@cache  # a second and a half of processor time, and the same for every page
+@cache  # takes 1.5 s of processor time
 def _bundle() -> str:
     """The drawing library, ready for a script element."""
     return _inside_script(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
@@ -62,10 +62,10 @@ def _asset(name: str) -> str:
 
 
 def _inside_script(program: str) -> str:
-    """A program of ours that cannot end the script element it stands in; the escape means the same in its strings."""
+    """A script, escaped so that it cannot end its element; in its strings the escapes are equivalent."""
     return program.replace("</script", "<\\/script").replace("<!--", "\\u003c!--")
 
 
 def _source(content: str) -> str:
-    """What an element holds, as its page's policy names it."""
+    """The source expression of a script's or style's content for the policy: its SHA-256."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

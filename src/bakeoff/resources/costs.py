@@ -1,4 +1,4 @@
-"""What a recipe costs, counted without memory for its weights."""
+"""The costs of a recipe, counted without memory for its weights."""
 
 import math
 
@@ -9,36 +9,36 @@ from bakeoff.recipe import Recipe
 
 
 class StackSize(Config):
-    """How a stack is made up; with shared parts it has fewer than it applies."""
+    """The size of a stack; shared parts are applied more often than they exist."""
 
     layers: int
     """Number of layers."""
     parts: int
     """Number of distinct parts, such as a mixer or a feed-forward network with its norm."""
     applications: int
-    """How many times one of them is applied to a text."""
+    """Number of applications of parts to a text."""
 
 
 class Costs(Config):
-    """The size and price of a pre-training."""
+    """The sizes of a recipe's model, and the operations of its pre-training."""
 
     vocabulary: int
-    """Size of the vocabulary that is assumed."""
+    """The assumed size of the vocabulary."""
     parameters: int
-    """Number of parameters with the pre-training heads, tied and shared ones once."""
+    """Number of parameters including the pre-training heads; tied and shared ones count once."""
     parts: dict[str, int]
-    """Parameters of the embedding, the encoder, the decoder, a generator and each objective's head."""
+    """Number of parameters of each part: embedding, encoder, decoder, generator and the head of each objective."""
     stacks: dict[str, StackSize]
-    """Layers and parts of encoder and decoder."""
+    """Sizes of the stacks by name."""
     flops_per_token: int
-    """Floating-point operations of one token in training, forward and backward."""
+    """Floating-point operations for one token in training, forward and backward."""
     receptive_field: dict[str, int | None]
-    """Tokens on both sides and its own that an output of the encoder or the decoder can depend on; None for all of the
-    row. What a decoder sees of its encoder's output, which is all of it, does not count."""
+    """Number of tokens, including its own, that an output of each stack can depend on; None: the whole row. A decoder's
+    view of the encoder's output does not count."""
 
 
 def costs_of(recipe: Recipe, vocabulary: int) -> Costs:
-    """Count a recipe's parameters and operations for a vocabulary of that size."""
+    """Count the parameters and operations of a recipe for a vocabulary of `vocabulary` tokens."""
     module = build_on_meta(recipe, vocabulary)
     parts = {"embedding": module.model.embedding, **module.model.stacks()}
     if module.model.target_embedding is not None:

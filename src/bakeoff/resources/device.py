@@ -1,4 +1,4 @@
-"""Where a training runs and in which precision."""
+"""Devices and precisions of trainings."""
 
 import contextlib
 import platform
@@ -19,38 +19,38 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 TOKENS_ON_CPU = 1024
-"""Tokens, padding included, that a CPU reads at once where nothing is learned: what lies between two layers then stays
-in its caches. With 8,192 the same rows take twice as long (bert-mini, one thread)."""
+"""Number of tokens, padding included, in a batch of inference on a CPU, so that the states between two layers stay in
+its caches. With 8,192 the same rows take twice as long (bert-mini, one thread)."""
 
 
 def tokens_at_once(device: torch.device, most: int) -> int:
-    """How many tokens go through a model at once where nothing is learned.
+    """Number of tokens in a batch of inference.
 
     Args:
-        device: where it is.
-        most: so many where there is room.
+        device: the device of the model.
+        most: the number on any device but a CPU, and the upper bound on a CPU.
     """
     return min(most, TOKENS_ON_CPU) if device.type == "cpu" else most
 
 
 class Placement(NamedTuple):
-    """Where a module computes, and in which precision."""
+    """The device and the precision of computations."""
 
     device: torch.device
-    """Where its tensors are."""
+    """The device of the tensors."""
     precision: str
-    """float32 or bfloat16, that of its products."""
+    """float32 or bfloat16, the precision of products."""
 
     def autocast(self) -> AbstractContextManager[Any]:
-        """The context in which a forward pass has that precision."""
+        """The context in which a forward pass has this precision."""
         return autocast(self.device, self.precision)
 
 
 def resolve_device(name: str) -> torch.device:
-    """The device of that name; auto is the fastest there is.
+    """The device with a name; auto is the first of cuda, mps and cpu that is available.
 
     Raises:
-        UserError: an unknown device, or one that this machine or this build of torch has not.
+        UserError: the name is unknown, or this machine or this build of torch has no such device.
     """
     kind, _, index = name.partition(":")
     if kind not in DEVICES or (index and (kind != "cuda" or not index.isdigit())):
@@ -72,7 +72,7 @@ def resolve_device(name: str) -> torch.device:
 def resolve_precision(
     precision: Literal["auto", "float32", "bfloat16"], device: torch.device
 ) -> Literal["float32", "bfloat16"]:
-    """Auto is bfloat16 autocast on GPUs and CPUs that have instructions for its products, float32 elsewhere."""
+    """The precision; auto is bfloat16 on GPUs and CPUs with fast instructions for its products, else float32."""
     if precision == "auto":
         if device.type == "cuda":
             return "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
@@ -81,11 +81,11 @@ def resolve_precision(
 
 
 def _multiplies_bfloat16() -> bool:
-    """This CPU multiplies matrices of bfloat16 at a higher rate than those of float32.
+    """Whether this CPU multiplies matrices of bfloat16 faster than those of float32.
 
-    By Intel's matrix units (AMX), or by the vectors' own products (AVX512_BF16) of AMD's processors since Zen 4. Those
-    of Intel's processors reach 0.6 of the rate of float32. Without either, torch multiplies such matrices all the same,
-    but in float32 behind a conversion.
+    It does with Intel's matrix units (AMX), and with the vector products (AVX512_BF16) of AMD's processors since Zen 4.
+    The vector products of Intel's processors reach 0.6 of the rate of float32. Without either, torch converts the
+    matrices and multiplies in float32.
     """
     if hasattr(torch.cpu, "get_capabilities"):
         capabilities = torch.cpu.get_capabilities()
@@ -96,17 +96,17 @@ def _multiplies_bfloat16() -> bool:
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[Any]:
-    """The context in which the forward pass runs."""
+    """The context in which a forward pass has a precision, float32 or bfloat16."""
     if precision == "bfloat16":
         return torch.autocast(device.type, dtype=torch.bfloat16)
     return contextlib.nullcontext()
 
 
 def reset_peak_memory(device: torch.device) -> bool:
-    """Begin to measure the peak anew: an earlier run in this process is not to count.
+    """Reset the peak memory, so that earlier runs in this process do not count.
 
     Returns:
-        Whether the system lets us; else the peak is that of the whole process so far.
+        Whether the system allows it; False: `peak_memory` is the peak of the whole process so far.
     """
     return_memory()
     if device.type == "cuda":
@@ -120,7 +120,7 @@ def reset_peak_memory(device: torch.device) -> bool:
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most memory in bytes that was in use since the last reset: the device's, or this process's on a CPU."""
+    """Peak memory in bytes since the last reset: of the device, or of this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     with contextlib.suppress(OSError, StopIteration):
@@ -131,15 +131,15 @@ def peak_memory(device: torch.device) -> int:
 
 
 def work_clock(device: torch.device) -> float:
-    """Seconds of work: on a CPU processor time of all threads, which other work on the machine hardly changes.
+    """Seconds of work: on a CPU the processor time of all threads, which other programs hardly change.
 
-    On other devices time by the clock, for the processor mostly waits there.
+    On other devices it is the time by the clock, since the processor mostly waits.
     """
     return time.process_time() if device.type == "cpu" else time.perf_counter()
 
 
 def processor_name() -> str:
-    """The processor's name as the system gives it."""
+    """The processor's name in the system."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]

@@ -1,4 +1,4 @@
-"""Refuses trainings that cannot fit into a machine's memory, before anything is made."""
+"""Refusal of trainings that cannot fit into memory, before anything is made."""
 
 import os
 
@@ -9,19 +9,19 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.memory_need import BYTES_PER_NUMBER
 
 BYTES_OF_AN_ID = 8
-"""Bytes of a token in a batch."""
+"""Bytes of a token id in a batch."""
 
 
 def require_memory(recipe: Recipe, parameters: int, device: torch.device) -> None:
-    """Refuse what takes more memory than there is, by the least that it can take; `memory_need` counts the whole.
+    """Refuse a training whose lower bound of memory exceeds the device's; `memory_need` counts the real need.
 
     Args:
         recipe: the recipe.
-        parameters: how many its model has, with its heads.
-        device: where it is to be trained.
+        parameters: number of parameters of its model and heads.
+        device: the device of the training.
 
     Raises:
-        UserError: weights and gradients, or the rows of a batch, are more than the device's memory.
+        UserError: weights and gradients, or these with the rows of a batch, exceed the device's memory.
     """
     limit = _memory_of(device)
     if limit is None:
@@ -45,7 +45,7 @@ def require_memory(recipe: Recipe, parameters: int, device: torch.device) -> Non
 
 
 def _memory_of(device: torch.device) -> int | None:
-    """Bytes of memory, where they can be known."""
+    """The memory of a device in bytes; None: unknown."""
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     if device.type == "cpu" and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

@@ -1,4 +1,4 @@
-"""How much memory a training takes, counted with tensors that have shapes and no content."""
+"""The memory of a training, counted with fake tensors, which have shapes and no content."""
 
 import gc
 from typing import Any
@@ -21,50 +21,50 @@ from bakeoff.recipe import Recipe
 from bakeoff.resources.device import autocast, resolve_precision
 
 BYTES_PER_NUMBER = 4
-"""Weights, gradients and the optimizer's moments are float32."""
+"""Bytes of a number: weights, gradients and the optimizer's moments are float32."""
 
 MOST_ROWS = 32
-"""Rows at once that are counted where nothing is said of them: batches of thousands are the sum of many."""
+"""Largest number of rows at once that is assumed for a recipe without `micro_batch`; larger batches can be divided."""
 
 
 class MemoryNeed(Config):
-    """Bytes that a training holds at its fullest: between a forward pass and its backward pass, or in the update."""
+    """Peak memory of a training in bytes, reached between forward and backward pass or in the optimizer's step."""
 
     rows: int
-    """Rows that go through the model at once."""
+    """Number of rows that go through the model at once."""
     device: str
-    """Where: on a CPU, other operations run than on a GPU, and keep more."""
+    """The kind of device; operations on a CPU differ from those on a GPU, and keep more."""
     precision: str
-    """float32 or bfloat16, of the activations."""
+    """The precision of activations, float32 or bfloat16."""
     weights: int
-    """The parameters."""
+    """Bytes of the parameters."""
     gradients: int
-    """As many numbers."""
+    """Bytes of the gradients."""
     optimizer: int
-    """What the optimizer remembers, and a running average of the weights."""
+    """Bytes of the optimizer's state, and of a running average of the weights."""
     activations: int
-    """What the backward pass needs of the forward pass, of full rows without padding, without compilation.
+    """Bytes that the forward pass keeps for the backward pass, for full rows without padding, without compilation.
 
-    What oneDNN, on a CPU, keeps within an LSTM cannot be seen from here: of these it is a half to a third.
+    The memory that oneDNN keeps inside an LSTM on a CPU is missing: the figure is a half to a third of the real need.
     """
 
     remembered: int
-    """What all rows of a batch remember of the rows that they continue, those of other micro-batches too."""
+    """Bytes of the memories of all rows of a batch that continue other rows, other micro-batches included."""
 
     update: int = 0
-    """What the optimizer's step needs for a moment, when the activations are gone."""
+    """Bytes that the optimizer's step needs temporarily, when activations are freed."""
 
     @property
     def total(self) -> int:
-        """All of it; what single operations need for a moment comes on top."""
+        """The sum in bytes, without the temporary memory of single operations."""
         lasting = self.weights + self.gradients + self.optimizer + self.remembered
         return lasting + max(self.activations, self.update)
 
 
 def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int | None = None) -> MemoryNeed:
-    """Count the memory of a training with that many rows at once.
+    """Count the memory of a training with `rows` rows at once.
 
-    Absent: as many as the recipe's `micro_batch` has; where the recipe does not divide its batch, `MOST_ROWS` at most.
+    None: the recipe's `micro_batch`, or for a recipe without one its batch, but at most `MOST_ROWS`.
     """
     given = recipe.training.rows_at_once(recipe.input.length)
     rows = rows or (given if recipe.training.micro_batch else min(given, MOST_ROWS))
@@ -72,7 +72,7 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
     recipe = max((recipe.at(0.0), recipe.at(1.0)), key=_predicted)
     module = build_on_meta(recipe, vocabulary).train()
     weights = module.parameter_count() * BYTES_PER_NUMBER
-    # Parameters come from elsewhere, and a text's positions are made as plain tensors.
+    # Parameters are made outside of this mode, and positions are plain tensors.
     with FakeTensorMode(allow_non_fake_inputs=True):
         module = module.to_empty(device=device)
         activations = _activations(recipe, module, rows, device, precision)
@@ -92,21 +92,22 @@ def memory_need(recipe: Recipe, vocabulary: int, device: torch.device, rows: int
 
 
 def _predicted(recipe: Recipe) -> float:
-    """The sum of the shares of tokens that masking hides, which may change on the way."""
+    """The sum of the masking rates, which may change during the training."""
     return sum(part.rate for part in recipe.objective if isinstance(part, MaskingConfig))
 
 
 def _activations(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    """Bytes that are held behind the forward pass of so many rows.
+    """Bytes that are held after the forward pass of `rows` rows.
 
-    Two and three rows are passed: some operations loop over rows, and what does not grow with them is not to be scaled.
+    They are extrapolated from two and three rows: some operations loop over rows, and the constant part must not be
+    scaled.
     """
     two, three = (_held(recipe, module, count, device, precision) for count in (2, 3))
     return two + (rows - 2) * (three - two)
 
 
 def _remembered(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str) -> int:
-    """Bytes of the states of all rows of a batch."""
+    """Bytes of the memories of all rows of a batch."""
     state = _filled_state(recipe, module, 2, device, precision)
     if state is None:
         return 0
@@ -118,7 +119,7 @@ def _remembered(recipe: Recipe, module: PretrainingModel, rows: int, device: tor
 def _filled_state(
     recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device, precision: str
 ) -> ModelState | None:
-    """What so many rows remember when they remember as much as they can; None where they stand alone."""
+    """The state of `rows` rows with full memories; None: rows do not continue each other."""
     if not recipe.input.continues:
         return None
     state, before = module.model.start(rows), -1
@@ -140,7 +141,7 @@ def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.dev
         with autocast(device, precision):
             gathered = module.gather(batch) if state is None else module.gather_on(batch, state)[0]
             table = module.model.embedding.table
-            # Kept, because what the backward pass needs hangs on them.
+            # The losses hold what the backward pass needs.
             losses = [each.head.usual_loss(gathered[each.name][0], table) for each in module.objectives]
         del gathered
         held: int = made.bytes()
@@ -149,7 +150,7 @@ def _held(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.dev
 
 
 def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torch.device) -> Batch:
-    """A batch as large as the recipe's become: full rows, each one document, and as many targets as are expected."""
+    """A batch of the recipe's full size: full rows of one document each, with the expected number of targets."""
     source_length, length = module.row_lengths
 
     def zeros(*shape: int) -> Tensor:
@@ -177,7 +178,7 @@ def full_batch(recipe: Recipe, module: PretrainingModel, rows: int, device: torc
 
 
 class _Storages(TorchDispatchMode):
-    """Remembers the memory that operations take, without keeping it."""
+    """Recorder of the memory that operations allocate, by weak references."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -199,7 +200,7 @@ class _Storages(TorchDispatchMode):
         return result
 
     def bytes(self) -> int:
-        """What of it is still held."""
+        """Bytes of recorded memory that are still held."""
         gc.collect()
         held = [size for reference, size in self.made.values() if not reference.expired()]
         return sum(held)

@@ -1,4 +1,4 @@
-"""The threads of a training that runs by itself: a quick look, before it begins, at how many suit it."""
+"""The choice of threads for a training that runs alone, by a short measurement before it begins."""
 
 import time
 from collections.abc import Callable
@@ -12,40 +12,40 @@ from bakeoff.resources.threads import using_threads
 from bakeoff.workers.machine import usable_cores
 
 Asked = int | Literal["auto"] | None
-"""How many threads; auto: what a look finds; None: as many as torch has."""
+"""Number of threads; auto: the measured best; None: torch's number."""
 
 SECONDS = 1.0
-"""A look ends behind so much time, if every number had its turns."""
+"""Seconds after which a measurement ends, once every number has had its turns."""
 
 SHARE = 0.02
-"""It takes no more than this of the training, or is not made."""
+"""Largest share of the training's time for the measurement, which is otherwise not made."""
 
 TURNS = 2
-"""Steps of each number at least, behind one that is not counted: threads start in it."""
+"""Least number of timed steps for each number of threads, after one untimed step in which threads start."""
 
 GAIN = 1.1
-"""So much faster several threads have to be than one, which other programs disturb less."""
+"""Least speedup over one thread that several threads need, since other programs disturb one thread less."""
 
 RATE = 1e11
-"""Operations in a second, to judge beforehand whether a look can be short enough."""
+"""Assumed operations a second, to judge beforehand whether a measurement would be short enough."""
 
 
 def candidates() -> list[int]:
-    """One thread, as many as torch has and cores can be used, and half of them where they are four or more."""
+    """The numbers to measure: 1, the largest (torch's threads, at most the usable cores), and half of it from 4 on."""
     most = min(torch.get_num_threads(), usable_cores())
     return sorted({1, most} | ({most // 2} if most >= 4 else set()))
 
 
 def resolve_threads(asked: Asked, recorded: int | None, look: Callable[[], int]) -> int | None:
-    """The threads of a training.
+    """The number of threads of a training.
 
     Args:
-        asked: what was asked for.
-        recorded: those that it was begun with, where it goes on; auto keeps them.
-        look: finds out, where nothing else decides.
+        asked: the user's choice.
+        recorded: for a resumed training the number that it began with, which auto keeps; else None.
+        look: a function that measures, for auto without a recorded number.
 
     Raises:
-        UserError: a number below 1.
+        UserError: the number is below 1.
     """
     if asked != "auto":
         if asked is not None and asked < 1:
@@ -57,13 +57,13 @@ def resolve_threads(asked: Asked, recorded: int | None, look: Callable[[], int])
 def quickest(
     begin: Callable[[], Callable[[int], object]], operations: float, whole: Callable[[float], float], default: int
 ) -> int:
-    """The number of threads with which steps are quickest, in turns, on what else the machine does just now.
+    """The number of threads with the fastest steps, measured in turns under the machine's present load.
 
     Args:
-        begin: makes a copy of the training, whose steps are called with their number; the training is not touched.
-        operations: of a step.
-        whole: seconds of the training, from those of a step.
-        default: where a look would take more than its share.
+        begin: a function that copies the training and returns a function that does the step with a number.
+        operations: floating-point operations of a step.
+        whole: a function from the seconds of a step to those of the training.
+        default: the result if a measurement would exceed its SHARE.
     """
     numbers = candidates()
     if len(numbers) == 1:
@@ -74,7 +74,7 @@ def quickest(
     began = time.perf_counter()
     with using_threads(1), torch.random.fork_rng(devices=[]):
         step = begin()
-        step(0)  # slower than others
+        step(0)  # a first step is slower
         alone = _seconds(step, 1)
         if time.perf_counter() - began + steps * alone > SHARE * whole(alone):
             return min(default, numbers[-1])

@@ -1,7 +1,7 @@
-"""How many threads a training computes with, and how many trainings side by side suit this machine.
+"""The threads of a training, and the number of trainings that run side by side on this machine.
 
-Sums are cut among threads, so that their number decides the last bits of a result: where results are to be the same
-again, the number is kept with them, and the trainings that run side by side do not change it.
+Threads divide sums, so that their number decides the last bits of a result. Therefore results that must be reproducible
+record the number, and the number of trainings side by side does not change it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,28 +21,28 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 LARGE = 1e11
-"""Floating-point operations of one pass of a batch, or of a part of it, forward and backward, from which on threads
-share the work well. Below, trainings of one thread side by side do more together."""
+"""Floating-point operations of a pass, forward and backward, of a batch or micro-batch from which on threads share the
+work well. Below, trainings with one thread each, side by side, do more together."""
 
 PROCESS = 400 << 20
-"""Bytes that a process takes before it has a model."""
+"""Bytes of a process without a model."""
 
 SPARE = 1.3
-"""Factor on the memory that is counted, for what single operations need for a moment, and the held-out rows."""
+"""Factor on the counted memory, for temporary memory of single operations and for held-out rows."""
 
 
 class SharedMachine(NamedTuple):
-    """How the trainings of a comparison or a search share a machine."""
+    """The division of a machine among the trainings of a comparison or a search."""
 
     threads: int
-    """Threads of each training."""
+    """Number of threads of each training."""
     jobs: int
-    """How many at once."""
+    """Number of trainings at once."""
 
 
 @contextmanager
 def using_threads(count: int | None) -> Iterator[None]:
-    """Within it torch computes with so many threads; None: with as many as it has."""
+    """Set torch's number of threads in a context; None: leave it, and restore it at the end."""
     before = torch.get_num_threads()
     if count is not None:
         torch.set_num_threads(count)
@@ -53,7 +53,7 @@ def using_threads(count: int | None) -> Iterator[None]:
 
 
 def restoring_threads(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that may set torch's threads, and leaves them as they were."""
+    """A function that restores torch's number of threads when it ends."""
 
     @wraps(function)
     def restored(*arguments: P.args, **options: P.kwargs) -> R:
@@ -64,24 +64,24 @@ def restoring_threads(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def default_threads(recipe: Recipe, vocabulary: int) -> int:
-    """Threads of a training that runs alone and was not measured: one for a small model, all cores for a large one."""
+    """Threads of a training that runs alone, without a measurement: 1 for a small model, all cores for a large one."""
     return usable_cores() if _any_large([recipe], vocabulary) else 1
 
 
 def side_by_side(
     recipes: Sequence[Recipe], vocabulary: int, device: str, threads: int | None = None, jobs: int | None = None
 ) -> SharedMachine | None:
-    """How trainings of these recipes are to share this machine; None: one at a time, as on a GPU.
+    """The division of this machine among trainings of recipes; None: one training at a time, as on a GPU.
 
-    Small models have a thread each and as many at once as there are cores. Where memory does not suffice for so many,
-    the cores are shared among those that fit; where a model is large, one training has all of them.
+    Small models get one thread each, with as many trainings at once as cores. If memory does not suffice for these, the
+    cores are divided among those that fit. If a model is large, one training gets all cores.
 
     Args:
-        recipes: what is trained.
-        vocabulary: the tokenizer's size.
+        recipes: the recipes to be trained.
+        vocabulary: the size of the tokenizer.
         device: auto, cpu, cuda or mps.
-        threads: of each, where that is settled; it does not change any more.
-        jobs: how many at once, where somebody has said so.
+        threads: a given number of threads of each training; None: choose it.
+        jobs: a given number of trainings at once; None: choose it.
     """
     if resolve_device(device).type != "cpu":
         return None if jobs is None else SharedMachine(threads or torch.get_num_threads(), jobs)
@@ -98,13 +98,13 @@ def _any_large(recipes: Sequence[Recipe], vocabulary: int) -> bool:
 
 
 def operations_of_a_pass(recipe: Recipe, vocabulary: int) -> float:
-    """Operations of one pass of a batch, or of a part of it, forward and backward."""
+    """Floating-point operations of a pass, forward and backward, of a batch or micro-batch."""
     rows = recipe.training.rows_at_once(recipe.input.length)
     return rows * recipe.input.length * build_on_meta(recipe, vocabulary).flops_per_token()
 
 
 def _that_fit(recipes: Sequence[Recipe], vocabulary: int, most: int) -> int:
-    """How many trainings have room in memory, up to so many; the one with most to compute stands for all."""
+    """Number of trainings that fit into memory, at most `most`; the recipe with most operations stands for all."""
     free = free_memory()
     if most == 1 or free is None:
         return most

@@ -1,4 +1,4 @@
-"""A finished run under a changed recipe whose weights still fit: a longer memory, other rows, another dropout."""
+"""A finished run with a changed recipe that its weights still fit, such as a longer memory or another dropout."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from bakeoff.recipe_files import load_recipe
 from bakeoff.runs.run import Run
 
 Overrides = Mapping[str, Any] | Sequence[str]
-"""Values by dotted keys, or the command line's texts `input.length=64`."""
+"""Values by dotted keys, or texts of the command line such as `input.length=64`."""
 
 
 def parsed(overrides: Overrides) -> dict[str, Any]:
@@ -24,10 +24,10 @@ def parsed(overrides: Overrides) -> dict[str, Any]:
 
 
 def changed_run(run: Run, overrides: Overrides) -> Run:
-    """The run, its recipe changed; nothing of it on disk is.
+    """The run with a changed recipe in memory; its files stay as they are.
 
     Raises:
-        UserError: an unknown key or a wrong value, or one with which the model has other tensors than the run.
+        UserError: a key is unknown, a value is invalid, or the changed model has other tensors than the run.
     """
     keys = parsed(overrides)
     if not keys:
@@ -40,7 +40,7 @@ def changed_run(run: Run, overrides: Overrides) -> Run:
 
 
 def unlike(old_recipe: Recipe, new_recipe: Recipe, vocabulary: int) -> str | None:
-    """The first tensor that the models of two recipes do not have alike, in words; None where all fit."""
+    """The first difference between the tensors of two recipes' models, for the user; None: there is none."""
     old, new = (build_on_meta(each, vocabulary).state_dict() for each in (old_recipe, new_recipe))
     for name in [*new, *(name for name in old if name not in new)]:
         there, here = (None if name not in each else tuple(each[name].shape) for each in (old, new))
@@ -50,7 +50,7 @@ def unlike(old_recipe: Recipe, new_recipe: Recipe, vocabulary: int) -> str | Non
 
 
 def _guilty(run: Run, keys: Mapping[str, Any]) -> str:
-    """The key that alone changes the tensors, or all of them where none does."""
+    """The first key that changes the tensors alone, or all keys if none does."""
     for key, value in keys.items():
         try:
             if unlike(run.recipe, load_recipe(run.path / "recipe.yaml", {key: value}), run.tokenizer.size):

@@ -1,4 +1,4 @@
-"""Checkpoints: written beside, synced, then renamed, so that a reader never sees half of one."""
+"""Checkpoints: written to another folder, synced, then renamed, so that a reader never sees half a checkpoint."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -21,20 +21,20 @@ from bakeoff.learner.running_average import RunningAverage
 from bakeoff.tensors import fill, load_tensors, save_tensors
 
 KEPT = 2
-"""Number of newest checkpoints that stay on disk."""
+"""Number of newest checkpoints that are kept."""
 
 
 class FileExtent(Record):
-    """How far a file has come that grows."""
+    """The length and digest of a growing file at a checkpoint."""
 
     bytes: int = Field(ge=0)
-    """Its size."""
+    """Length in bytes."""
     sha256: str
-    """Digest of these bytes."""
+    """SHA-256 of these bytes."""
 
 
 class CheckpointState(Record):
-    """What a checkpoint holds beside its tensors; state.json."""
+    """The state of a checkpoint besides its tensors; state.json."""
 
     step: int = Field(ge=0, lt=1 << 62)
     """Optimizer steps done."""
@@ -43,19 +43,19 @@ class CheckpointState(Record):
     flops: int
     """Floating-point operations spent."""
     seconds: float
-    """Time spent in steps."""
+    """Seconds spent in steps."""
     work_seconds: float = 0.0
-    """The same by processor time; 0 from before it was kept."""
+    """Seconds of processor time spent in steps; 0 in checkpoints from before it was recorded."""
     sums: dict[str, float]
     """Sums of figures since the last line of metrics."""
     since: int
-    """Number of steps in them."""
+    """Number of steps in these sums."""
     since_tokens: int
-    """Tokens in them."""
+    """Tokens in these steps."""
     since_seconds: float
-    """Time in them."""
+    """Seconds in these steps."""
     metrics: FileExtent | None = None
-    """The lines of metrics.jsonl that belong to it; None: from before this was kept."""
+    """The part of metrics.jsonl that belongs to the checkpoint; None: the checkpoint is from before it was recorded."""
 
 
 def save_checkpoint(
@@ -67,9 +67,9 @@ def save_checkpoint(
     memory: Memory | None = None,
     trained: Mapping[str, Tensor] | None = None,
 ) -> Path:
-    """Write `folder/step-NNNNNNNN` whole or not at all, then remove all but the newest checkpoints.
+    """Write `folder/step-NNNNNNNN` completely or not at all, then remove all but the newest checkpoints.
 
-    `trained` are the weights that are trained, where those of the module are their running average.
+    `trained` are the trained weights if the module holds their running average.
     """
     final = folder / f"step-{step:08d}"
     if final.exists():
@@ -89,7 +89,7 @@ def save_checkpoint(
 
 @contextmanager
 def written_whole(partial: Path, final: Path, state: dict[str, Any]) -> Iterator[None]:
-    """Make a folder for a checkpoint's tensors, which takes its place with state.json and checksums, or not at all."""
+    """Make the folder `partial` for tensors; without an error it becomes `final`, with state.json and checksums."""
     remove(partial)
     partial.mkdir(parents=True)
     yield
@@ -102,13 +102,13 @@ def written_whole(partial: Path, final: Path, state: dict[str, Any]) -> Iterator
 
 
 def list_checkpoints(folder: Path) -> list[Path]:
-    """All whole checkpoints, the oldest first."""
+    """All complete checkpoints in a folder, the oldest first."""
     found = folder.glob("step-*") if folder.is_dir() else []
     return sorted(path for path in found if path.name.removeprefix("step-").isdecimal())
 
 
 def checkpoint_step(path: Path) -> int:
-    """The number of steps behind a checkpoint."""
+    """The number of optimizer steps before a checkpoint."""
     return int(path.name.removeprefix("step-"))
 
 
@@ -119,18 +119,18 @@ def load_checkpoint(
     memory: Memory | None = None,
     average: RunningAverage | None = None,
 ) -> dict[str, Any]:
-    """Put a checkpoint's tensors into a module, its optimizer, its memory and its running average.
+    """Load a checkpoint's tensors into a module, its optimizer, its memory and its running average.
 
     Returns:
-        The state saved beside them.
+        The content of state.json.
 
     Raises:
-        UserError: it is damaged, or cannot be read.
+        UserError: the checkpoint is damaged, or cannot be read.
     """
     try:
         fill(module, path / "model.safetensors")
         fill_optimizer(optimizer, path / "optimizer.safetensors")
-        if average is not None:  # of which the module has got the tensors
+        if average is not None:  # the module holds the average
             average.load(load_tensors(path / "trained.safetensors"))  # KeyError where one is absent
             average.exchange()
         if memory is not None:
@@ -143,20 +143,20 @@ def load_checkpoint(
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """What an optimizer keeps for each parameter, by name."""
+    """The state of an optimizer as tensors, named `INDEX.KEY` by the index of the parameter."""
     states = optimizer.state_dict()["state"]
     return {f"{index}.{key}": value for index, state in states.items() for key, value in state.items()}
 
 
 def fill_optimizer(optimizer: torch.optim.Optimizer, path: Path) -> None:
-    """Put what was kept into an optimizer.
+    """Load the state of an optimizer from a file of `optimizer_tensors`.
 
     Raises:
         UserError: the file is damaged.
-        ValueError: it holds something else.
+        ValueError: the file holds the state of another optimizer.
     """
     states: dict[int, dict[str, Tensor]] = {}
     for name, tensor in load_tensors(path).items():
         index, _, key = name.partition(".")
-        states.setdefault(int(index), {})[key] = tensor  # ValueError where it is no number
+        states.setdefault(int(index), {})[key] = tensor  # ValueError if no number
     optimizer.load_state_dict({"state": states, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,4 +1,4 @@
-"""What a run records of the machine and the software that it is made with."""
+"""The record of the machine and the software of a run."""
 
 import platform
 from importlib import metadata
@@ -12,7 +12,7 @@ from bakeoff.runs.rules import RULES
 
 
 def environment(device: torch.device, precision: str) -> dict[str, Any]:
-    """The machine, the rules and the versions, as far as they decide results and speed."""
+    """Facts about machine, rules and versions that affect results and speed."""
     packages = ("bakeoff", "torch", "numpy", "tokenizers", "safetensors")
     return {
         "device": str(device),

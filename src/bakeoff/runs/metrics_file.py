@@ -1,4 +1,4 @@
-"""metrics.jsonl of an unfinished run: written line by line, and set back to a checkpoint."""
+"""The metrics.jsonl of an unfinished run: written line by line, and reset to a checkpoint."""
 
 import hashlib
 import json
@@ -14,42 +14,42 @@ METRICS = "metrics.jsonl"
 
 
 class MetricsFile:
-    """The metrics.jsonl of a run's directory, whose lines up to each checkpoint belong to that checkpoint."""
+    """The metrics.jsonl of a run; its lines up to a checkpoint belong to that checkpoint."""
 
     def __init__(self, folder: Path, checkpoints: Path) -> None:
-        """The file of that run, whose checkpoints are in that folder."""
+        """The file in a run's directory `folder`, with the run's `checkpoints` folder."""
         self.folder, self.path, self.checkpoints = folder, folder / METRICS, checkpoints
 
     def append(self, line: dict[str, Any]) -> None:
-        """Add a line."""
+        """Append a line; it is not yet flushed to the disk, see `sync`."""
         with open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
     def sync(self) -> None:
-        """Bring what was written to the disk."""
+        """Flush the lines to the disk."""
         if self.path.is_file():
             sync(self.path)
 
     def clear(self) -> None:
-        """Forget all lines, where a training without a checkpoint begins anew."""
+        """Remove all lines, when a training without a checkpoint starts again."""
         if self.path.is_file():
             checksums.forget(self.folder, [METRICS])
             write_atomically(self.path, "")
 
     def mark(self) -> dict[str, Any]:
-        """How far the file has come, for the checkpoint to which its lines belong."""
+        """Length and SHA-256 of the file, for a checkpoint, see `FileExtent`."""
         content = self.path.read_bytes() if self.path.is_file() else b""
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
     def restore(self, mark: dict[str, Any] | None, step: int) -> None:
-        """Forget the lines behind a checkpoint, which a resumed training writes anew.
+        """Remove the lines behind a checkpoint, which a resumed training writes again.
 
         Args:
-            mark: what `mark` gave for the checkpoint; None: it is from before there were marks.
+            mark: the result of `mark` for the checkpoint; None: the checkpoint is from before there were marks.
             step: the checkpoint's step.
 
         Raises:
-            Damaged: the lines that belong to the checkpoint are not what was written.
+            Damaged: the lines of the checkpoint are not those that were written.
         """
         if mark is None:
             content = self.path.read_bytes() if self.path.is_file() else b""
@@ -62,10 +62,10 @@ class MetricsFile:
         write_atomically(self.path, kept.decode())
 
     def marked(self, mark: dict[str, Any], step: int) -> bytes:
-        """The lines that belong to a checkpoint; arguments as of `restore`.
+        """The lines that belong to a checkpoint; arguments as for `restore`.
 
         Raises:
-            Damaged: they are not what was written.
+            Damaged: the lines are not those that were written.
         """
         content = self.path.read_bytes()[: mark["bytes"]] if self.path.is_file() else b""
         if hashlib.sha256(content).hexdigest() != mark["sha256"]:

@@ -10,7 +10,7 @@ from bakeoff.recipe import Recipe
 
 
 def model_card(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
-    """The README.md of a run at a path."""
+    """The text of the README.md; `environment` and `summary` are the content of the run's JSON files."""
     if environment.get("imported"):
         return _imported(path, recipe, environment, summary)
     start = f"| begun | {markdown.text(environment['origin'])} |\n" if environment.get("origin") else ""
@@ -51,7 +51,7 @@ What it can be used for:
 
 
 def _imported(path: Path, recipe: Recipe, environment: dict[str, Any], summary: dict[str, Any]) -> str:
-    """The same of a model that was trained elsewhere."""
+    """The README.md of an imported model."""
     remarks = "".join(f"\n- {markdown.text(remark)}" for remark in environment["imported"]["remarks"])
     origin = markdown.text(environment["origin"].removeprefix("i"))
     return f"""# {markdown.text(recipe.name)}
@@ -73,7 +73,7 @@ What it can be used for:
 
 
 def _commands(path: Path, recipe: Recipe, corpus: str) -> Iterator[str]:
-    """What to type with such a run, with words in capitals to be put in."""
+    """Commands that use the run, with words in capitals for the user to replace."""
     run, text = shlex.quote(str(path)), shlex.quote(corpus)
     yield f"bakeoff evaluate {run} --corpus {text}"
     if any(part.scoring is not None for part in recipe.objective):

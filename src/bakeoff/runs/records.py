@@ -1,4 +1,4 @@
-"""What a run's JSON files hold, as far as anything reads it: a missing key or another type is an error of one line."""
+"""Schemas of a run's JSON files, for the keys that are read: a missing key or another type is an error of one line."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,174 +14,177 @@ class CorpusRecord(Record):
     """The corpus of a training."""
 
     path: str
-    """Its directory, or the mixture, as it was given."""
+    """The directory of the corpus, or the mixture, as it was given."""
     fingerprint: str
-    """What tells its content from others."""
+    """The fingerprint of the corpus's content."""
 
 
 class BudgetChange(Record):
-    """Another budget of an unfinished run."""
+    """A change of an unfinished run's budget."""
 
     from_step: int
-    """The step from which on it holds."""
+    """The first step of the new budget."""
     steps: int
-    """Steps that it pays for."""
+    """Number of steps of the new budget."""
 
 
 class Versions(Record):
-    """The software of a training."""
+    """Versions of the software of a training."""
 
     bakeoff: str
-    """Bakeoff's own."""
+    """The version of Bakeoff."""
 
 
 class Environment(Record):
     """Machine, versions and settings; environment.json of a run or a fine-tuned run."""
 
     versions: Versions
-    """The versions of the software."""
+    """Versions of the software."""
     device_name: str
-    """The processor's or accelerator's name."""
+    """The name of the processor or accelerator."""
     seed: int = Field(ge=-(1 << 63), lt=1 << 63)
-    """The seed."""
+    """The seed of the training."""
     device: str
-    """cpu, cuda or mps."""
+    """The device of the training: cpu, cuda or mps."""
     threads: int
-    """Threads that torch computed with."""
+    """Number of torch's threads."""
     rules: int = 0
-    """The number of the rules that it was made by; see `bakeoff.runs.rules`."""
+    """The number of the rules of the training, see `bakeoff.runs.rules`."""
 
 
 class Imported(Record):
-    """A model that was trained elsewhere."""
+    """Facts about a model that was imported."""
 
     model_type: str
-    """Its family's name there."""
+    """`model_type` in its config.json."""
     rows: int
-    """Rows of its table of tokens; the tokenizer may have got more."""
+    """Rows of its table of tokens; the run's tokenizer may have more tokens."""
     dtype: str
-    """The type in which its numbers were stored; here they are float32."""
+    """The type of its weights in the file; the run's weights are float32."""
     config: dict[str, Any]
-    """Its config.json."""
+    """The content of its config.json."""
     remarks: list[str]
-    """What did not come along, or is fresh, in words."""
+    """Sentences about parts that were not imported or are random."""
 
 
 class PretrainingEnvironment(Environment):
-    """Machine, versions and settings of a pre-training, with its recipe, corpus and budget."""
+    """Machine, versions and settings of a pre-training, with recipe, corpus and budget; environment.json of a run."""
 
     recipe: dict[str, Any]
-    """What was asked for, the budget as it was asked for."""
+    """The recipe that was asked for, before its budget was turned into steps."""
     corpus: CorpusRecord | None
-    """The corpus; null: it is not known, because the model was trained elsewhere."""
+    """The corpus; null: unknown, because the model was imported."""
     budget: str | None
-    """What `--budget` said."""
+    """The value of `--budget`."""
     steps: int | None = None
-    """The steps that the budget pays for; None: from before it could be changed."""
+    """Number of steps of the first budget; None: the run is from before budgets could be changed."""
     budgets: list[BudgetChange] = Field(default=[])
-    """Other budgets that it got while it was unfinished."""
+    """Later changes of the budget."""
     begun_before: list[str] = Field(default=[])
-    """Changes of the rules since it was begun."""
+    """Changes of the rules since the training began."""
     origin: str | None = None
-    """The runs that the first weights came from, in words; None: from chance. For an imported run where it is from."""
+    """A sentence about the runs that the first weights are from, or the source of an imported run; None: random
+    weights."""
     imported: Imported | None = None
-    """What was imported; None: the run was trained here."""
+    """Facts about the imported model; None: the run was trained by Bakeoff."""
 
 
 class Validation(Record):
-    """The figures of one look at the held-out text."""
+    """The figures of one validation on held-out text."""
 
     loss: float
-    """The sum of the objectives' losses with their weights."""
+    """The weighted sum of the objectives' losses."""
     losses: dict[str, float]
-    """Nats a target, by objective."""
+    """Loss in nats a target, by objective."""
     accuracy: dict[str, float]
-    """Share of right predictions, by objective."""
+    """Share of correct predictions, by objective."""
     perplexity: dict[str, float]
-    """Perplexity of a token, by objective that predicts tokens."""
+    """Perplexity of a token, by each objective that predicts tokens."""
     bits_per_byte: dict[str, float]
-    """Bits a byte of the text, by objective that predicts tokens."""
+    """Bits a byte of text, by each objective that predicts tokens."""
 
 
 class Summary(Record):
     """The figures of a whole training; summary.json."""
 
     seed: int = Field(ge=-(1 << 63), lt=1 << 63)
-    """The seed."""
+    """The seed of the training."""
     steps: int = Field(ge=0, lt=1 << 63)
-    """Optimizer steps; 0 of an imported run, of whose training nothing is known."""
+    """Optimizer steps done; 0 for an imported run, whose training is unknown."""
     tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
     seconds: float
-    """Time in steps."""
+    """Seconds spent in steps."""
     work_seconds: float | None = None
-    """The same by processor time; None: from before it was kept."""
+    """Seconds of processor time spent in steps; None: the run is from before it was recorded."""
     planned_steps: int | None = None
-    """Those of the budget, of which fewer may have been made; None: from before a run could be cut short."""
+    """Steps of the budget, more than `steps` if the run was cut short; None: the run is from before that was
+    possible."""
     flops: float
     """Floating-point operations spent."""
     parameters: int = Field(ge=0, lt=1 << 63)
-    """Numbers of the model and its heads."""
+    """Number of parameters of the model and its heads."""
     flops_per_token: float
-    """Floating-point operations to train on one token."""
+    """Floating-point operations of a training step for one token."""
     tokens_per_second: float | None
-    """Speed; null of an imported run."""
+    """Tokens a second in steps; null for an imported run."""
     peak_memory_bytes: Annotated[int, Field(ge=0, lt=1 << 63)] | None
-    """The most memory held."""
+    """Peak memory in bytes; null: not measured."""
     unigram_entropy: float | None
-    """Loss from the tokens' frequencies alone, nats."""
+    """Entropy of the tokens' frequencies in nats, the loss of a model that knows them alone; null for an imported
+    run."""
     validation: Validation | None
-    """The last look at the held-out text; null of an imported run, which has had none."""
+    """The last validation; null for an imported run."""
 
 
 class MetricsLine(Record):
-    """What every line of metrics.jsonl has."""
+    """The common keys of all lines in metrics.jsonl."""
 
     kind: str
-    """train, validation, or in fine-tuning dev."""
+    """train, validation, or dev in fine-tuning."""
     step: int = Field(ge=0, lt=1 << 63)
     """Optimizer steps done."""
 
 
 class ValidationLine(MetricsLine, Validation):
-    """A line of kind validation."""
+    """A line of the kind validation."""
 
     tokens: int = Field(ge=0, lt=1 << 63)
     """Tokens seen."""
     flops: float
     """Floating-point operations spent."""
     seconds: float
-    """Time in steps."""
+    """Seconds spent in steps."""
 
 
 def read_summary(path: Path) -> dict[str, Any]:
     """Read the summary.json of a finished run.
 
     Raises:
-        UserError: it is damaged, or lacks a key.
+        UserError: the file is damaged, or lacks a key.
     """
     return Summary.check(read_json(path), str(path))
 
 
 def read_metrics(path: Path, growing: bool = False) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl; none where there is no such file.
+    """The lines of a metrics.jsonl; empty if there is no such file.
 
     Args:
         path: the file.
-        growing: a training is not finished, and a machine that lost its power may have left half a line.
+        growing: whether the training is unfinished, so that an incomplete last line is ignored.
 
     Raises:
-        UserError: it is damaged, or a line is no JSON object or lacks a key; the message has its number.
+        UserError: the file is damaged, or a line is no JSON object or lacks a key; the message names the line.
     """
     content = checksums.read(path) if path.is_file() else b""
     return parse_metrics(content[: content.rfind(b"\n") + 1] if growing else content, str(path))
 
 
 def parse_metrics(content: bytes, where: str) -> list[dict[str, Any]]:
-    """The lines of a metrics.jsonl.
+    """Parse the lines of a metrics.jsonl; `where` names the file in errors.
 
     Raises:
-        UserError: one is no JSON object, or lacks a key; the message has its number.
+        UserError: a line is no JSON object, or lacks a key; the message names the line.
     """
     lines = parse_json_lines(content, where)
     for number, line in enumerate(lines, 1):

@@ -1,10 +1,10 @@
-"""Rules by which a recipe that has not changed is trained, and its runs are read, otherwise than before."""
+"""Changes of how a given recipe is trained, and of how its runs are read, between versions of Bakeoff."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 RULES = 1
-"""Every run records it; it rises with each further change of the rules, which then comes into one of the lists."""
+"""The number of the current rules, which every run records. A change of the rules raises it and enters a list below."""
 
 Values = Mapping[str, Any]
 
@@ -13,19 +13,20 @@ class Change(NamedTuple):
     """A change of the rules."""
 
     rules: int
-    """The first number with which runs are made by the new rule."""
+    """The first number of rules with the change."""
     what: str
-    """What has changed, behind `before`."""
+    """The old behaviour, as the end of a sentence: before, LAMB left out ..."""
     concerns: Callable[[Values], bool]
-    """Whether it changes anything for a run with that complete recipe. Runs that are older than the numbers have the
-    number 0 whether they are older than the change or not: there it is told by keys that came with the change."""
+    """Whether the change affects a run with this complete recipe. Runs from before rules were numbered have the number
+    0,
+    whether they are older than the change or not; keys that came with the change tell them apart."""
 
 
 def changes_since(recipe: Values, environment: Values, changes: tuple[Change, ...]) -> Iterator[str]:
-    """What of the changes a run does not know yet.
+    """The changes, in words, that affect a run and came after it.
 
     Args:
-        recipe: the content of the run's recipe.yaml, as it stands there.
+        recipe: the content of the run's recipe.yaml.
         environment: the content of its environment.json.
         changes: `OF_TRAINING` or `OF_FINETUNED_RUNS`.
     """
@@ -41,7 +42,7 @@ def _lamb(recipe: Values) -> bool:
 
 
 def _dropout_of_distances(recipe: Values) -> bool:
-    """Whether distances were dropped at a rate of the mixer's own, which became the model's."""
+    """Whether relative attention has a dropout of its own, which once did not apply to distances."""
     own = recipe["model"].get("dropout")
     mixers = (part for part in _parts(recipe["model"]) if part.get("kind") == "relative_attention")
     return any(part.get("dropout") not in (None, own) and "key_width" not in part for part in mixers)
@@ -54,7 +55,7 @@ def _sources_with_start(recipe: Values) -> bool:
 
 
 def _parts(node: Any) -> Iterator[Values]:
-    """All mappings of a tree, itself among them."""
+    """All mappings in a tree, including the tree itself."""
     if isinstance(node, Mapping):
         yield node
     for child in node.values() if isinstance(node, Mapping) else node if isinstance(node, list) else ():
@@ -65,7 +66,7 @@ OF_TRAINING = (
     Change(1, "LAMB left norms and biases out of its adaptation", _lamb),
     Change(1, "relative attention dropped its distances at the model's rate", _dropout_of_distances),
 )
-"""Changes that a resumed pre-training goes on by."""
+"""Changes that affect a resumed pre-training."""
 
 OF_FINETUNED_RUNS = (Change(1, "fine-tuned models read sources without [CLS]", _sources_with_start),)
-"""Changes that make a fine-tuned run read other rows than it was fine-tuned on."""
+"""Changes by which a fine-tuned run would read other rows than it was fine-tuned on."""

@@ -1,4 +1,4 @@
-"""The directory of a run: everything to resume, reproduce, inspect and use one training."""
+"""The directory of a run, with everything to resume, reproduce, inspect and use a training."""
 
 import json
 import shlex
@@ -27,23 +27,23 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 from bakeoff.yaml_files import read_yaml
 
 SEARCH = "search.json"
-"""The file that makes a directory a search; the recipe.yaml beside it is what the search has found, and no run's."""
+"""The file that marks a directory as a search; the recipe.yaml beside it is the search's result."""
 _LAST = ("model.safetensors", "README.md", METRICS)
-"""Files that do not change any more when a run finishes."""
+"""Files that are final when a run finishes."""
 
 
 class Run:
     """The directory of a run, finished or not.
 
-    recipe.yaml (complete), tokenizer.json, environment.json, metrics.jsonl, checkpoints/, and when it has finished
-    model.safetensors, summary.json and README.md.
+    It has recipe.yaml (complete), tokenizer.json, environment.json, metrics.jsonl and checkpoints/, and a finished run
+    has model.safetensors, summary.json and README.md.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """A run that has begun.
+        """The run at a path, finished or not, pre-trained or fine-tuned.
 
         Raises:
-            UserError: there is no run at that path.
+            UserError: there is no run at the path.
         """
         self.path = path = Path(path)
         if not path.exists():
@@ -53,11 +53,11 @@ class Run:
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
         self.checkpoints = path / "checkpoints"
-        self.snapshots = path / "snapshots"  # weights that are to be averaged
+        self.snapshots = path / "snapshots"  # weights to be averaged
         self.metrics_file = MetricsFile(path, self.checkpoints)
 
     def __repr__(self) -> str:
-        """The run in a line, from what its directory holds, as far as that can be read."""
+        """The run in one line, as far as its directory can be read."""
         try:
             name = self.recipe.name
             if (self.path / "results.json").is_file():
@@ -77,10 +77,10 @@ class Run:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """A pre-trained run that has begun.
+        """The pre-trained run at a path, finished or not.
 
         Raises:
-            UserError: there is no run at that path, or a fine-tuned one.
+            UserError: there is no run at the path, or a fine-tuned one.
         """
         run = cls(path)
         run._require_pretrained()
@@ -88,10 +88,10 @@ class Run:
 
     @classmethod
     def open_finished(cls, path: str | Path) -> Self:
-        """A run that has finished.
+        """The finished pre-trained run at a path.
 
         Raises:
-            UserError: there is no run at that path, or it is unfinished.
+            UserError: there is no run at the path, or it is unfinished or fine-tuned.
         """
         run = cls.open(path)
         if not run.finished:
@@ -100,10 +100,10 @@ class Run:
 
     @classmethod
     def open_trained(cls, path: str | Path) -> Self:
-        """A run with weights to use: a finished one, or one that was stopped behind a checkpoint.
+        """The pre-trained run at a path, with weights: finished, or with a checkpoint.
 
         Raises:
-            UserError: there is no run at that path, or it has no checkpoint yet.
+            UserError: there is no run at the path, or it has no checkpoint yet or is fine-tuned.
         """
         run = cls.open(path)
         run.weights_file()
@@ -114,7 +114,7 @@ class Run:
         """Make the directory of a new run.
 
         Raises:
-            UserError: something is there already.
+            UserError: the path holds something, or the directory cannot be made.
         """
         path = Path(path)
         if holds_something(path):
@@ -129,12 +129,12 @@ class Run:
             write_atomically(path / "environment.json", json.dumps(environment, indent=2) + "\n")
             text = recipe.to_yaml()
             checksums.record(path, ["tokenizer.json", "environment.json"], {"recipe.yaml": text})
-            write_atomically(path / "recipe.yaml", text)  # last: it makes the directory a run
+            write_atomically(path / "recipe.yaml", text)  # last, since it marks the directory as a run
         return cls(path)
 
     @contextmanager
     def removed_before_a_step(self) -> Iterator[None]:
-        """Remove the directory after an error if no step was logged and no checkpoint written: it is of no use."""
+        """Remove the directory after an error before the first logged step and checkpoint, since it is of no use."""
         with removed_after_an_error(self.path, unless=lambda: self._has_steps):
             yield
 
@@ -145,22 +145,22 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """The training reached its end."""
+        """Whether the training reached its end."""
         return (self.path / "summary.json").is_file()
 
     @property
     def planned_steps(self) -> int:
-        """The steps of the whole training."""
+        """Number of steps of the whole training."""
         return self.recipe.training.budget.steps or 0
 
     @property
     def how_to_go_on(self) -> str:
-        """What to type where the training was stopped."""
+        """Advice for a stopped training: the commands that continue or end it."""
         command = f"bakeoff pretrain --out {shlex.quote(str(self.path))}"
         return f"continue it with `{command} --resume`, or end it as it is with `{command} --finish-now`"
 
     def what_is_kept(self) -> str:
-        """What a training that could not go on has left, and what to type."""
+        """Advice after a failure: what the run holds, and the commands that continue or end it."""
         if self.finished:
             return "the run itself is whole"
         checkpoints = list_checkpoints(self.checkpoints)
@@ -174,10 +174,10 @@ class Run:
             raise UserError(f"{self.path}: a fine-tuned run, which names classes; give the run that it came from")
 
     def weights_file(self) -> Path:
-        """The weights of a finished run, or those of an unfinished one's newest checkpoint.
+        """The file of a finished run's weights, or of the newest checkpoint's weights.
 
         Raises:
-            UserError: it has no checkpoint yet, or is fine-tuned.
+            UserError: the run has no checkpoint yet, or is fine-tuned.
         """
         self._require_pretrained()
         if self.finished:
@@ -188,21 +188,21 @@ class Run:
         return checkpoints[-1] / "model.safetensors"
 
     def step(self) -> int:
-        """How many steps its weights were trained for.
+        """Number of steps that `weights_file` was trained for.
 
         Raises:
-            UserError: it has no checkpoint yet.
+            UserError: the run has no checkpoint yet.
         """
         return int(self.summary["steps"]) if self.finished else checkpoint_step(self.weights_file().parent)
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The complete recipe, its budget in steps."""
+        """The complete recipe, with its budget in steps."""
         return self._parsed(read_yaml(self.path / "recipe.yaml"))
 
     @property
     def written_recipe(self) -> dict[str, Any]:
-        """The content of recipe.yaml, a valid one, without the keys that recipes have learnt since."""
+        """The content of recipe.yaml, checked, but without defaults for keys that recipes got later."""
         values = read_yaml(self.path / "recipe.yaml")
         self._parsed(values)
         return values
@@ -220,7 +220,7 @@ class Run:
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of the corpus that it was trained on."""
+        """The tokenizer of the training's corpus."""
         return Tokenizer.load(self.path / "tokenizer.json")
 
     @property
@@ -230,24 +230,24 @@ class Run:
         return PretrainingEnvironment.check(read_json(path), str(path))
 
     def replace_recipe(self, recipe: Recipe) -> None:
-        """Write another complete recipe, in the place of the one that is there."""
+        """Replace recipe.yaml by another complete recipe."""
         checksums.write(self.path / "recipe.yaml", recipe.to_yaml())
         self.recipe = recipe
 
     def replace_environment(self, environment: dict[str, Any]) -> None:
-        """Write other settings of the training."""
+        """Replace environment.json."""
         checksums.write(self.path / "environment.json", json.dumps(environment, indent=2) + "\n")
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The figures of the whole training; only a finished run has one; see `Summary`."""
+        """The figures of the whole training, see `Summary`; only a finished run has them."""
         return read_summary(self.path / "summary.json")
 
     def require_tokenizer_of(self, corpus: AnyCorpus) -> None:
-        """Refuse a corpus whose ids mean something else.
+        """Refuse a corpus with other token ids.
 
         Raises:
-            UserError: it was prepared with another tokenizer.
+            UserError: the corpus was prepared with another tokenizer.
         """
         if corpus.tokenizer.to_string() != self.tokenizer.to_string():
             raise UserError(
@@ -260,34 +260,34 @@ class Run:
         return read_metrics(self.path / METRICS, growing=not self.finished)
 
     def verify(self) -> None:
-        """Compare what an unfinished run holds already with its checksums, the snapshots among it.
+        """Compare the files of an unfinished run, snapshots included, with their checksums.
 
-        So damage to a file that is needed only at the end of the training is told before it goes on.
+        Damage to a file that is needed only at the end of the training is thus told before the training goes on.
 
         Raises:
-            Damaged: a file is not what was written.
+            Damaged: a file differs from what was written.
         """
         for folder in (self.path, self.snapshots):
             checksums.verify_present(folder)
 
     def finish(self, module: PretrainingModel, summary: dict[str, Any], path: Path | None = None) -> None:
-        """Write the weights, the model card and, last of all, the summary that marks the run as finished.
+        """Write the weights, the model card and, last, the summary, which marks the run as finished.
 
-        `path` is where the run will stand, if it is moved yet.
+        `path` is the final path of the run, if it will be moved; None: it will not.
         """
         partial = beside(self.path / "model.safetensors")
         save_tensors(module.state_dict(), partial)
-        checksums.forget(self.path, [*_LAST, "summary.json"])  # of an attempt that was killed in here
+        checksums.forget(self.path, [*_LAST, "summary.json"])  # left by an attempt that was killed in this method
         partial.replace(self.path / "model.safetensors")
         write_atomically(self.path / "README.md", model_card(path or self.path, self.recipe, self.environment, summary))
         text = json.dumps(summary, indent=2) + "\n"
         written = [name for name in _LAST if (self.path / name).is_file()]
         checksums.record(self.path, written, {"summary.json": text})
         write_atomically(self.path / "summary.json", text)
-        remove(self.checkpoints)  # three times the weights, and nothing left to resume
+        remove(self.checkpoints)  # three times the size of the weights, and no longer needed
 
     def load(self, device: torch.device | None = None) -> PretrainingModel:
-        """The trained model with its heads, in evaluation mode; an unfinished run's as its newest checkpoint has it.
+        """The trained model with its heads, in evaluation mode, from `weights_file`; `device` None: on the CPU.
 
         Raises:
             UserError: the run has no checkpoint yet, or its weights are damaged.

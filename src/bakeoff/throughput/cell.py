@@ -1,4 +1,4 @@
-"""One recipe at one length: a model of its own, and the time of a training step, of reading and of writing."""
+"""Measurement of one recipe at one length: the times of a training step, of inference and of generation."""
 
 import contextlib
 import time
@@ -21,22 +21,22 @@ from bakeoff.throughput.text import RandomText, numbered_tokenizer
 from bakeoff.training.step import optimize
 
 STEPS = 1_000_000
-"""The schedule's steps: all that are measured lie in its warm-up, where the weights hardly move."""
+"""Number of steps of the schedule; measured steps lie in its warm-up, where weights hardly change."""
 
 KINDS = ("training", "inference", "latency", "generation")
-"""What is measured, in this order."""
+"""The measured times, in the order of measurement."""
 
 
 class Cell:
-    """What is measured of one recipe at one length.
+    """The measurement of one recipe at one length.
 
     Args:
         recipe: the recipe.
         length: T, tokens of a row.
         rows: B, rows of a step.
-        vocabulary: V.
-        device: where it runs.
-        most_seconds: a step that takes longer is reported as too long, and not repeated.
+        vocabulary: V, number of tokens.
+        device: the device to measure on.
+        most_seconds: the longest step in seconds; a longer one is reported as too long, and not repeated.
     """
 
     def __init__(
@@ -53,11 +53,11 @@ class Cell:
         self.parameters: int | None = None
         self.memory: int | None = None
         longest = recipe.model.longest_input
-        needed = length + any(part.rewrites for part in recipe.objective)  # a target ends with a token more
+        needed = length + any(part.rewrites for part in recipe.objective)  # a target has an end token more
         self.position_table = needed if longest is not None and longest < needed else None
 
     def prepare(self) -> None:
-        """Build the model and call everything once or twice; what goes wrong becomes the cell's `problem`."""
+        """Build the model and call everything once or twice; a failure becomes the cell's `problem`."""
         try:
             self._prepare()
         except UserError as error:
@@ -66,7 +66,7 @@ class Cell:
             self._give_up_memory(error)
 
     def time(self, kind: str, turn: int) -> float:
-        """Seconds of one call; not a number where the cell has a problem."""
+        """Seconds of one call; NaN if the cell has a problem."""
         if self.problem is None:
             try:
                 return self.calls[kind](turn)
@@ -75,7 +75,7 @@ class Cell:
         return float("nan")
 
     def result(self) -> Measurement:
-        """The figures from the median `seconds`."""
+        """The figures, computed from the median times in `seconds`."""
         seconds = {} if self.problem else self.seconds
 
         def rate(kind: str) -> float | None:
@@ -100,10 +100,10 @@ class Cell:
 
     def _give_up(self, problem: str) -> None:
         self.problem = problem
-        self.calls.clear()  # and with them the model
+        self.calls.clear()  # which frees the model
 
     def _give_up_memory(self, error: Exception) -> None:
-        """Torch's error for a device is a class of its own, the one for the CPU a text."""
+        """Give up if memory is exhausted, which torch tells by a class for devices, but by a text for the CPU."""
         if not isinstance(error, torch.OutOfMemoryError | MemoryError) and "allocate memory" not in str(error):
             raise error
         self._give_up("out of memory")
@@ -128,17 +128,17 @@ class Cell:
             self.too_long = True
             self._give_up(f"a step takes more than {self.most_seconds:g} s")
             return
-        if measured:  # in the second step the optimizer's moments are there beside the activations
+        if measured:  # the second step holds the optimizer's moments beside the activations
             self.memory = peak_memory(self.device) - before
         if recipe.model.causal:
-            with contextlib.suppress(UserError):  # no objective that teaches the next token
+            with contextlib.suppress(UserError):  # no head for next tokens
                 self.calls["generation"] = self._writing(module, single)
         for kind in KINDS[1:]:
             if kind in self.calls:
                 self.calls[kind](0)
 
     def _fitted(self) -> Recipe:
-        """The recipe with rows of this length, each a document of its own, with nothing remembered from others."""
+        """The recipe with rows of this length, each a document of its own, without memory of other rows."""
         changes: dict[str, Any] = {
             "input.length": self.length,
             "training.batch": self.rows,
@@ -162,7 +162,7 @@ class Cell:
         return batch.to(self.device)
 
     def _training(self, recipe: Recipe, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
-        """Forward, backward and optimizer."""
+        """A function that times a training step: forward, backward and optimizer."""
         optimizer = recipe.training.optimizer.build(module, self.precision)
 
         def step(turn: int) -> float:
@@ -175,7 +175,7 @@ class Cell:
         return step
 
     def _reading(self, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
-        """Ids to hidden states in evaluation mode, without a head and without a second stream."""
+        """A function that times inference, ids to hidden states, without heads and without a second stream."""
 
         def read(turn: int) -> float:
             module.eval()
@@ -188,7 +188,7 @@ class Cell:
         return read
 
     def _writing(self, module: PretrainingModel, batch: Batch) -> Callable[[int], float]:
-        """The last token of a row behind all others, and the scores of what follows, as `generate` computes them."""
+        """A function that times the generation of a token: the forward pass of a row's last token, and its logits."""
         head, table = next_token_head(module), module.model.embedding.table
         module.eval()
         with torch.inference_mode():

@@ -1,4 +1,4 @@
-"""How fast recipes train, read and write, against the length of a row."""
+"""`bakeoff speed`: training, inference and generation of recipes against the length of a row."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from bakeoff.training.speed import medians_in_turns
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 LONGEST = 2**24
-"""Tokens of a row."""
+"""Largest length of a row in tokens."""
 
 SHORTEST = 8
 
@@ -40,22 +40,22 @@ def speed(
 ) -> SpeedResults:
     """Measure training steps, inference, latency, generation and memory on random text.
 
-    The recipes take turns at each length, and every figure is a median of three calls at least. Rows are full and
-    documents of their own, so that attention needs no mask.
+    Recipes take turns at each length, and every figure is the median of at least three calls. Each row is full and one
+    document, so that attention needs no mask.
 
     Args:
         recipes: names, files or recipes.
-        lengths: tokens of a row.
-        batch_tokens: tokens of a step; it has this number divided by the length rows, one at least.
-        vocabulary: size of every recipe's vocabulary; the recipe's own where absent.
+        lengths: lengths of rows in tokens.
+        batch_tokens: tokens of a step, which has `batch_tokens // length` rows, at least one.
+        vocabulary: size of every recipe's vocabulary; None: the recipe's own.
         device: auto, cpu, cuda or mps.
-        seconds: time for each of a recipe's measurements at a length.
-        most_seconds: a recipe whose step takes longer is measured at no greater length.
-        out: a folder for speed.json, speed.csv and speed.html.
-        progress: called with a line for each length.
+        seconds: seconds for each measurement of a recipe at a length.
+        most_seconds: a recipe whose step takes more seconds is not measured at greater lengths.
+        out: a folder for speed.json, speed.csv and speed.html; None: nothing is written.
+        progress: a function that is called with a line for each length.
 
     Raises:
-        UserError: a mistake in the arguments.
+        UserError: an argument is invalid, or a recipe is given twice.
     """
     loaded = [each if isinstance(each, Recipe) else load_recipe(each) for each in recipes]
     names = [recipe.name for recipe in loaded]
@@ -83,9 +83,9 @@ def speed(
         precision={recipe.name: resolve_precision(recipe.training.precision, on) for recipe in loaded},
         measurements=[],
     )
-    ended: dict[str, int] = {}  # recipes that were too slow, and at which length
+    ended: dict[str, int] = {}  # lengths at which recipes were too slow
     with torch.random.fork_rng(devices=[]):
-        # The first model of a process also loads libraries, whose memory and time are not the first recipe's.
+        # The first model of a process loads libraries, whose memory and time would count as the first recipe's.
         Cell(loaded[0], min(lengths), 1, results.vocabulary[names[0]], on, most_seconds).prepare()
         for length in sorted(set(lengths)):
             cells = []
@@ -102,7 +102,7 @@ def speed(
             _measure(cells, seconds)
             found = [*results.measurements, *(cell.result() for cell in cells)]
             results = results.model_copy(update={"measurements": found})
-            if out is not None:  # at every length: whoever stops a long measurement keeps what there is
+            if out is not None:  # at every length, so that a stopped measurement keeps its results
                 results.write(Path(out))
             if progress is not None:
                 progress(f"length {length}: {sum(cell.problem is None for cell in cells)} of {len(cells)} recipes")
@@ -112,7 +112,7 @@ def speed(
 
 
 def _measure(cells: Sequence[Cell], seconds: float) -> None:
-    """Take the times of all cells of one length, in turns."""
+    """Time all cells of one length in turns."""
     for kind in KINDS:
         ready = [cell for cell in cells if kind in cell.calls]
         medians = medians_in_turns([partial(cell.time, kind) for cell in ready], seconds) if ready else []
@@ -121,10 +121,10 @@ def _measure(cells: Sequence[Cell], seconds: float) -> None:
 
 
 def parse_lengths(text: str) -> list[int]:
-    """`64,128,256`, or `64..4096` for all doublings from the first to the last.
+    """Parse lengths such as `64,128,256`, or `64..4096` for all doublings from the first to the last.
 
     Raises:
-        UserError: anything else.
+        UserError: the text has another form, or a length is too large.
     """
     if match := re.fullmatch(r"(\d+)\.\.(\d+)", text):
         first, last = int(match[1]), int(match[2])

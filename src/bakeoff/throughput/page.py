@@ -1,4 +1,4 @@
-"""Measured speeds as a page of charts and tables: one HTML file that needs no network."""
+"""The page of measured speeds: charts and tables in one HTML file that needs no network."""
 
 from html import escape
 from pathlib import Path
@@ -16,7 +16,7 @@ TITLE = "Speed against length"
 
 
 def write_page(results: SpeedResults, path: Path) -> None:
-    """Write a chart and a table for each of the measured quantities."""
+    """Write the page, with a chart and a table for each measured quantity."""
     figures = [_figure(results, quantity) for quantity in shown(results)]
     machine = results.environment
     threads = f"{machine['threads']} thread" + ("s" if machine["threads"] != 1 else "")
@@ -33,7 +33,7 @@ def write_page(results: SpeedResults, path: Path) -> None:
 
 
 def _figure(results: SpeedResults, quantity: Quantity) -> Figure:
-    """Both axes logarithmic, a line for each recipe."""
+    """The chart of a quantity: a line for each recipe, both axes logarithmic."""
     rows = [
         {"recipe": each.recipe, "length": each.length, "y": float(f"{value * quantity.scale:.5g}")}
         for each in results.measurements

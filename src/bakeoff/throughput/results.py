@@ -1,4 +1,4 @@
-"""What was measured, and the files that hold it."""
+"""Measured speeds, and the files that hold them."""
 
 import io
 from pathlib import Path
@@ -10,7 +10,7 @@ from bakeoff.durable import write_atomically
 
 
 class Measurement(Config):
-    """One recipe at one length; a figure is None where it could not be had or makes no sense."""
+    """The figures of one recipe at one length; None: not measured, or without meaning for the recipe."""
 
     recipe: str
     """The recipe's name."""
@@ -21,47 +21,47 @@ class Measurement(Config):
     parameters: int | None
     """Number of parameters, heads included."""
     position_table: int | None
-    """Rows that the table of learned positions was given for this length; None where the recipe's own reaches."""
+    """Rows that the table of learned positions was lengthened to; None: the recipe's own table suffices."""
     training_tokens_per_second: float | None
-    """Tokens a second of a training step: forward, backward, optimizer."""
+    """Tokens a second in a training step: forward, backward, optimizer."""
     inference_tokens_per_second: float | None
     """Tokens a second from ids to hidden states in evaluation mode."""
     latency_ms: float | None
-    """The same for a single row, in milliseconds."""
+    """Milliseconds of inference for a single row."""
     generation_ms: float | None
-    """Milliseconds in which a causal model writes a token behind a row of this length."""
+    """Milliseconds for one generated token behind a row of this length, for causal models."""
     memory_bytes: int | None
-    """Peak of a training step: weights, gradients, optimizer, activations."""
+    """Peak memory of a training step in bytes: weights, gradients, optimizer, activations."""
     problem: str | None
-    """Why there are no figures."""
+    """The reason why there are no figures; None: there are."""
 
 
 class SpeedResults(Config):
-    """All measurements and what they were made with."""
+    """All measurements and their settings."""
 
     environment: dict[str, Any]
-    """The machine and the versions."""
+    """Facts about the machine, and versions."""
     created: str
-    """When, in UTC."""
+    """Time of the measurement in UTC, in ISO format."""
     batch_tokens: int
-    """Tokens of a step: rows are this number divided by the length, one at least."""
+    """Tokens of a step, which has `batch_tokens // length` rows, at least one."""
     seconds: float
-    """Time of each measurement at least, three calls at least."""
+    """Least seconds of each measurement, which has at least three calls."""
     vocabulary: dict[str, int]
     """Size of each recipe's vocabulary."""
     precision: dict[str, str]
-    """The precision that each recipe computes in."""
+    """Precision of each recipe's computations."""
     measurements: list[Measurement]
-    """By length, then by recipe."""
+    """The measurements, ordered by length, then by recipe."""
 
     @property
     def recipes(self) -> list[str]:
-        """Their names, in the order in which they were given."""
+        """Names of the recipes, in the order in which they were given."""
         return list(self.vocabulary)
 
     @property
     def lengths(self) -> list[int]:
-        """Lengths of rows in tokens that were measured, from the shortest on."""
+        """Measured lengths of rows in tokens, in rising order."""
         return sorted({each.length for each in self.measurements})
 
     def at(self, recipe: str, length: int) -> Measurement:
@@ -69,7 +69,7 @@ class SpeedResults(Config):
         return next(each for each in self.measurements if (each.recipe, each.length) == (recipe, length))
 
     def remarks(self) -> list[str]:
-        """What a reader of the figures has to know: problems, and tables that were lengthened."""
+        """Remarks that a reader of the figures needs: problems, and tables of positions that were lengthened."""
         found: dict[str, list[int]] = {}
         for each in self.measurements:
             if each.problem is not None:
@@ -79,7 +79,7 @@ class SpeedResults(Config):
         return [f"{text} (length {', '.join(map(str, lengths))})" for text, lengths in found.items()]
 
     def write(self, folder: Path) -> None:
-        """Write `speed.json` and `speed.csv`."""
+        """Write speed.json and speed.csv into a folder, which is made if needed."""
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "speed.json", self.model_dump_json(indent=2) + "\n")
         text = io.StringIO()
@@ -89,17 +89,17 @@ class SpeedResults(Config):
 
 
 class Quantity(NamedTuple):
-    """One of the figures, as it is shown."""
+    """A figure for display."""
 
     field: str
-    """The measurement's field."""
+    """The field of `Measurement`."""
     title: str
-    """Its name with its unit."""
+    """The name of the figure with its unit."""
     scale: float
-    """What the field is multiplied by for that unit."""
+    """The factor from the field to that unit."""
 
     def of(self, measurement: Measurement) -> str:
-        """The figure to three digits, more where they stand before the point; - where there is none."""
+        """The figure with three significant digits, whole from 100 on; - if there is none."""
         value = getattr(measurement, self.field)
         if value is None:
             return "-"
@@ -117,5 +117,5 @@ QUANTITIES = (
 
 
 def shown(results: SpeedResults) -> list[Quantity]:
-    """The quantities of which there is a figure."""
+    """The quantities for which any measurement has a figure."""
     return [q for q in QUANTITIES if any(getattr(each, q.field) is not None for each in results.measurements)]

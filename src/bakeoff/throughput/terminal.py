@@ -8,7 +8,7 @@ from bakeoff.throughput.results import Quantity, SpeedResults, shown
 
 
 def print_speeds(results: SpeedResults) -> None:
-    """Print a table for each quantity, and what has to be known of them."""
+    """Print a table for each quantity, and the remarks."""
     console = Console()
     for quantity in shown(results):
         console.print(_table(results, quantity))

@@ -1,4 +1,4 @@
-"""Random text of which any objective makes rows without padding: what a model is fast or slow on is not the words."""
+"""Random text from which any objective makes rows without padding; speed does not depend on the words."""
 
 import numpy as np
 from tokenizers import Tokenizer as Inner
@@ -10,20 +10,21 @@ from bakeoff.tokenizer.special_tokens import SPECIAL_TOKENS
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 DOCUMENTS = 2
-"""Next-sentence prediction takes its negatives from another one."""
+"""Number of documents; next-sentence prediction needs two, since its negatives come from another document."""
 
 FRAME = 3
-"""Special tokens of a segment pair; documents are a multiple of what they leave of a row, so that all rows are full."""
+"""Number of special tokens of a segment pair; lengths of documents are multiples of the rest, so that all rows are
+full."""
 
 
 class RandomText(Split):
-    """Ids drawn evenly, in memory; every token is a word and a sentence, so that segments end where a row does.
+    """Uniformly random ids in memory. Every token is a word and a sentence, so that segments end where a row ends.
 
-    Or pairs, whose sources and targets fill a row each.
+    With `pairs`, the text has pairs whose sources and targets fill a row each.
     """
 
     def __init__(self, rows: int, length: int, vocabulary: int, pairs: bool = False) -> None:
-        """Text for so many rows of `length` tokens and more, from a vocabulary with the special tokens first."""
+        """Text for at least `rows` rows of `length` tokens, without the special tokens, which begin the vocabulary."""
         documents = rows if pairs else DOCUMENTS
         each = 2 * (length - 1) if pairs else 2 * (rows + 1) * (length - FRAME)
         count = documents * each
@@ -46,6 +47,6 @@ class RandomText(Split):
 
 
 def numbered_tokenizer(size: int) -> Tokenizer:
-    """A tokenizer of that size whose words are numbers."""
+    """A tokenizer with `size` tokens: the special tokens, and numbers as words."""
     words = {word: i for i, word in enumerate([*SPECIAL_TOKENS, *map(str, range(size - len(SPECIAL_TOKENS)))])}
     return Tokenizer(Inner(models.WordLevel(words, unk_token="[UNK]")))

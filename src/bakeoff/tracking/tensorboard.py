@@ -6,13 +6,14 @@ from bakeoff.durable import remove
 from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "tensorboard"
-"""What is to be installed."""
+"""The package to install."""
 ANEW = True
-"""Its files are made anew from all lines whenever a training is mirrored again, so that no step stands there twice."""
+"""Whether a tracker is filled from the first line each time: event files are rewritten, so that no step is there
+twice."""
 
 
 class TensorBoard:
-    """One folder of event files."""
+    """The folder of a training's event files."""
 
     def __init__(self, training: TrackedTraining) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -22,15 +23,15 @@ class TensorBoard:
         self.writer = SummaryWriter(str(folder), flush_secs=5)
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Take numbers that belong to a step."""
+        """Write the numbers of a step."""
         for name, value in numbers.items():
             self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
-        """Bring all of it to the disk."""
+        """Write everything to the disk."""
         self.writer.close()
 
 
 def begin(training: TrackedTraining) -> TensorBoard:
-    """Begin to mirror a training."""
+    """The tracker of a training; older event files of that training are removed."""
     return TensorBoard(training)

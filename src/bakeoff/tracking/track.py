@@ -1,7 +1,7 @@
-"""Mirrors the metrics.jsonl of trainings to trackers while they grow.
+"""Mirrors of growing metrics.jsonl files in trackers.
 
-A thread follows the files, which stay the truth: no training knows of it, and whatever becomes of a tracker, no
-training stops for it.
+A thread follows the files, which remain the record. A training does not know of it, and does not stop when a tracker
+fails.
 """
 
 import json
@@ -24,20 +24,20 @@ from bakeoff.overview.listing import run_folders
 from bakeoff.tracking.tracker import TrackedTraining, Tracker
 
 TRACKERS = ("tensorboard", "trackio", "wandb")
-"""What `--track` knows; each is a file of this folder."""
+"""Values of `--track`; each is a file of this folder."""
 
 EVERY = 2.0
-"""Seconds between looks at the files."""
+"""Seconds between two reads of the files."""
 
 
 @contextmanager
 def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] = tell) -> Iterator[None]:
-    """Mirror what is trained into `out` for as long as this lasts, and at its end what is left.
+    """Mirror the trainings in `out` until the context ends, including their last lines.
 
     Args:
-        out: the run, the fine-tuned run or the comparison that is made or resumed meanwhile.
-        names: tensorboard, trackio or wandb; none: nothing is mirrored.
-        say: told one line where a tracker fails, which ends that tracker alone.
+        out: the run, the fine-tuned run or the comparison that is made or resumed in the context.
+        names: tensorboard, trackio or wandb; empty: nothing is mirrored.
+        say: a function that is called with one line when a tracker fails, which ends that tracker alone.
 
     Raises:
         UserError: there is no such tracker, or its library is not installed.
@@ -65,10 +65,10 @@ def track(out: str | Path, names: Sequence[str], *, say: Callable[[str], None] =
 
 
 def _module(name: str) -> Any:
-    """A tracker's file.
+    """The module of a tracker.
 
     Raises:
-        UserError: there is none, or its library is not installed.
+        UserError: there is no such tracker, or its library is not installed.
     """
     if name not in TRACKERS:
         raise UserError(f"--track {name}: there is no such tracker{nearest(name, TRACKERS)}; {', '.join(TRACKERS)}")
@@ -79,7 +79,7 @@ def _module(name: str) -> Any:
 
 
 class _Mirror:
-    """All trainings below a place, each in every tracker."""
+    """All trainings in a folder, each mirrored in every tracker."""
 
     def __init__(self, out: Path, modules: dict[str, Any], say: Callable[[str], None]) -> None:
         self.out, self.modules, self.say = out, modules, say
@@ -87,7 +87,7 @@ class _Mirror:
         self.open: dict[tuple[str, Path], _Sent] = {}
 
     def look(self) -> None:
-        """Send the lines that have come."""
+        """Send new lines."""
         for folder in self._folders():
             path = _final(folder)
             follower = self.followers.setdefault(path, Follower(folder / "metrics.jsonl"))
@@ -95,14 +95,14 @@ class _Mirror:
             try:
                 lines, _ = follower.look()
             except UserError:
-                continue  # in the middle of a change, or damaged, which the training itself tells of
+                continue  # being replaced, or damaged, which the training itself reports
             if not lines:
                 continue
             for name in list(self.modules):
                 self._attempt(name, partial(self._send, name, folder, path, lines))
 
     def close(self) -> None:
-        """End all of them."""
+        """Close all trackers."""
         for (name, _), sent in list(self.open.items()):
             self._attempt(name, sent.close)
 
@@ -123,7 +123,7 @@ class _Mirror:
         sent.remember()
 
     def _attempt(self, name: str, what: Callable[[], None]) -> None:
-        """Whatever a tracker raises ends this tracker, and nothing else."""
+        """Call a function of a tracker; any exception ends this tracker alone."""
         if name not in self.modules:
             return
         try:
@@ -135,12 +135,12 @@ class _Mirror:
 
 
 class _Sent:
-    """One training in one tracker, and how far it has been sent."""
+    """A training in a tracker, with the last step that was sent."""
 
     def __init__(self, name: str, module: Any, training: TrackedTraining) -> None:
         self.file: Path | None = None
         self.steps: dict[str, int] = {}
-        if not module.ANEW:  # what a killed process has sent stays; a resumed training makes the very same lines again
+        if not module.ANEW:  # a resumed training writes again lines that a killed process has sent
             self.file = training.place / f".{training.name.replace('/', '--')}.{name}.json"
             if self.file.is_file():
                 self.steps = {key: int(step) for key, step in read_json(self.file).items()}
@@ -155,24 +155,24 @@ class _Sent:
         self.steps[series] = line["step"]
 
     def remember(self) -> None:
-        """Keep how far it has come."""
+        """Save the last steps that were sent."""
         if self.file is not None:
             write_atomically(self.file, json.dumps(self.steps))
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the tracker."""
         self.tracker.close()
 
 
 def _series(line: Line) -> str:
-    """What has each step once: a kind of line, and of a fine-tuning one of its trainings."""
+    """The name of the series in which each step occurs once: a kind of line, or one training of a fine-tuning."""
     if line["kind"] != "dev":
         return str(line["kind"])
     return f"dev lr {line.get('learning_rate')} epochs {line.get('epochs')}"
 
 
 def numbers(line: Line) -> dict[str, float]:
-    """A line's numbers by `kind/name`; those of an objective by `kind/name/objective`."""
+    """The numbers of a line, named `kind/name`, or `kind/name/objective` for each objective."""
     found: dict[str, float] = {}
     kind = _series(line) if line["kind"] == "dev" else line["kind"]
     for key, value in line.items():
@@ -190,7 +190,7 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def _final(folder: Path) -> Path:
-    """Where a training will stand."""
+    """The path of a training once it is finished."""
     name = folder.name
     if name.startswith(".") and name.endswith(UNFINISHED):
         name = name.removeprefix(".").removesuffix(UNFINISHED)

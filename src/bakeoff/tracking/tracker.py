@@ -1,4 +1,4 @@
-"""What every tracker is: something that takes the numbers of one training, line by line."""
+"""The interface of trackers, which take the numbers of one training line by line."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,26 +6,26 @@ from typing import Any, NamedTuple, Protocol
 
 
 class TrackedTraining(NamedTuple):
-    """The training whose lines are mirrored."""
+    """A training whose lines are mirrored."""
 
     name: str
-    """What it is called in the tracker: its path below `place`."""
+    """The name of the training in the tracker: its path below `place`."""
     place: Path
-    """The folder that holds it: the one that a run stands in, or that of a comparison."""
+    """The folder that holds the training: the parent of a run, or a comparison."""
     settings: Mapping[str, Any]
-    """The recipe and the rest of what its environment.json says."""
+    """The content of environment.json, with the recipe."""
 
     @property
     def project(self) -> str:
-        """What a tracker groups trainings by."""
+        """The name of the project, by which trackers group trainings."""
         return self.place.absolute().name or "bakeoff"
 
 
 class Tracker(Protocol):
-    """Takes the numbers of one training."""
+    """A tracker of one training."""
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Take numbers that belong to a step."""
+        """Take the numbers of a step."""
 
     def close(self) -> None:
-        """Nothing more will come from this process."""
+        """End the training's record in this process."""

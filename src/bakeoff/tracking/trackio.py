@@ -1,4 +1,4 @@
-"""Trackio, which keeps what it is told in a database on this machine: `trackio show`."""
+"""Trackio, which keeps numbers in a database on this machine: `trackio show`."""
 
 import sys
 from collections.abc import Mapping
@@ -7,18 +7,18 @@ from contextlib import redirect_stdout
 from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "trackio"
-"""What is to be installed."""
+"""The package to install."""
 ANEW = False
-"""Its database keeps what earlier processes have sent."""
+"""Whether a tracker is filled from the first line each time: Trackio's database keeps lines of earlier processes."""
 
 
 class Trackio:
-    """One run of a project."""
+    """A training as a run of a Trackio project."""
 
     def __init__(self, training: TrackedTraining) -> None:
         import trackio
 
-        # Nothing is sent to a Space: that takes a name which is not given here. What it prints is not our result.
+        # Without the name of a Space nothing leaves this machine. Standard output is for results alone.
         with redirect_stdout(sys.stderr):
             self.run = trackio.init(
                 project=training.project,
@@ -31,15 +31,15 @@ class Trackio:
             )
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Take numbers that belong to a step."""
+        """Add the numbers of a step."""
         self.run.log(dict(numbers), step=step)
 
     def close(self) -> None:
-        """Wait until all of it is in the database."""
+        """Wait until all numbers are in the database."""
         with redirect_stdout(sys.stderr):
             self.run.finish()
 
 
 def begin(training: TrackedTraining) -> Trackio:
-    """Begin to mirror a training."""
+    """The tracker of a training, which continues an earlier record of the same name."""
     return Trackio(training)

@@ -1,4 +1,4 @@
-"""Weights & Biases: sent to its server where the user is logged in, else kept beside the run for `wandb sync`."""
+"""Weights & Biases: numbers go to its server if the user is logged in, else beside the run for `wandb sync`."""
 
 import hashlib
 import os
@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from bakeoff.tracking.tracker import TrackedTraining
 
 INSTALL = "wandb"
-"""What is to be installed."""
+"""The package to install."""
 ANEW = False
-"""What earlier processes have sent stays."""
+"""Whether a tracker is filled from the first line each time: the server keeps lines of earlier processes."""
 
 
 class WeightsAndBiases:
-    """One run of a project."""
+    """A training as a run of a Weights & Biases project."""
 
     def __init__(self, training: TrackedTraining) -> None:
         import wandb
 
         place = str(training.place.absolute())
-        # The same training has the same id, so that a resumed one goes on with its curves.
+        # A training keeps its id, so that a resumed training continues its curves.
         identity = hashlib.sha256(f"{place}/{training.name}".encode()).hexdigest()[:16]
         self.run = wandb.init(
             project=training.project,
@@ -36,21 +36,21 @@ class WeightsAndBiases:
         self.run.define_metric("*", step_metric="step")
 
     def log(self, numbers: Mapping[str, float], step: int) -> None:
-        """Take numbers that belong to a step."""
+        """Add the numbers of a step."""
         self.run.log({**numbers, "step": step})
 
     def close(self) -> None:
-        """Send or write what is left."""
+        """Send or write all remaining numbers."""
         self.run.finish()
 
 
 def _logged_in() -> bool:
-    """Whether the library itself finds that the user is; nobody is asked."""
+    """Whether the library finds a login of the user, without asking for one."""
     import wandb
 
     return bool(wandb.login(prompt=False))
 
 
 def begin(training: TrackedTraining) -> WeightsAndBiases:
-    """Begin to mirror a training."""
+    """The tracker of a training, which continues an earlier record of the same training."""
     return WeightsAndBiases(training)

@@ -1,1 +1,1 @@
-"""A run as an object: loaded once, and asked for whatever it can do."""
+"""A run as an object that is loaded once, with a method for everything that the run can do."""

@@ -1,9 +1,9 @@
-"""Integrated gradients: how much each token of a text speaks for the class that a classifier predicts.
+"""Integrated gradients: the contribution of each token of a text to the class that a classifier predicts.
 
-Sundararajan, Taly and Yan 2017, arXiv:1703.01365, equation 1: the weight of input i is
-(x_i - x'_i) times the integral over a from 0 to 1 of dF(x' + a (x - x')) / dx_i. Here F is the log-probability of the
-predicted class, x the vectors that come into the first layer, and x' those of the same row with padding in the place of
-each token of the text; a token's weight is the sum over its vector.
+Sundararajan, Taly and Yan 2017, arXiv:1703.01365, equation 1: the weight of input i is (x_i - x'_i) times the integral
+of dF(x' + a (x - x')) / dx_i over a from 0 to 1. Here F is the log-probability of the predicted class, x the input of
+the first layer, and x' the same for a row in which padding replaces the tokens of the text. The weight of a token is
+the sum over the elements of its vector.
 
 Shapes: W windows of a text, T length, D width, C classes.
 """
@@ -21,42 +21,43 @@ from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.rows.batches import InputBatch, collate
 
 POINTS = (32, 64, 128, 256)
-"""Points on the way at which the gradient is taken, those of Gauss and Legendre: so many more as it takes."""
+"""Numbers of points of the Gauss-Legendre quadrature, tried in turn until the sum of weights is within TOLERANCE."""
 
 TOLERANCE = 1e-3
-"""How far from what they should add up to the weights may be, in nats, or as a share where that is more than one."""
+"""Largest error of the sum of weights: in nats, or as a share of the exact sum if that exceeds 1 nat."""
 
 
 class TokenWeight(NamedTuple):
-    """A token, and how much it speaks for the class."""
+    """A token, and its contribution to the class."""
 
     token: str
-    """The characters of the text that it stands for."""
+    """The characters of the text that the token covers."""
     side: int
-    """0: it is one of the text, 1: of the pair."""
+    """0: a token of the text; 1: a token of the second text of a pair."""
     begin: int
-    """The character of that text, as it was given, at which it begins."""
+    """The index of the token's first character in that text, as it was given."""
     end: int
-    """The character behind it."""
+    """The index behind the token's last character."""
     weight: float
-    """In nats; above 0 it speaks for the class, below 0 against it. 0 where the token was cut off."""
+    """The contribution in nats: above 0 for the class, below 0 against it; 0 if the token was cut off."""
 
 
 class TokenWeights(NamedTuple):
-    """What a classifier says of a text, and how much each token has to do with it."""
+    """The prediction of a classifier for a text, and the contribution of each token."""
 
     label: str
-    """The class that is predicted."""
+    """The predicted class."""
     probability: float
-    """Its probability."""
+    """The probability of the class."""
     baseline: float
-    """Its probability where every token of the text is padding: the weights add up to the log of the ratio of both."""
+    """The probability of the class if padding replaces every token of the text. The weights add up to
+    log(probability / baseline)."""
     weights: list[TokenWeight]
-    """Of each token of the text, then of each of the pair."""
+    """The weights of the tokens of the text, then of the second text."""
 
 
 def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str | None) -> TokenWeights:
-    """The weight of each token of a text, or of a pair, for the class that is predicted; see `LoadedRun`."""
+    """The contribution of each token of a text, or of a pair, to the predicted class; see `LoadedRun`."""
     format = run.format()
     rows = format.placed(text, pair)
     batch = collate(rows.encoded, np.arange(len(rows.encoded.ids)), format).to(head.model.embedding.table.device)
@@ -90,11 +91,10 @@ def weights_of_tokens(run: FinetunedRun, head: HeadedModel, text: str, pair: str
 
 
 class _Scored:
-    """A head whose embeddings are listened to, and can be replaced.
+    """A classifier whose embeddings are recorded, and can be replaced.
 
     Args:
-        head: a classifier; a copy that has its weights in common with it is what is changed, so that others may use
-            it at the same time.
+        head: a classifier. A copy that shares its weights is changed, so that other threads can use the head meanwhile.
         batch: the windows of a text.
     """
 
@@ -113,25 +113,25 @@ class _Scored:
         return vectors if self._replaced is None else self._replaced[len(self._seen) - 1]
 
     def _log_probabilities(self, ids: Tensor) -> Tensor:
-        """(C,) of the mean over windows."""
+        """(C,) log of the mean probability over windows."""
         self._seen = []
         scores: Tensor = self._head(self._batch._replace(ids=ids)).double().log_softmax(-1)  # (W, C)
         return scores.logsumexp(0) - math.log(len(scores))
 
     @torch.no_grad()
     def recorded(self, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """(C,) probabilities, and each (W, T or less, D) vectors that an embedding has made of (W, T) ids."""
+        """(C,) probabilities for (W, T) ids, and the output (W, T or less, D) of each embedding."""
         self._replaced = None
         return self._log_probabilities(ids).exp(), list(self._seen)
 
     def integrated(self, found: list[Tensor], baseline: list[Tensor], label: int, count: int) -> Tensor:
-        """(W, T) the weight of each place for a class.
+        """(W, T) contribution of each position to a class.
 
         Args:
-            found: what the embeddings make of the row.
-            baseline: what they make of the row without its text.
-            label: the class.
-            count: points on the way.
+            found: the outputs of the embeddings for the row.
+            baseline: their outputs for the row without its text.
+            label: the index of the class.
+            count: points of the quadrature.
         """
         points, shares = np.polynomial.legendre.leggauss(count)
         total = torch.zeros(self._batch.ids.shape, dtype=torch.float64, device=self._batch.ids.device)
@@ -142,5 +142,5 @@ class _Scored:
                 gradients = torch.autograd.grad(self._log_probabilities(self._batch.ids)[label], self._replaced)
             for (one, zero), gradient in zip(pairs, gradients, strict=True):
                 own = share * ((one - zero) * gradient).double().sum(-1)
-                total[:, total.shape[1] - own.shape[1] :] += own  # sources begin behind the first token of the row
+                total[:, total.shape[1] - own.shape[1] :] += own  # a source lacks the row's first token
         return total

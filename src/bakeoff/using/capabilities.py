@@ -1,4 +1,4 @@
-"""What a run can be asked for."""
+"""The capabilities of runs."""
 
 from typing import Literal
 
@@ -10,11 +10,11 @@ from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.using.filling import filling_objective
 
 Capability = Literal["embed", "fill", "generate", "hidden", "logits", "predict", "score", "stream", "weights_of_tokens"]
-"""A method of `LoadedRun`."""
+"""The name of a method of `LoadedRun`."""
 
 
 def capabilities_of(run: Run | FinetunedRun) -> frozenset[Capability]:
-    """The methods that the run has an answer for."""
+    """The methods of `LoadedRun` that work for a run."""
     found: set[Capability] = {"embed", "hidden"}
     if isinstance(run, FinetunedRun):
         if run.task.input_sides is not None:

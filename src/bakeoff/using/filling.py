@@ -1,4 +1,4 @@
-"""What belongs at the masks of a text. Shapes: N masks, D width, V vocabulary, T tokens."""
+"""Prediction of the tokens at the masks of a text. Shapes: N masks, D width, V vocabulary, T tokens."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,26 +23,26 @@ from bakeoff.runs.run import Run
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 SCORES = 1 << 24
-"""Scores of a token that are held at once: 64 MB in float32."""
+"""Largest number of scores held at once: 64 MB in float32."""
 
 
 class TokenCandidate(NamedTuple):
-    """A token that may stand at a mask."""
+    """A candidate for a mask."""
 
     token: str
-    """As the tokenizer decodes it alone, white space around it left out."""
+    """The text of the token alone, without white space around it."""
     id: int
-    """Its id."""
+    """The id of the token."""
     probability: float
-    """Among all tokens of the vocabulary, those that are never shown included."""
+    """The probability among all tokens of the vocabulary, special tokens included."""
 
 
 Filled = list[list[TokenCandidate]]
-"""For each mask of a text, in their order, its most probable tokens, the most probable first."""
+"""The most probable tokens of each mask of a text, in the order of masks, the most probable token first."""
 
 
 def filling_objective(run: Run) -> ObjectiveConfig | None:
-    """The objective by which a run fills masks: one that predicts hidden tokens, else one that reads forwards."""
+    """The objective by which a run fills masks: one that predicts hidden tokens, else a causal one; None: neither."""
     objectives: list[ObjectiveConfig] = list(run.recipe.objective)
     hidden = [each for each in objectives if _hides(each)]
     forwards = [each for each in objectives if each.scoring == "forwards"]
@@ -54,23 +54,23 @@ def _hides(objective: ObjectiveConfig | type[ObjectiveConfig]) -> bool:
 
 
 class _Row(NamedTuple):
-    """A text with masks, as a row."""
+    """The row of a text with masks."""
 
     ids: NDArray[np.int64]
-    """(T,) the row, special tokens included."""
+    """(T,) tokens of the row, special ones included."""
     places: list[int]
-    """Where its masks are."""
+    """The positions of its masks."""
 
 
 class Filler:
-    """Fills [MASK]; the masks of a text are predicted each by itself, all of them hidden.
+    """Prediction of the tokens at [MASK]; each mask of a text is predicted independently, with all masks hidden.
 
-    A model that sees both sides fills masks anywhere. One that reads forwards predicts what follows a text, so that its
-    only mask is the text's end. What is read of a text that is longer than a row are the tokens around its masks.
+    A bidirectional model fills masks anywhere. A causal model predicts the token behind a text, so that the only mask
+    stands at the text's end. Of a text longer than a row, the tokens around its masks are read.
 
     Args:
         run: a pre-trained run.
-        module: its model with its heads, in evaluation mode.
+        module: the run's model with its heads, in evaluation mode.
 
     Raises:
         UserError: no objective of the run fills masks.
@@ -94,16 +94,16 @@ class Filler:
 
     @torch.inference_mode()
     def fill(self, texts: Sequence[str], k: int, done: int = 0) -> list[Filled]:
-        """The k most probable tokens for each mask of each text; a text's do not depend on the others.
+        """The k most probable tokens for each mask of each text, independent of the other texts.
 
         Args:
             texts: the texts.
-            k: how many tokens.
-            done: how many texts were filled before, for errors to count on.
+            k: number of tokens for each mask.
+            done: number of texts before these, for the numbers of texts in errors.
 
         Raises:
-            UserError: a text has no mask, masks further apart than a row is long, or one where the model cannot fill
-                it; or k is none.
+            UserError: a text has no mask, masks further apart than a row is long, or a mask that the model cannot
+                fill; or k is below 1.
         """
         if k < 1:
             raise UserError(f"k: {k} tokens for a mask; give 1 or more")
@@ -117,7 +117,7 @@ class Filler:
         return found
 
     def _states(self, rows: Sequence[_Row]) -> Tensor:
-        """(N, D) the states behind which the masks of rows are predicted."""
+        """(N, D) states that predict the masks of rows."""
         if self._both is None:
             model = self._module.model
             ids, _ = padded([row.ids for row in rows], self._tokenizer.pad, self._table.device)
@@ -145,8 +145,8 @@ class Filler:
         if self._both is None:
             if len(parts) > 2 or parts[1].strip():
                 raise UserError(
-                    f"{self._run.path}: reads forwards, and predicts what follows a text: of text {number} "
-                    f"('{text[:30]}') the end has to be {MASK}, and nothing else"
+                    f"{self._run.path}: reads forwards, and predicts what follows a text: text {number} "
+                    f"('{text[:30]}') must have one {MASK}, at its end"
                 )
             ids = self._tokenizer.encode(parts[:1])[0][0][-(self._length - 1) :]
             return _Row(np.concatenate([[self._tokenizer.opening], ids]).astype(np.int64), [0])
@@ -164,10 +164,11 @@ class Filler:
 
 
 def masked_parts(text: str, tokenizer: Tokenizer) -> list[str]:
-    """What stands between the masks of a text, which is read as a corpus is.
+    """The texts between the masks of a text, in the form of a corpus: in NFC, with single spaces.
 
-    A mask takes the white space before it along, as tokens of words do that begin with it; the tokenizer's own name
-    for it is one, too.
+    White space before a mask is dropped, because it begins the masked word's token. The tokenizer's own name of the
+    mask
+    counts as a mask, too.
     """
     name = tokenizer.decode([tokenizer.mask], skip_special=False).strip()
     parts = clean(text.replace(name, MASK) if name else text).split(MASK)

@@ -1,4 +1,4 @@
-"""A run in memory, and everything that it can be asked for.
+"""A run in memory, with a method for everything that it can do.
 
 Shapes: N texts or rows, T length, D width, V vocabulary.
 """
@@ -34,11 +34,11 @@ from bakeoff.vectors.layer_states import layer_states, place_of_layer
 class LoadedRun(LoadedWeights):
     """A run whose weights are loaded once; `bakeoff.load` makes it.
 
-    Its methods change nothing: any number of threads may call any of them at the same time, and each gets what it would
-    get alone. An iterator that `stream` gives belongs to one thread. Texts and rows of similar length go through the
-    model together, whatever their order, and memory beyond the results does not grow with their number.
+    Methods change nothing: any number of threads may call them at the same time, with the same results as alone. An
+    iterator from `stream` belongs to one thread. Texts and rows of similar length share a batch, whatever their order,
+    and memory beyond the results does not grow with their number.
 
-    Everything is computed in float32, without gradients, on the run's device; tensors that come out are there.
+    All computations are in float32, without gradients, on the run's device; returned tensors are on that device.
 
     Args:
         run: a pre-trained or a fine-tuned run.
@@ -46,30 +46,30 @@ class LoadedRun(LoadedWeights):
 
     Attributes:
         path: the run's directory.
-        device: where its weights are.
+        device: the device of the weights.
     """
 
     def logits(self, ids: Ids, segments: Ids | None = None, *, source: Ids | None = None) -> Tensor:
-        """What the run's head gives each token of the vocabulary at each position, before the softmax.
+        """The logits of every token of the vocabulary at each position.
 
-        A model that has learnt to predict hidden tokens scores the token at the position; one that predicts the next
-        token, or hidden ones from the position before (mntp), scores the token behind it. A model with two directions
-        is read forwards. Where there are several objectives, it is the head of the first that predicts tokens.
+        A model that predicts hidden tokens scores the token at the position. A model that predicts next tokens, or
+        hidden tokens from the position before (mntp), scores the token behind the position. A model with two directions
+        is read forwards. With several objectives, the head of the first that predicts tokens is used.
 
         Args:
-            ids: (N, T) ids, an array or a tensor, or N lists of any lengths. At the end of a row of an array
-                `tokenizer.pad` is padding; lists are padded with it. Special tokens are not added: a row of BERT's
-                begins with `tokenizer.start` and ends with `tokenizer.separator`.
-            segments: the segment of each token, of the same shape; None: 0 everywhere.
+            ids: (N, T) ids, an array or a tensor, or N lists of any lengths. `tokenizer.pad` at the end of an array's
+                row is padding; lists are padded with it. Special tokens are not added: a row for a BERT begins with
+                `tokenizer.start` and ends with `tokenizer.separator`.
+            segments: the segment of each token, in the shape of `ids`; None: 0 everywhere.
             source: for a sequence-to-sequence model the N rows that its encoder reads; `ids` are then the decoder's.
 
         Returns:
-            (N, T, V) float32 on the run's device, T being the longest row; zeros at padding. V counts the tokens that
-            an objective has beside the tokenizer's, too.
+            (N, T, V) float32 on the run's device, T being the longest row; zeros at padding. V includes the tokens that
+            an objective has in addition to the tokenizer's.
 
         Raises:
-            UserError: a fine-tuned run; ids outside of the vocabulary, or more than the model has positions for; a
-                sequence-to-sequence model without a source, or another one with it.
+            UserError: the run is fine-tuned, or no objective predicts tokens; ids are outside of the vocabulary, or
+                more than the model's positions; a sequence-to-sequence model has no source, or another model has one.
         """
         run, module = self._require_pretrained("logits")
         named = next((each for each in run.recipe.objective if each.token_targets), None)
@@ -96,15 +96,16 @@ class LoadedRun(LoadedWeights):
 
         Args:
             ids: as for `logits`.
-            layer: 0 is what comes into the first layer, 1 what leaves it, -1 what leaves the last one, behind its norm.
+            layer: 0 for the input of the first layer, 1 for its output, ..., -1 for the output of the last layer, with
+                the final norm.
             segments: as for `logits`.
 
         Returns:
-            (N, T, D) float32 on the run's device; zeros at padding. A model with two directions has those of both side
-            by side, and one with an encoder and a decoder has the encoder's.
+            (N, T, D) float32 on the run's device; zeros at padding. For a model with two directions the states of both
+            are concatenated; for a model with an encoder and a decoder they are the encoder's.
 
         Raises:
-            UserError: no such layer; ids as for `logits`.
+            UserError: there is no such layer, or `ids` are invalid as in `logits`.
         """
         config = self.recipe.model
         stack = config.encoder if config.sequence_to_sequence else config.stack
@@ -120,40 +121,41 @@ class LoadedRun(LoadedWeights):
         layers: Sequence[int] = (-1,),
         length: int | None = None,
     ) -> NDArray[np.float32]:
-        """A vector for each text, as `bakeoff.embed` gives it, (N, D).
+        """(N, D) vectors of texts, those of `bakeoff.embed`.
 
         Args:
             texts: N texts.
-            pooling: mean or max over all tokens of the row; cls or last, the state at [CLS], or at the last token.
-            layers: whose output is pooled, several averaged.
-            length: the most tokens of a row; None: as in pre-training, or in fine-tuning.
+            pooling: mean or max over all tokens of a row; cls for the state at [CLS]; last for that at the last token.
+            layers: the layers whose outputs are pooled; those of several layers are averaged.
+            length: the largest length of a row in tokens; None: as in pre-training, or in fine-tuning.
 
         Raises:
-            UserError: no such layer, or a pooling that the run has nothing for.
+            UserError: there is no such layer, or the run has no state for the pooling.
         """
         config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
         return vectors_of(self.embedder(config), [text for (text,) in in_memory(several(texts))])[0]
 
-    @overload  # a text is a sequence of texts, too, but here it is one
+    @overload  # a str is a Sequence[str], too, but means one text here
     def fill(self, texts: str, k: int = 5) -> Filled: ...  # type: ignore[overload-overlap]
     @overload
     def fill(self, texts: Sequence[str], k: int = 5) -> list[Filled]: ...
     def fill(self, texts: str | Sequence[str], k: int = 5) -> Filled | list[Filled]:
         """The k most probable tokens for each [MASK] of a text.
 
-        The masks of a text are all hidden, and each is predicted by itself. A model that reads forwards predicts what
-        follows a text: its only [MASK] is the text's end.
+        Each mask is predicted independently, with all masks of the text hidden. A causal model predicts the token
+        behind
+        a text: its only [MASK] stands at the text's end.
 
         Args:
-            texts: a text, or N of them.
-            k: how many; special tokens are never among them.
+            texts: a text, or N texts.
+            k: number of tokens for each mask; special tokens are never among them.
 
         Returns:
-            For a text a list with an entry a mask, each a list of k candidates with `token`, `id` and `probability`,
-            the most probable first; for several texts a list of these.
+            For a text a list with one entry for each mask: a list of k candidates with `token`, `id` and `probability`,
+            the most probable first. For several texts a list of such lists.
 
         Raises:
-            UserError: a run that cannot; a text without a mask, or with one where the model cannot fill it.
+            UserError: the run cannot fill masks, or a text has no mask, or a mask that the model cannot fill.
         """
         run, module = self._require_pretrained("fill")
         filler = Filler(run, module)
@@ -161,18 +163,18 @@ class LoadedRun(LoadedWeights):
         return found[0] if isinstance(texts, str) else found
 
     def score(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[TextScore]:
-        """The log-probability of each text, as `bakeoff score` gives it.
+        """The log-probability of each text, that of `bakeoff score`.
 
         Args:
-            texts: (N,) texts; for a sequence-to-sequence model the sources.
-            pairs: (N,) for a sequence-to-sequence model the targets, which are scored.
+            texts: N texts; for a sequence-to-sequence model the sources.
+            pairs: for a sequence-to-sequence model the N targets, which are scored.
 
         Returns:
-            For each text its `log_probability` in nats (for models that see both sides the pseudo-log-likelihood), its
-            `tokens`, and how many of them are `unknown`.
+            For each text its `log_probability` in nats (the pseudo-log-likelihood for bidirectional models), its number
+            of `tokens`, and the number of `unknown` tokens among them.
 
         Raises:
-            UserError: a run that gives texts no probability; sources without targets, or targets without need.
+            UserError: the run gives texts no probability, or targets are missing or not needed.
         """
         run, module = self._require_pretrained("score")
         wants_pairs = self.recipe.model.sequence_to_sequence
@@ -187,21 +189,21 @@ class LoadedRun(LoadedWeights):
     @overload
     def generate(self, prompts: Sequence[str], *, seeds: Seeds | None = None, **settings: Any) -> list[str]: ...
     def generate(self, prompts: str | Sequence[str], *, seeds: Seeds | None = None, **settings: Any) -> str | list[str]:
-        """What the run writes behind each prompt, or for it, as `bakeoff.generate` does.
+        """Generate a continuation, or a target, for each prompt, as `bakeoff.generate` does.
 
         Args:
-            prompts: a text, or N of them.
-            seeds: (N,) a seed for each prompt in the place of the setting `seed`, with which it gets what it gets alone
-                under that seed; a pair (seed, place) gives what a prompt at that place, from 0 on, gets under it.
+            prompts: a text, or N texts.
+            seeds: a seed for each of N prompts in place of the setting `seed`; the prompt gets the text that it gets
+                alone under that seed. A pair (seed, place) gives the text of the prompt at that place, from 0 on.
             settings: tokens, temperature, top_k, top_p, beams, length_penalty and seed of `GenerationConfig`.
 
         Returns:
-            A text for a prompt, or N texts. The random numbers of a prompt are those of its place among the prompts, or
-            of its seed; what stands beside it in a batch has no influence.
+            A text for a prompt, or N texts. A prompt's random numbers depend on the seed and on its place among the
+            prompts, or on its own seed, and not on other prompts.
 
         Raises:
-            UserError: a run that has not learnt to write, an unknown setting, a prompt that is too long, or not a seed
-                for each prompt.
+            UserError: the run has not learned to generate text, a setting is unknown, a prompt is too long, or there is
+                not one seed for each prompt.
         """
         given = in_memory([prompts] if isinstance(prompts, str) else prompts)
         writer = self.writer(GenerationConfig.parse(settings, "generate"))
@@ -213,37 +215,40 @@ class LoadedRun(LoadedWeights):
         return written[0] if isinstance(prompts, str) else written
 
     def stream(self, prompt: str, **settings: Any) -> Iterator[str]:
-        """What `generate` gives for one prompt, in pieces as it is written; together they are that text.
+        """Generate the text of `generate` for one prompt, and yield it in pieces as tokens are chosen.
 
         Args:
             prompt: a text.
-            settings: as for `generate`, but for `beams`, which knows its text at the end alone.
+            settings: as for `generate`, without `beams`: a beam search has its text only at the end.
 
         Raises:
-            UserError: as of `generate`, at once and not when the first piece is asked for.
+            UserError: as for `generate`. A run that cannot generate and wrong settings are told at the call; `beams`
+            and a
+                prompt that is too long, when the first piece is asked for.
         """
         in_memory([prompt])
         writer = self.writer(GenerationConfig.parse(settings, "generate"))
         return writer.stream(prompt)
 
     def writer(self, config: GenerationConfig) -> PromptWriter:
-        """What writes as the config says, with the weights of this object; it counts its prompts."""
+        """A new `PromptWriter` with these settings and the weights of this object."""
         run, module = self._require_pretrained("generate")
         return PromptWriter(run, config, module)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> list[dict[str, Any]]:
-        """What a fine-tuned run says of each text, or pair of texts, as `bakeoff.predict` does.
+        """The predictions of a fine-tuned run for texts, or pairs of texts, those of `bakeoff.predict`.
 
         Args:
-            texts: (N,) texts.
-            pairs: (N,) second texts, for a run that was fine-tuned on pairs.
+            texts: N texts.
+            pairs: N second texts, for a run that was fine-tuned on pairs.
 
         Returns:
-            For each a dictionary, whose keys are those of the run's task: label and probability, value, words and tags,
-            answer with start and end, or text.
+            A dictionary for each text, with the keys of the run's task: label and probability; value; words and tags;
+            answer with start and end; or text.
 
         Raises:
-            UserError: a pre-trained run; second texts that the run cannot take, or their lack; not one for each text.
+            UserError: the run is pre-trained, second texts are missing or not needed, or there is not one for each
+                text.
         """
         run, _ = self._require_finetuned("predict")
         require_sides(run, several(texts), pairs)
@@ -252,25 +257,26 @@ class LoadedRun(LoadedWeights):
         return [task.answered(each.example, each.answer) for part in self.answers(given) for each in part]
 
     def answers(self, texts: Texts) -> Iterator[list[Predicted]]:
-        """What a fine-tuned run says of texts, some of them at once, in the order of a file or a sequence."""
+        """The predictions of a fine-tuned run for the texts of a file or in memory, several at once, in their order."""
         run, head = self._require_finetuned("predict")
         return answer(run, texts, head=head)
 
     def weights_of_tokens(self, text: str, pair: str | None = None) -> TokenWeights:
-        """How much each token of a text speaks for the class that the run predicts: integrated gradients.
+        """The contribution of each token of a text to the class that the run predicts, by integrated gradients.
 
-        The weights add up to the log-probability of the predicted class less that of a row in which every token of the
-        text is padding (Sundararajan et al. 2017, arXiv:1703.01365, proposition 1); above 0 speaks for it.
+        A weight above 0 speaks for the class. The weights add up to the log-probability of the class minus its
+        log-probability for a row in which padding replaces every token of the text (Sundararajan et al. 2017,
+        arXiv:1703.01365, proposition 1).
 
         Args:
             text: the text.
-            pair: its second text, for a run that was fine-tuned on pairs.
+            pair: the second text, for a run that was fine-tuned on pairs.
 
         Returns:
-            The `label`, its `probability`, and for each token where it stands in the text or the pair, and its weight.
+            The `label`, its `probability`, and the place and weight of each token of the text and the second text.
 
         Raises:
-            UserError: a run that is no classifier, a second text that it cannot take, or its lack.
+            UserError: the run is no classifier, or the second text is missing or not needed.
         """
         run, head = self._require_finetuned("weights_of_tokens")
         if "weights_of_tokens" not in self.capabilities:
@@ -281,14 +287,14 @@ class LoadedRun(LoadedWeights):
 
 
 def load(run: str | Path | Run | FinetunedRun, device: str = "auto") -> LoadedRun:
-    """Load a run, to be used from Python: its weights once, for everything that it is asked.
+    """Load a run for use from Python; its weights are loaded once for all methods.
 
     Args:
-        run: a pre-trained run, which is at its newest checkpoint if it was stopped, or a fine-tuned one.
+        run: a fine-tuned run, or a pre-trained run; if it was stopped, its newest checkpoint is used.
         device: auto, cpu, cuda or mps.
 
     Raises:
-        UserError: no such run, one that cannot be read, or no such device.
+        UserError: there is no such run or device, or the run cannot be read.
     """
     if isinstance(run, Run | FinetunedRun):
         return LoadedRun(run, device)

@@ -1,4 +1,4 @@
-"""Token ids of a caller as padded batches of rows of similar length. Shapes: N rows, B of a batch, T length."""
+"""Batches of token ids from a caller. Shapes: N rows, B rows of a batch, T length, S length of a batch, K outputs."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,10 +18,10 @@ Ids = Tensor | NDArray[Any] | Sequence[Sequence[int]]
 
 
 def lists_of(ids: Ids, what: str = "ids") -> list[NDArray[np.int64]]:
-    """N rows, (T,) each; padding is no part of lists, and stays a part of arrays.
+    """The N rows of ids as (T,) arrays; rows of arrays keep their padding. `what` names the argument in errors.
 
     Raises:
-        UserError: they are no rows of whole numbers.
+        UserError: the ids are no rows of whole numbers, or a row is empty.
     """
     try:
         if isinstance(ids, Tensor):
@@ -36,7 +36,7 @@ def lists_of(ids: Ids, what: str = "ids") -> list[NDArray[np.int64]]:
 
 
 def real_lengths(rows: Sequence[NDArray[np.int64]], pad: int) -> list[int]:
-    """(N,) tokens of each row without the padding at its end; one that is nothing else has a token."""
+    """The length of each row without the padding at its end, but at least 1."""
     lengths = []
     for row in rows:
         tokens = np.flatnonzero(row != pad)
@@ -50,13 +50,13 @@ def in_batches(
     device: torch.device,
     read: Callable[[list[int]], Tensor],
 ) -> Tensor:
-    """(N, T, K) what is read of rows, those of similar length together; zeros where there is padding.
+    """(N, T, K) outputs of `read` for rows, computed in batches of similar length; zeros at padding.
 
     Args:
-        rows: N rows of T tokens at most.
-        lengths: (N,) tokens of each that are not padding.
-        device: where they are read.
-        read: gives (B, S, K) for some rows, S being the most tokens that they have.
+        rows: N rows of at most T tokens.
+        lengths: (N,) lengths of the rows without padding.
+        device: the device, which decides the size of batches.
+        read: a function from the indices of B rows to their (B, S, K) outputs, S being the longest of these rows.
     """
     found: Tensor | None = None
     longest = max(map(len, rows))
@@ -73,7 +73,7 @@ def in_batches(
 def padded_ids(
     rows: Sequence[NDArray[np.int64]], lengths: Sequence[int], chosen: Sequence[int], pad: int, device: torch.device
 ) -> tuple[Tensor, Tensor | None]:
-    """(B, S) some rows padded at their ends, and (B, S) True where there is a token; None where there is no padding."""
+    """(B, S) ids of the chosen rows with padding behind, and their (B, S) padding mask; None: there is no padding."""
     width = max(lengths[row] for row in chosen)
     ids = np.full((len(chosen), width), pad, np.int64)
     for place, row in enumerate(chosen):
@@ -83,13 +83,13 @@ def padded_ids(
 
 
 class IdReader:
-    """What a model says of rows of token ids, those of similar length together.
+    """A reader of rows of token ids with a model, in batches of similar length.
 
     Args:
         model: the model, in evaluation mode.
         config: its config.
         pad: the id of padding.
-        device: where the model is.
+        device: the device of the model.
     """
 
     def __init__(self, model: Model, config: ModelConfig, pad: int, device: torch.device) -> None:
@@ -99,17 +99,17 @@ class IdReader:
     def read(
         self, ids: Ids, segments: Ids | None, read: Callable[[Inputs], Tensor], source: Ids | None = None
     ) -> Tensor:
-        """(N, T, K) what is read of rows, in batches; zeros at padding.
+        """(N, T, K) outputs of `read` for rows of ids, computed in batches; zeros at padding.
 
         Args:
-            ids: N rows; at the end of a row of an array the id of padding is padding.
+            ids: N rows; the id of padding at the end of an array's row is padding.
             segments: the segment of each token; None: 0 everywhere.
-            read: gives (B, S, K) for the inputs of some rows.
-            source: for a sequence-to-sequence model what its encoder reads.
+            read: a function from the inputs of B rows to their (B, S, K) outputs.
+            source: for a sequence-to-sequence model the rows that its encoder reads.
 
         Raises:
-            UserError: ids that the model does not know, more than it has positions for, or rows, segments and sources
-                that do not fit each other.
+            UserError: ids are outside of the vocabulary or more than the model's positions, or rows, segments and
+                sources do not fit each other.
         """
         sources = None if source is None else self._checked(source, "source")
         rows = self._checked(ids, "ids")
@@ -129,13 +129,13 @@ class IdReader:
             told = None
             if sources is not None and source_lengths is not None:
                 told = Source(*padded_ids(sources, source_lengths, chosen, self.pad, self.device))
-            # Padding stands behind the tokens, where nothing that reads forwards sees it.
+            # Padding stands behind the tokens, to which a causal model does not attend.
             return read(Inputs(tokens, own, None if self.config.causal else real, source=told))
 
         return in_batches(rows, lengths, self.device, batch)
 
     def _checked(self, ids: Ids, what: str) -> list[NDArray[np.int64]]:
-        """Rows whose ids the model knows, and positions too."""
+        """The rows of ids, checked against the vocabulary and the model's positions."""
         rows = lists_of(ids, what)
         size, longest = len(self.model.embedding.table), self.config.longest_input
         for number, row in enumerate(rows, 1):
@@ -149,7 +149,7 @@ class IdReader:
         return rows
 
     def _require_segments(self, rows: Sequence[NDArray[np.int64]], numbers: Sequence[NDArray[np.int64]]) -> None:
-        """Refuse segments of another shape, and those that the model has no vector for."""
+        """Refuse segments of another shape than the rows, and segments that the model does not have."""
         reads_segments = any(mixer.reads_segments for mixer in self.config.mixers)
         known = self.config.embedding.segments or (3 if reads_segments else 1)
         for number, (row, own) in enumerate(zip(rows, numbers, strict=True), 1):

@@ -1,4 +1,4 @@
-"""Texts of a caller: some where several are wanted, and as many second texts as first ones."""
+"""Checks of texts from a caller."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from bakeoff.errors import UserError
 
 
 def several(texts: Sequence[str]) -> Sequence[str]:
-    """Refuse a text where a sequence of them is wanted, whose letters would be taken for texts.
+    """Refuse a single text in place of a sequence of texts, since its letters would be taken for texts.
 
     Raises:
-        UserError: it is a text.
+        UserError: `texts` is a single text.
     """
     if isinstance(texts, str):
         raise UserError(f"texts: a list of texts is wanted, and this is one ('{texts[:30]}'); put it into a list")
@@ -17,10 +17,10 @@ def several(texts: Sequence[str]) -> Sequence[str]:
 
 
 def as_long(texts: Sequence[str], pairs: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Refuse texts without a second text each.
+    """Refuse texts and second texts that differ in number.
 
     Raises:
-        UserError: one of both is a single text, or they are not as many.
+        UserError: an argument is a single text, or the numbers differ.
     """
     if len(several(texts)) != len(several(pairs)):
         raise UserError(f"{len(texts)} texts and {len(pairs)} second texts: one for each is needed")

@@ -1,4 +1,4 @@
-"""The weights of a run in memory, and what it can be asked for with them."""
+"""The weights of a run in memory."""
 
 from functools import cached_property
 from pathlib import Path
@@ -19,7 +19,7 @@ from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 
 class LoadedWeights:
-    """A run whose weights are loaded once; arguments and attributes as of `LoadedRun`."""
+    """A run whose weights are loaded once, the base of `LoadedRun`; arguments and attributes are the same."""
 
     def __init__(self, run: Run | FinetunedRun, device: str = "auto") -> None:
         self.path: Path = run.path
@@ -30,7 +30,7 @@ class LoadedWeights:
         if isinstance(run, FinetunedRun):
             head = run.load(self.device).requires_grad_(False)
             self._finetuned, self._model = (run, head), head.model
-            # What is read once and kept is read now, and not by several threads at once.
+            # Cached properties are read now, so that no two threads read them at once.
             run.learned, run.config, run.task  # noqa: B018
         else:
             module = run.load(self.device).requires_grad_(False)
@@ -38,7 +38,7 @@ class LoadedWeights:
                 lay_out_for_few_rows(module)
             self._pretrained, self._model = (run, module), module.model
         self.tokenizer: Tokenizer = run.tokenizer
-        """The run's tokenizer: `encode` gives ids of texts, `decode` texts of ids."""
+        """The run's tokenizer: `encode` maps texts to ids, `decode` maps ids to texts."""
         self.recipe: Recipe = run.recipe
         """The complete recipe of the model."""
         self._embedders: dict[VectorConfig, Embedder] = {}
@@ -46,21 +46,22 @@ class LoadedWeights:
         self._rows = IdReader(self._model, self.recipe.model, self.tokenizer.pad, self.device)
 
     def __repr__(self) -> str:
-        """The run, and what it can do."""
+        """The run's path, recipe, device and capabilities."""
         able = ", ".join(sorted(self.capabilities))
         return f"LoadedRun({str(self.path)!r}): {self.recipe.name} on {self.device}, {able}"
 
     @cached_property
     def capabilities(self) -> frozenset[Capability]:
-        """The names of the methods that this run has an answer for, of those that not every run has.
+        """Names of the methods that work for this run.
 
-        Every run has `embed` and `hidden`. Pre-trained runs have those of `fill`, `generate`, `stream`, `logits` and
-        `score` that their objectives have taught, fine-tuned runs `predict`, and classifiers `weights_of_tokens` too.
+        Every run has `embed` and `hidden`. A pre-trained run has those of `fill`, `generate`, `stream`, `logits` and
+        `score` that its objectives taught. A fine-tuned run has `predict` if its task reads texts, and a classifier has
+        `weights_of_tokens`, too.
         """
         return capabilities_of(self._run)
 
     def embedder(self, config: VectorConfig) -> Embedder:
-        """What gives vectors as the config says, with the weights of this object."""
+        """The embedder with these settings and the weights of this object; it is made once for equal settings."""
         with self._lock:
             if config not in self._embedders:
                 self._embedders[config] = Embedder(self._run, config, loaded=self._model)

@@ -1,4 +1,4 @@
-"""Vectors of texts in memory, and of a file, written to another one; D width of the vectors, N texts."""
+"""Vectors of texts in memory, and of texts in a file, written to a file. Shapes: N texts, D width of vectors."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,33 +14,33 @@ from bakeoff.reading.aligned import clean
 from bakeoff.vectors.embedder import Embedder, VectorConfig
 
 TEXTS_AT_ONCE = 2048
-"""The most that are read ahead, so that texts of similar length go through the model together."""
+"""Largest number of texts that are read ahead, so that texts of similar length share a batch."""
 
 
 class EmbeddedTexts(NamedTuple):
-    """What `embed_file` has written."""
+    """The result of `embed_file`."""
 
     path: Path
-    """The file."""
+    """The file of vectors."""
     texts: int
-    """N, how many vectors it has."""
+    """N, number of vectors."""
     width: int
-    """D, numbers of each."""
+    """D, width of the vectors."""
     blank: int
-    """How many texts hold nothing but white space."""
+    """Number of texts with white space alone."""
     truncated: int
-    """How many were longer than a row and have been cut."""
+    """Number of texts that were longer than a row, and cut."""
 
 
 class VectorChunk(NamedTuple):
-    """Some texts with their vectors."""
+    """A part of the texts, with their vectors."""
 
     texts: list[str]
     """The texts."""
     vectors: NDArray[np.float32]
-    """(N, D) their vectors."""
+    """(N, D) vectors of the texts."""
     truncated: int
-    """How many of the texts have been cut."""
+    """Number of texts that were cut."""
 
 
 def embed(
@@ -52,23 +52,25 @@ def embed(
     length: int | None = None,
     device: str = "auto",
 ) -> NDArray[np.float32]:
-    """A vector for each text: the hidden states of a run, pooled over the text's tokens, (N, D).
+    """(N, D) vectors of texts: the hidden states of a run, pooled over the tokens of each text.
 
     Args:
-        run: a pre-trained or a fine-tuned run, which is used as it is.
-        texts: N texts; a blank one has a vector, too, that of a row of special tokens.
-        pooling: mean or max over all tokens, the special ones among them; cls or last, the states at [CLS], or at the
+        run: a pre-trained or a fine-tuned run; it is not trained further.
+        texts: N texts; a blank text has the vector of a row of special tokens alone.
+        pooling: mean or max over all tokens, special ones included; cls for the state at [CLS]; last for that at the
             last token.
-        layers: whose output is pooled, several averaged; 0 is what comes into the first layer, -1 what leaves the last.
-        length: the most tokens of a row, longer ones are cut; absent: as in pre-training, or in fine-tuning.
+        layers: the layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, -1 for the
+            output of the last.
+        length: the largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in
+            fine-tuning.
         device: auto, cpu, cuda or mps.
 
     Returns:
-        (N, D) float32. A text's vector is the same whatever others there are, up to rounding, and texts that are the
-        same have the same.
+        (N, D) float32. A vector depends on the other texts by rounding alone, and equal texts have equal vectors.
 
     Raises:
-        UserError: no such run, layer or position, or a pooling that the run has nothing for.
+        UserError: there is no such run or layer, the model has no positions for `length`, or the run has no state for
+            the pooling.
     """
     config = VectorConfig.parse({"pooling": pooling, "layers": layers, "length": length}, "embed")
     embedder = Embedder(run, config, device)
@@ -76,7 +78,7 @@ def embed(
 
 
 def vectors_of(embedder: Embedder, texts: Sequence[str]) -> tuple[NDArray[np.float32], int]:
-    """(N, D) vectors of texts, and how many of them were cut; those that are the same go through the model once."""
+    """(N, D) vectors of texts, and the number of texts that were cut; equal texts go through the model once."""
     cleaned = [clean(text) for text in texts]
     distinct = list(dict.fromkeys(cleaned))
     found = np.empty((len(distinct), embedder.width), np.float32)
@@ -90,10 +92,10 @@ def vectors_of(embedder: Embedder, texts: Sequence[str]) -> tuple[NDArray[np.flo
 
 
 def embedded(embedder: Embedder, texts: Texts) -> Iterator[VectorChunk]:
-    """The vectors of texts in their order, some at once, so that memory does not grow with their number.
+    """The vectors of texts in their order, part by part, so that memory does not grow with their number.
 
     Raises:
-        UserError: there is a mistake in the file.
+        UserError: the file has a mistake.
     """
     for read in read_ahead(texts, TEXTS_AT_ONCE):
         part = [text for (text,) in read]
@@ -103,15 +105,15 @@ def embedded(embedder: Embedder, texts: Texts) -> Iterator[VectorChunk]:
 def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:
     """Write the vectors of texts to a .npy file, (N, D) float32, which `numpy.load(out, mmap_mode="r")` opens.
 
-    It appears when it is complete, and memory does not grow with it.
+    The file appears when it is complete; memory does not grow with its size.
 
     Args:
-        embedder: gives the vectors.
-        texts: a file, or texts in memory.
-        out: the file; one that is there is refused.
+        embedder: the embedder.
+        texts: a file of texts, or texts in memory.
+        out: the file to write, which must not exist.
 
     Raises:
-        UserError: `out` is there, is no .npy or cannot be written, or there is a mistake in the file of texts.
+        UserError: `out` exists, is no .npy or cannot be written, or the file of texts has a mistake.
     """
     require_npy(out)
     blank = truncated = 0
@@ -128,15 +130,13 @@ def embed_file(embedder: Embedder, texts: Texts, out: Path) -> EmbeddedTexts:
 
 
 def require_npy(out: Path) -> None:
-    """Refuse what vectors cannot be written to.
+    """Refuse a path that vectors cannot be written to.
 
     Raises:
-        UserError: it is no .npy, is there already, or its folder is not there.
+        UserError: the path is no .npy, exists already, or its folder does not exist.
     """
     if out.suffix != ".npy":
-        raise UserError(
-            f"{out}: vectors are written to a .npy; for JSON lines leave --out away and redirect the output"
-        )
+        raise UserError(f"{out}: vectors are written to a .npy; for JSON lines leave --out out and redirect the output")
     if out.exists():
         raise UserError(f"{out}: is there already; choose another --out")
     if not out.absolute().parent.is_dir():

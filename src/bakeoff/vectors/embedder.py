@@ -29,33 +29,36 @@ class VectorConfig(Config):
     """How a text becomes one vector."""
 
     pooling: Pooling = "mean"
-    """The mean or the maximum over all tokens of the row, the special ones among them, as Sentence-BERT has it (Reimers
-    and Gurevych 2019, arXiv:1908.10084, section 3); or the states at [CLS], or at the row's last token."""
+    """mean or max over all tokens of the row, special ones included, as in Sentence-BERT (Reimers and Gurevych 2019,
+    arXiv:1908.10084, section 3); cls for the state at [CLS]; last for the state at the row's last token."""
     layers: tuple[int, ...] = (-1,)
-    """Whose output is pooled, several averaged: 0 is what comes into the first layer, 1 what leaves it, -1 what leaves
-    the last one, behind its norm. (1, -1) is the average of the first and the last (Li et al. 2020, arXiv:2011.05864,
-    section 4)."""
+    """The layers whose outputs are pooled, averaged if several: 0 for the input of the first layer, 1 for its output,
+    -1
+    for the output of the last layer with the final norm. (1, -1) averages the first and the last layer (Li et al. 2020,
+    arXiv:2011.05864, section 4)."""
     length: int | None = None
-    """The most tokens of a row, longer ones are cut; None: as in pre-training, or in fine-tuning."""
+    """Largest length of a row in tokens; longer texts are cut; None: as in pre-training, or in fine-tuning."""
 
 
 class Embedder:
-    """Gives texts vectors, float32; a text's vector depends on its neighbours by rounding alone.
+    """A function from texts to float32 vectors; a vector depends on the other texts by rounding alone.
 
-    Rows are those of fine-tuning: [CLS] A [SEP], or [SEP] A for a decoder. A text is read as texts of a corpus are.
-    With an encoder and a decoder the encoder's states are pooled (Ni et al. 2022, arXiv:2108.08877, section 3).
+    Rows are those of fine-tuning: [CLS] A [SEP], or [SEP] A for a decoder. Texts are read as those of a corpus are. For
+    a model with an encoder and a decoder, the encoder's states are pooled (Ni et al. 2022, arXiv:2108.08877, section
+    3).
 
     Args:
-        run: a pre-trained run, or a fine-tuned one, whose head is left out.
+        run: a pre-trained run, or a fine-tuned run, whose head is not used.
         config: how a text becomes a vector.
         device: auto, cpu, cuda or mps.
-        loaded: the run's model where it is loaded already; None: it is loaded to the device.
+        loaded: the run's model if it is loaded already; None: load it to the device.
 
     Attributes:
-        width: D of the vectors.
+        width: D, the width of the vectors.
 
     Raises:
-        UserError: no such run, layer or position, or a pooling that the run has nothing for.
+        UserError: there is no such run or layer, the model has no positions for the length, the layers differ in width,
+            or the run has no state for the pooling.
     """
 
     def __init__(
@@ -102,10 +105,10 @@ class Embedder:
         return width
 
     def __call__(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-        """(N, D) vectors and (N,) which texts were cut; those of similar length go through the model together.
+        """(N, D) vectors, and (N,) True for texts that were cut; texts of similar length share a batch.
 
         Raises:
-            UserError: a vector is not made of finite numbers.
+            UserError: a vector has a number that is not finite.
         """
         ids = self.format.ids(texts)
         cut = np.array([len(each) > self.format.room for each in ids], bool)
@@ -120,11 +123,11 @@ class Embedder:
 
     @torch.inference_mode()
     def _embed(self, batch: InputBatch) -> Tensor:
-        """(B, D) the vectors of some rows."""
-        if self._of_encoder:  # whose sources begin without [CLS]
+        """(B, D) vectors of a batch."""
+        if self._of_encoder:  # its sources begin without [CLS]
             batch = InputBatch(batch.ids[:, 1:], None, None if batch.real is None else batch.real[:, 1:])
         real = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
-        prefix = real.sum(1) if self._reads_both_sides else None  # behind which there is nothing
+        prefix = real.sum(1) if self._reads_both_sides else None  # the whole row is the prefix
         inputs = Inputs(batch.ids, batch.segments, batch.real, prefix=prefix)
         states = torch.stack(layer_states(self._model, inputs, self._layers)).mean(0).float()  # (B, T, D)
         return pooled(states, real, self.config.pooling, self.format.start_last)

@@ -1,6 +1,6 @@
-"""How similar texts are by their words alone: what a model's vectors have to beat.
+"""Similarity of texts by their words alone, a baseline for vectors of models.
 
-Shapes: N pairs, C texts at once, P partners.
+Shapes: N pairs, C texts of a part, P partners.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,34 +17,34 @@ class Comparer(Protocol):
     """A way to compare texts."""
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.floating]:
-        """(N,) the similarity of each pair."""
+        """(N,) similarity of each pair."""
         ...
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
-        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        """(C, P) similarities of texts with all partners, part by part in the order of texts."""
         ...
 
 
 def floors(texts: Sequence[str]) -> dict[str, Comparer]:
-    """Each way to compare texts without a model, by its name.
+    """The baselines without a model, by name.
 
     Args:
-        texts: all texts, whose frequencies count.
+        texts: all texts, from which frequencies are counted.
     """
     return {
         "tf-idf of words": TfIdf(texts, WORDS),
-        # Text without spaces has no words to count.
+        # Languages without spaces have no words to count.
         "tf-idf of characters": TfIdf(texts, CHARACTERS),
         "word overlap": WordOverlap(texts),
     }
 
 
 class TfIdf:
-    """The cosine of TF-IDF vectors, (1 + log tf) (1 + log((1 + n) / (1 + df))) of n texts, df of them with the feature.
+    """The cosine of TF-IDF vectors, (1 + log tf) (1 + log((1 + n) / (1 + df))), with df of n texts having the feature.
 
     Args:
-        texts: whose frequencies count.
-        features: the features, as scikit-learn's vectorizers have them.
+        texts: the n texts from which frequencies are counted.
+        features: settings of the features for scikit-learn's vectorizers.
     """
 
     def __init__(self, texts: Sequence[str], features: dict[str, Any]) -> None:
@@ -54,11 +54,11 @@ class TfIdf:
         self._vectors = _fitted(vectorizer, texts)
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
-        """(N,) the similarity of each pair; 0 where a text has no feature."""
+        """(N,) similarity of each pair; 0 if a text has no feature."""
         return _common(self._vectors(firsts), self._vectors(seconds))
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
-        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        """(C, P) similarities of texts with all partners, part by part in the order of texts."""
         own, others = self._vectors(texts), self._vectors(partners).T.tocsr()
         count = rows_at_once(len(partners))
         for first in range(0, len(texts), count):
@@ -66,7 +66,7 @@ class TfIdf:
 
 
 class WordOverlap:
-    """The share of words that both have, |A & B| / |A | B|, A and B the sets of the texts' words in lower case."""
+    """The share of common words, |A & B| / |A | B|, with A and B the sets of the texts' words in lower case."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         from sklearn.feature_extraction.text import CountVectorizer
@@ -74,13 +74,13 @@ class WordOverlap:
         self._vectors = _fitted(CountVectorizer(binary=True, dtype=np.float32, **WORDS), texts)
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
-        """(N,) the similarity of each pair; 0 where neither has a word."""
+        """(N,) similarity of each pair; 0 if neither text has a word."""
         own, others = self._vectors(firsts), self._vectors(seconds)
         common = _common(own, others)
         return common / np.maximum(_sums(own) + _sums(others) - common, 1)
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
-        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        """(C, P) similarities of texts with all partners, part by part in the order of texts."""
         own, others = self._vectors(texts), self._vectors(partners)
         sizes, turned = _sums(others), others.T.tocsr()
         count = rows_at_once(len(partners))
@@ -91,7 +91,7 @@ class WordOverlap:
 
 
 def _fitted(vectorizer: Any, texts: Sequence[str]) -> Any:
-    """A function from N texts to a sparse (N, features); without a feature where no text has one."""
+    """A function from N texts to sparse (N, features); all zero if no text has a feature."""
     import scipy.sparse  # type: ignore[import-untyped]
 
     try:
@@ -102,10 +102,10 @@ def _fitted(vectorizer: Any, texts: Sequence[str]) -> Any:
 
 
 def _common(own: Any, others: Any) -> NDArray[np.float64]:
-    """(N,) the inner products of rows."""
+    """(N,) inner products of rows."""
     return np.asarray(own.multiply(others).sum(1), np.float64).reshape(-1)
 
 
 def _sums(rows: Any) -> NDArray[np.float64]:
-    """(N,) the sum of each row."""
+    """(N,) sum of each row."""
     return np.asarray(rows.sum(1), np.float64).reshape(-1)

@@ -13,30 +13,30 @@ from bakeoff.models.stack import Stack
 
 
 def place_of_layer(layer: int, layers: int, where: str) -> int:
-    """A layer counted from the beginning, of L layers: 0 is what comes into the first, -1 what leaves the last.
+    """The number of a layer from 0 on: 0 for the input of the first layer, L for the output of the last of L layers.
 
     Args:
-        layer: counted from either end.
-        layers: L.
-        where: what errors name.
+        layer: a number from 0 to L, or from the end: -1 for the output of the last layer.
+        layers: L, the number of layers.
+        where: the run's path, for errors.
 
     Raises:
         UserError: there is no such layer.
     """
     if not -layers - 1 <= layer <= layers:
-        raise UserError(f"{where}: layer {layer}: the model has {layers}; 0 is what comes into the first")
+        raise UserError(f"{where}: layer {layer}: the model has {layers}; 0 is the input of the first")
     return layer if layer >= 0 else layers + 1 + layer
 
 
 def layer_states(model: Model, inputs: Inputs, layers: Sequence[int]) -> list[Tensor]:
-    """The (B, T, D) output of each layer that is wanted; of the encoder, where there is a decoder too.
+    """The (B, T, D) output of each layer in `layers`, of the encoder if there is an encoder and a decoder.
 
-    A model with two directions has both side by side, (B, T, 2 D).
+    For a model with two directions, both are concatenated, (B, T, 2 D).
 
     Args:
-        model: in evaluation mode.
+        model: the model, in evaluation mode.
         inputs: rows of tokens.
-        layers: counted from the beginning, in rising order.
+        layers: numbers of layers as from `place_of_layer`, in rising order.
     """
     if model.config.sequence_to_sequence:
         assert model.encoder is not None
@@ -50,9 +50,9 @@ def layer_states(model: Model, inputs: Inputs, layers: Sequence[int]) -> list[Te
 
 
 def _outputs(stack: Stack, x: Tensor, context: Context, layers: Sequence[int]) -> list[Tensor]:
-    """The same for one stack."""
+    """The outputs of layers in one stack."""
     last = len(stack.layers)
-    if list(layers) == [last]:  # then the states in between need not be held
+    if list(layers) == [last]:  # other states need not be held
         return [stack(x, context)[0]]
     outputs = stack.outputs(x, context)
     outputs[last] = stack.norm(outputs[last])

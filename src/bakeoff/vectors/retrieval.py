@@ -1,6 +1,6 @@
-"""Retrieval: how far in front does each text's partner stand among the partners of all texts?
+"""Retrieval: the rank of each text's partner among the partners of all texts.
 
-Shapes: M distinct pairs, P distinct partners, C texts at once.
+Shapes: M distinct pairs, P distinct partners, C texts of a part.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,41 +10,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 SIMILARITIES = 1 << 24
-"""Similarities that are held at once: 64 MB in float32."""
+"""Largest number of similarities held at once: 64 MB in float32."""
 
 TIE = 1e-6
-"""Similarities that are less apart tie, for other batches would change their order."""
+"""Similarities that differ by less tie: rounding in other batches could change their order."""
 
 Similarities = Callable[[Sequence[str], Sequence[str]], Iterator[NDArray[np.floating]]]
-"""Similarities of all texts with all partners: (C, P) for some texts at a time, in their order."""
+"""A function from texts and partners to their (C, P) similarities, part by part in the order of texts."""
 
 
 class PartnerRanks(NamedTuple):
-    """Where the partners stand."""
+    """Figures of a retrieval."""
 
     texts: int
-    """M, distinct pairs, each of which is asked for once."""
+    """M, number of distinct pairs; each is one query."""
     among: int
-    """P, distinct partners."""
+    """P, number of distinct partners."""
     recall: dict[int, float]
-    """For each k the share of partners among the k most similar."""
+    """The share of partners that rank among the k most similar, by k."""
     reciprocal_rank: float
-    """The mean of 1 / rank (MRR)."""
+    """The mean of 1 / rank over queries (MRR)."""
 
 
 def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: Sequence[int]) -> PartnerRanks:
     """Rank each text's partner among all partners by similarity.
 
-    What is said twice counts once: a pair is asked for once, and partners that are the same text are one. Where a text
-    has several partners, each is ranked as if the others were not there (filtered ranks: Bordes et al. 2013,
-    Translating Embeddings for Modeling Multi-relational Data, section 4.1). Partners that tie with the right one stand
-    before and behind it in every order in turn: with b that are more similar and t that tie, recall@k is
-    min(max((k - b) / (t + 1), 0), 1), and the reciprocal rank the mean of 1 / (b + 1) ... 1 / (b + t + 1). So whoever
-    finds all alike does as well as chance.
+    Equal pairs count once, and equal partners are one. For a text with several partners, each is ranked without the
+    others (filtered ranks: Bordes et al. 2013, Translating Embeddings for Modeling Multi-relational Data, section 4.1).
+    Ties are averaged over all orders: with b partners that are more similar and t that tie, recall@k is
+    min(max((k - b) / (t + 1), 0), 1), and the reciprocal rank is the mean of 1 / (b + 1) ... 1 / (b + t + 1). Equal
+    similarities therefore score as chance does.
 
     Args:
         pairs: texts and their partners, at least one pair.
-        similarities: the similarity of texts and partners.
+        similarities: a function to the similarities of texts and partners.
         at: the numbers k.
     """
     partners = list(dict.fromkeys(partner for _, partner in pairs))
@@ -57,7 +56,7 @@ def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: S
     for rows in similarities(list(of_text), partners):
         for row, own in zip(rows, texts, strict=False):
             right = row[own]
-            # Its partners are counted among all, and then left out, the one that is ranked with them.
+            # The text's own partners are counted among all and subtracted again.
             above = [int((row > value + TIE).sum() - (right > value + TIE).sum()) for value in right]
             least = [int((row >= value - TIE).sum() - (right >= value - TIE).sum()) for value in right]
             better += above
@@ -70,5 +69,5 @@ def retrieve(pairs: Sequence[tuple[str, str]], similarities: Similarities, at: S
 
 
 def rows_at_once(partners: int) -> int:
-    """How many texts are compared with all partners at once."""
+    """Number of texts that are compared with `partners` partners at once."""
     return max(1, SIMILARITIES // max(1, partners))

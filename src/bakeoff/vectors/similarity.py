@@ -1,6 +1,6 @@
-"""Similarity without training: do the vectors of a run say how alike two texts are, and find each text's partner?
+"""Similarity without training: vectors of a run against scores of similarity, and for retrieval.
 
-Shapes: N pairs, C texts at once, P partners, D width.
+Shapes: N pairs, C texts of a part, P partners, D width.
 """
 
 import math
@@ -20,28 +20,30 @@ from bakeoff.vectors.floors import Comparer, floors
 from bakeoff.vectors.retrieval import retrieve, rows_at_once
 
 FLAT = 1e-9
-"""A share of the largest variance below which there is nothing but rounding."""
+"""Share of the largest variance below which a variance counts as rounding."""
 
 
 class SimilarityOptions(VectorConfig):
-    """Which columns of a file are compared, how texts become vectors, and what is measured."""
+    """The columns of a file to compare, how texts become vectors, and what is measured."""
 
     text_column: str
     """The column with the first text."""
     pair_column: str
-    """The one with the second text."""
+    """The column with the second text."""
     label_column: str | None = None
-    """The one with the score, a number that is higher the more alike the texts are; None: every row is a text with its
+    """The column with the score, a number that is higher for more similar texts; None: every row is a text with its
     partner, and retrieval is measured."""
     least_score: float | None = None
-    """With scores, rows of at least this one are texts with their partners, and retrieval is measured, too."""
+    """With scores: rows with at least this score are texts with their partners, and retrieval is measured, too; None:
+    correlations alone are measured."""
     at: tuple[int, ...] = (1, 5, 10)
     """The numbers k of recall@k."""
     whiten: bool = False
-    """Turn and stretch the vectors so that over all different texts of the file their numbers have mean 0 and variance
-    1 and are not correlated; see `whitened`. No score is looked at."""
+    """Whiten the vectors, so that over all different texts of the file their elements have mean 0 and variance 1 and
+    are
+    not correlated; see `whitened`. Scores are not used."""
     errors: Literal["strict", "replace"] = "strict"
-    """Invalid UTF-8 is an error, or is replaced."""
+    """Whether invalid UTF-8 is an error, or replaced by U+FFFD."""
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
@@ -55,24 +57,26 @@ class SimilarityOptions(VectorConfig):
 def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **options: Any) -> dict[str, Any]:
     """Compare the two texts of each row of a file by the cosine of their vectors, and by their words alone.
 
-    With a column of scores, the correlation of cosines and scores: Spearman's is what STS reports (Cer et al. 2017,
-    arXiv:1708.00055). Where the second text of a row is what the first one asks for, retrieval: how far in front it
-    stands among all second texts of the file (`retrieval.retrieve` has the definition).
+    With a column of scores, correlations between cosines and scores are measured, Spearman's as in STS (Cer et al.
+    2017,
+    arXiv:1708.00055). For rows of a text and its partner, retrieval is measured: the rank of the partner among all
+    second texts of the file, see `retrieval.retrieve`.
 
     Args:
-        run: a pre-trained or a fine-tuned run, which is used as it is.
-        data: a .csv, .tsv or .jsonl, each plain, .gz or .zst.
+        run: a pre-trained or a fine-tuned run; it is not trained further.
+        data: a .csv, .tsv or .jsonl, plain, .gz or .zst.
         device: auto, cpu, cuda or mps.
-        options: fields of `SimilarityOptions`: text_column and pair_column, which are needed, label_column,
-            least_score, at, whiten, errors; pooling, layers and length as of `embed`.
+        options: fields of `SimilarityOptions`: text_column and pair_column, which are required, label_column,
+            least_score, at, whiten and errors; pooling, layers and length as for `embed`.
 
     Returns:
-        rows; truncated (different texts that were cut); cosines, one a row; scores of the run, and floors, the same of
-        each way to compare texts without a model: spearman and pearson where there are scores (0 where nothing varies),
-        recall (a list of those at each k) and mrr, of `queries` pairs among `partners`, where there is retrieval.
+        The options run, data, pooling, layers, whiten; width (D); rows; truncated (number of different texts that were
+        cut); cosines, one for each row; scores of the run, and floors, the scores of each baseline without a model.
+        Scores have spearman and pearson if there is a column of scores (0 if either side is constant), and for
+        retrieval recall by k, mrr, and the numbers of queries and partners.
 
     Raises:
-        UserError: a mistake in the options or the file, or what `embed` refuses.
+        UserError: an option or the file has a mistake, or `embed` would refuse the run.
     """
     asked = SimilarityOptions.parse(options, "similarity")
     table = read_table(Path(data), asked.text_column, asked.pair_column, asked.label_column, asked.errors)
@@ -102,10 +106,10 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
 def partners_of(
     table: Table, scores: NDArray[np.float64] | None, least_score: float | None, path: Path
 ) -> list[tuple[str, str]]:
-    """The pairs that retrieval is measured on; none where it is not.
+    """The pairs for retrieval; empty if retrieval is not measured.
 
     Raises:
-        UserError: no row has the least score.
+        UserError: no row reaches the least score.
     """
     assert table.pairs is not None
     pairs = list(zip(table.texts, table.pairs, strict=True))
@@ -120,7 +124,11 @@ def partners_of(
 
 
 def _numbers(table: Table, path: Path, column: str | None) -> Iterator[float]:
-    """The scores of a file's rows."""
+    """The scores of a file's rows.
+
+    Raises:
+        UserError: a score is not a finite number.
+    """
     for line, label in zip(table.lines, table.labels or [], strict=True):
         try:
             value = float(label)
@@ -132,11 +140,11 @@ def _numbers(table: Table, path: Path, column: str | None) -> Iterator[float]:
 
 
 class Cosines:
-    """The cosines of vectors of texts; 0 with a vector without a direction.
+    """Similarity by the cosine of vectors; 0 if a vector is zero.
 
     Args:
         texts: N texts.
-        vectors: (N, D) their vectors.
+        vectors: (N, D) vectors of the texts.
     """
 
     def __init__(self, texts: Sequence[str], vectors: NDArray[np.float32]) -> None:
@@ -148,12 +156,12 @@ class Cosines:
         return self._directions[[self._places[text] for text in texts]]
 
     def of_pairs(self, firsts: Sequence[str], seconds: Sequence[str]) -> NDArray[np.float64]:
-        """(N,) the similarity of each pair."""
+        """(N,) cosine of each pair."""
         found: NDArray[np.float64] = np.einsum("nd,nd->n", self._of(firsts), self._of(seconds), dtype=np.float64)
         return found
 
     def of_all(self, texts: Sequence[str], partners: Sequence[str]) -> Iterator[NDArray[np.floating]]:
-        """(C, P) the similarities of some texts with all partners, then of the next ones."""
+        """(C, P) similarities of texts with all partners, part by part in the order of texts."""
         others = self._of(partners).T
         count = rows_at_once(len(partners))
         for first in range(0, len(texts), count):
@@ -161,17 +169,17 @@ class Cosines:
 
 
 def whitened(vectors: NDArray[np.float32], where: str) -> NDArray[np.float32]:
-    """(N, D) (x - m) U S^(-1/2), m the mean and U S U^T the covariance of the vectors.
+    """(N, D) whitened vectors (x - m) U S^(-1/2), with m the mean and U S U^T the covariance of the vectors.
 
     Su et al. 2021, arXiv:2103.15316, section 3. The states of language models differ most along a few directions that
-    say little of the meaning; here all directions count alike. Those in which nothing varies become 0.
+    say little about the meaning; whitened, all directions have the same variance. Constant directions become 0.
 
     Args:
-        vectors: (N, D) of different texts.
-        where: what errors call the file.
+        vectors: (N, D) vectors of different texts.
+        where: the file's name, for errors.
 
     Raises:
-        UserError: there are too few, D or less, whose whitened vectors would all be equally far from each other.
+        UserError: there are only D texts or fewer, whose whitened vectors would all have the same distance.
     """
     count, width = vectors.shape
     if count <= width:
@@ -193,7 +201,7 @@ def _measured(
     partners: Sequence[tuple[str, str]],
     at: Sequence[int],
 ) -> dict[str, Any]:
-    """The figures of one way to compare texts."""
+    """The figures of one comparer."""
     figures: dict[str, Any] = {}
     assert table.pairs is not None
     if scores is not None:
@@ -206,7 +214,7 @@ def _measured(
 
 
 def correlations(scores: NDArray[np.float64], found: NDArray[np.floating]) -> dict[str, float]:
-    """Spearman's and Pearson's correlation of (N,) scores and similarities; 0 where either side is constant."""
+    """Spearman's and Pearson's correlation between (N,) scores and similarities; 0 if either side is constant."""
     from scipy import stats  # type: ignore[import-untyped]
 
     if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(found) == 0:

@@ -105,7 +105,7 @@ def _verb(kind: type[Request], models: Mapping[str, Served], limits: Limits) -> 
 
 
 async def _left(http: HttpRequest) -> None:
-    """Return once the client has closed the connection: nobody waits for the answer then, and the model is spared."""
+    """Return once the client has closed the connection, so that the model does not work for nobody."""
     while (await http.receive())["type"] != "http.disconnect":
         pass
 

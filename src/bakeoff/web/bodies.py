@@ -15,16 +15,16 @@ from bakeoff.web.requests import Request
 R = TypeVar("R", bound=Request)
 
 _DISCARDED = 32 << 20
-"""The most bytes that are read and thrown away of a body that is too long."""
+"""Largest number of bytes of a too long body that are read and discarded."""
 _PATIENCE = 2.0
-"""The most seconds spent on throwing bytes away."""
+"""Longest time in seconds for reading bytes that are discarded."""
 
 
 async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
-    """The request that the body of an HTTP request holds.
+    """The request in the body of an HTTP request.
 
     Raises:
-        Problem: the body is no JSON (400 or 415), too long (413), too slow (408), or nothing the verb takes (422).
+        Problem: the body is no JSON (400 or 415), too long (413), too slow (408), or no request of the verb (422).
     """
     content_type = http.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json":
@@ -49,7 +49,7 @@ async def read(http: HttpRequest, kind: type[R], limits: Limits) -> R:
 
 
 async def _bytes(http: HttpRequest, most: int) -> bytes:
-    """The bytes of a body. One that is too long is read on for a while: a client sees no answer while it sends."""
+    """The bytes of a body. A too long body is read on for a while, because a client reads no answer while it sends."""
     parts, length = [], 0
     try:
         async with asyncio.timeout(None) as waiting:

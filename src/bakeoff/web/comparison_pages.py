@@ -1,4 +1,4 @@
-"""A comparison beside the models: its report, and examples of its tasks to try."""
+"""Pages of a comparison beside the models: its report, and examples of its tasks to try."""
 
 import csv
 import hmac
@@ -19,11 +19,12 @@ REPORT_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""The policy for a report, which may be a stranger's: a script in it belongs to no site and reaches no server.
+"""The Content-Security-Policy of a report, which may come from anyone: a script in it belongs to no site and reaches no
+server.
 
-The report's own policy, by hashes, holds as well."""
+The report's own policy, by hashes, applies as well."""
 _EXAMPLES = 20
-"""The most examples shown of a task."""
+"""Largest number of examples that are shown for a task."""
 _CHARACTERS = 2_000
 
 
@@ -64,10 +65,10 @@ class ComparisonPages:
 
 
 def _examples(task: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The first lines of a task's test file, where it is a table that still lies beside the results."""
+    """The first lines of a task's test file, if it is a table that lies beside the results."""
     name = str(task.get("name", "task"))
     files = task.get("files") or {}
-    path = folder / Path(str(files.get("test", ""))).name  # the results may name another folder: it is not read
+    path = folder / Path(str(files.get("test", ""))).name  # no file of another folder
     examples: list[dict[str, str]] = []
     if path.suffix in (".tsv", ".csv") and path.is_file() and not path.is_symlink():
         with path.open(encoding="utf-8", errors="replace", newline="") as file:

@@ -1,4 +1,4 @@
-"""The check of every request before it is answered: its token, its Host, and the time that it may take."""
+"""Checks of every request before it is answered: its token, its Host, and its time."""
 
 import asyncio
 import hashlib
@@ -45,7 +45,7 @@ class Guard:
         self._token = None if token is None else hashlib.sha256(token.encode()).digest()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check one request, pass it on, and answer in place of the application where that fails."""
+        """Check one request and pass it on; a refusal or failure is answered here."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -67,7 +67,7 @@ class Guard:
         try:
             self._check(scope)
             async with asyncio.timeout(most):
-                # The router raises for an unknown path where it takes itself for a part of an application.
+                # With "app" in the scope, the router raises for an unknown path instead of answering itself.
                 await self._app({**scope, "app": self}, receive, with_headers)
             return
         except HTTPException as error:

@@ -1,4 +1,4 @@
-"""The bounds of what a request may ask for, and of the time it may take."""
+"""Bounds of requests, and of their time."""
 
 from pydantic import Field
 
@@ -6,7 +6,7 @@ from bakeoff.config import Config
 
 
 class Limits(Config):
-    """Bounds of a server. A request beyond a bound is answered with the status named there and a line that says why."""
+    """Bounds of a server. A request beyond a bound gets the status named there, and a line that says why."""
 
     body_bytes: int = Field(default=1 << 20, gt=0)
     """The most bytes of a request's body; more: 413."""

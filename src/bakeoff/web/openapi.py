@@ -1,4 +1,4 @@
-"""The API's description in OpenAPI 3.1, made from the very classes that read requests."""
+"""The API's description in OpenAPI 3.1, made from the classes that read requests."""
 
 import inspect
 from importlib import metadata
@@ -21,11 +21,11 @@ STATUSES = {
     "503": "Too many requests wait; Retry-After says when to try again.",
     "504": "There was no answer in time.",
 }
-"""The statuses of requests that go wrong, and their meaning."""
+"""The meaning of each status of a failed request."""
 
 
 def document(limits: Limits, token: bool) -> dict[str, Any]:
-    """The OpenAPI document of a server, as JSON has it.
+    """The OpenAPI document of a server, as values for JSON.
 
     Args:
         limits: the server's bounds, which the document repeats.

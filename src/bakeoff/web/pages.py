@@ -1,4 +1,4 @@
-"""The page, its style and its program, and the documentation of the API as a page: all of it from the package."""
+"""The page with its style and its script, and the API's documentation as a page, all from files of the package."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from bakeoff.report.elements import folded, note, table
 
 _POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 PAGE_POLICY = f"{_POLICY}; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src data:"
-"""The page's policy: it may run its own program, ask its own server and show that server's report, nothing else."""
+"""The page's Content-Security-Policy: its own script, requests to its own server and that server's report alone."""
 
 
 def assets() -> dict[str, Response]:
@@ -30,7 +30,7 @@ def assets() -> dict[str, Response]:
 
 
 def documentation(described: Mapping[str, Any]) -> Response:
-    """The API's description for people: a page without a program, made from the OpenAPI document."""
+    """The API's description for people: a page without a script, made from the OpenAPI document."""
     style = _asset("bakeoff.report", "page.css") + _asset("bakeoff.web", "docs.css")
     parts = [
         '<nav><a href="/">The page</a> · <a href="/openapi.json">openapi.json</a></nav>',

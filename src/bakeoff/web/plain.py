@@ -1,4 +1,4 @@
-"""Results in the types that JSON has."""
+"""Results as values for JSON."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ _DIGITS = 7
 
 
 def plain(value: Any) -> Any:
-    """A value with arrays, named tuples and records as lists and mappings; numbers that are not finite are null."""
+    """A value for JSON: arrays, named tuples and records as lists and mappings, numbers that are not finite as None."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, Tensor):

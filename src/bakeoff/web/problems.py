@@ -1,4 +1,4 @@
-"""Answers that say why a request was not answered: a status and one line."""
+"""Answers to requests that fail: a status and one line."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ class Problem(Exception):
     Args:
         status: the HTTP status.
         message: one line: what, where, what to do.
-        headers: further headers that belong to the status, such as Retry-After.
+        headers: further headers of the answer, such as Retry-After.
     """
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
@@ -22,10 +22,10 @@ class Problem(Exception):
 
 
 def busy(what: str) -> Problem:
-    """The problem of a server that has no room for another request."""
+    """The problem of a server without room for another request (503)."""
     return Problem(503, f"{what}; try again in a moment", {"Retry-After": "1"})
 
 
 def late(seconds: float) -> Problem:
-    """The problem of a request that has taken too many seconds."""
+    """The problem of a request that took longer than `seconds` (504)."""
     return Problem(504, f"no answer within {seconds:g} seconds; send fewer or shorter texts, or try again")

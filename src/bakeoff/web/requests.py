@@ -1,4 +1,4 @@
-"""The requests of the API, one class for each verb: the fields of a request, and the way it is answered."""
+"""The requests of the API, one class for each verb: its fields, and how it is answered."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar, Literal
@@ -16,9 +16,9 @@ class Request(Config):
 
     verb: ClassVar[str]
     does: ClassVar[str]
-    """What the verb does, as the API's documentation says it."""
+    """What the verb does, for the API's documentation."""
     gives: ClassVar[str]
-    """What the answer to one text is, as the API's documentation says it."""
+    """What the answer to one text is, for the API's documentation."""
 
     model: str | None = None
     """Name of the model, as `/models` lists it; may be left out where only one model can answer."""
@@ -27,19 +27,19 @@ class Request(Config):
 
     @property
     def key(self) -> Hashable:
-        """Requests with equal keys may go through a model together."""
+        """The key of a batch: requests with equal keys may go through a model together."""
         return (self.verb, self.model_dump_json(exclude={"model", "texts", "pairs"}))
 
     @property
     def items(self) -> Sequence[Any]:
-        """The parts of the request that batches are made of: one for each text."""
+        """The items of a batch: one for each text."""
         return self.texts
 
     def check(self, limits: Limits) -> None:
-        """Refuse a request that asks for too much.
+        """Refuse a request beyond the limits.
 
         Raises:
-            Problem: more or longer texts than the server takes (422).
+            Problem: there are more or longer texts than the server takes, or a text has half of a surrogate pair (422).
         """
         most, longest = limits.texts, limits.characters
         for name in ("texts", "pairs"):
@@ -65,7 +65,7 @@ class Fill(Request):
     gives = "for each mask the likeliest tokens with their probabilities"
 
     k: int = Field(default=5, ge=1, le=100)
-    """How many tokens for each mask: the likeliest ones."""
+    """Number of likeliest tokens for each mask."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.fill(list(items), k=self.k))
@@ -93,7 +93,7 @@ class Pairs(Request):
         return list(zip(self.texts, pairs, strict=True))
 
     def sides(self, items: Sequence[Any]) -> tuple[list[str], list[str] | None]:
-        """The first texts and the second texts of items; None for the second where there are no pairs."""
+        """The first texts and the second texts of items; None in place of the second texts if there are no pairs."""
         return [text for text, _ in items], None if self.pairs is None else [pair for _, pair in items]
 
 
@@ -173,7 +173,7 @@ class Generate(Request):
         if self.stream and len(self.texts) != 1:
             raise ValueError(f"stream: {len(self.texts)} texts given; one text is written at a time")
         if self.stream and (self.beams or 1) > 1:
-            raise ValueError("stream: a search knows its text at the end alone; leave stream or beams out")
+            raise ValueError("stream: a search has its text only at the end; leave stream or beams out")
         return self
 
     @property
@@ -184,12 +184,12 @@ class Generate(Request):
 
     @property
     def key(self) -> Hashable:
-        """Requests that differ in their seeds alone go together: each text has random numbers of its own."""
+        """The key of a batch, without the seed, since each text has its own random numbers."""
         return (self.verb, self.model_dump_json(exclude={"model", "texts", "seed"}))
 
     @property
     def items(self) -> Sequence[Any]:
-        """Each text with its random numbers: by the request's seed those of its place there."""
+        """Each text with the key of its random numbers: the request's seed and the text's index."""
         return [(text, (self.seed, place)) for place, text in enumerate(self.texts)]
 
     def check(self, limits: Limits) -> None:  # noqa: D102

@@ -5,11 +5,11 @@ from typing import Any, Literal, Protocol
 
 
 class Servable(Protocol):
-    """The part of what `bakeoff.load` returns that the server uses."""
+    """The methods of the object from `bakeoff.load` that the server uses."""
 
     @property
     def capabilities(self) -> Any:
-        """Which of fill, generate, predict, embed and score the model can do."""
+        """The verbs that the model can do, of fill, generate, predict, embed, score and weights_of_tokens."""
         ...
 
     @property
@@ -22,7 +22,7 @@ class Servable(Protocol):
         ...
 
     def score(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> Any:
-        """Log-probabilities of texts."""
+        """The log-probability of each text in nats, or of each target in `pairs` given its source in `texts`."""
         ...
 
     def embed(self, texts: Sequence[str], pooling: Literal["mean", "cls", "last", "max"] = "mean") -> Any:

@@ -9,7 +9,7 @@ from bakeoff.web.limits import Limits
 
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _LEAST = 16
-"""The fewest characters of a token, so that it is not guessed by trying many."""
+"""Least number of characters of a token, so that it cannot be guessed by trying."""
 
 
 def serve(
@@ -38,9 +38,9 @@ def serve(
         progress: called with the address once requests are answered.
 
     Raises:
-        UserError: no such run or comparison; a host that others reach without a token; a port that is taken; the
-            libraries of `web` are not installed.
-        Interrupted: when a signal has stopped it.
+        UserError: there is no such run or comparison; others reach the host and there is no token; the port is taken;
+            the libraries of `web` are not installed.
+        Interrupted: a signal has stopped the server.
     """
     try:
         from bakeoff.web.app import application
@@ -82,10 +82,11 @@ def serve(
 
 
 def read_token(path: Path) -> str:
-    """The token that a file holds as its only line.
+    """Read a token from the only line of a file.
 
     Raises:
-        UserError: there is no such file, or it holds no token.
+        UserError: the file does not hold one line of enough printable ASCII characters.
+        OSError: the file cannot be read.
     """
     try:
         token = path.read_text(encoding="utf-8").strip()

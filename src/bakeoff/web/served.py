@@ -1,4 +1,4 @@
-"""A model with its name and its worker."""
+"""A served model with its name and its worker."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
@@ -38,7 +38,7 @@ class Served:
         """The answers to a request, computed alone or in one batch with other requests.
 
         Raises:
-            Problem: the queue is full, it took too long, or the model refuses the texts.
+            Problem: the queue is full, the answer took too long, or the model cannot do the verb or refuses the texts.
         """
         self._able(request)
 
@@ -93,7 +93,7 @@ class Served:
             raise Problem(422, f"weights: {self.name} is no classifier; leave them out")
 
     def _refused(self, error: UserError) -> Problem:
-        """The problem for a mistake in a text, without the run's path, which clients are not to see."""
+        """The problem for a mistake in a text, without the run's path, which clients must not see."""
         path = getattr(self.model, "path", None)
         text = str(error)
         return Problem(422, text if path is None else text.replace(str(path), self.name))
@@ -120,7 +120,7 @@ def opened(runs: list[Path], load: Callable[[Path], Servable], limits: Limits) -
     """The served models by name: the name of a run's folder, with parent folders where names would be the same.
 
     Raises:
-        UserError: the same run twice, or one that cannot be read.
+        UserError: a run is given twice, or cannot be read.
     """
     resolved = [run.resolve() for run in runs]
     for place, path in enumerate(resolved):

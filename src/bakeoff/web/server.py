@@ -1,4 +1,4 @@
-"""The server process: how it listens, bounds connections, and stops."""
+"""The server process: listening, bounds on connections, and stopping."""
 
 import asyncio
 import ipaddress
@@ -33,7 +33,7 @@ def bound(host: str, port: int) -> socket.socket:
 
     Args:
         host: an address or name of this machine.
-        port: 0: any that is free.
+        port: the port; 0: any that is free.
 
     Raises:
         UserError: the port is taken, or the host is not this machine.
@@ -63,7 +63,7 @@ def run(app: ASGIApp, listening: socket.socket, limits: Limits, ready: Callable[
         ready: called once requests are answered.
 
     Returns:
-        The number of the signal that stopped the server; None where there was none.
+        The number of the signal that stopped the server; None: there was none.
     """
     with stop_signals() as received:
         made(app, limits, received, ready).run([listening])
@@ -109,8 +109,8 @@ class _Server(uvicorn.Server):
 def _bounded(app: ASGIApp, limits: Limits) -> type[asyncio.Protocol]:
     """The HTTP protocol with bounds on the number of connections and on the time for a request's first lines.
 
-    Requests of a connection beyond the bound reach the application with `crowded` in their scope, and it refuses them
-    in its own form. uvicorn's `limit_concurrency` would answer in plain text and, while one connection is beyond the
+    Requests on a connection beyond the bound reach the application with `crowded` in their scope, and it refuses them
+    in its own format. uvicorn's `limit_concurrency` would answer in plain text and, while one connection is beyond the
     bound, refuse the requests of all others, too.
     """
 

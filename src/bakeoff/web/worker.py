@@ -1,4 +1,4 @@
-"""The work of one model: requests of the same kind are answered together, and texts are written in turns.
+"""The thread of one model: similar requests are answered together, and streamed texts are written in turns.
 
 A model belongs to one thread. The thread takes the request that has waited longest, and with it as many others as fit
 into a batch and ask for the same verb with the same settings. Between two batches each text that is written piece by
@@ -19,7 +19,7 @@ Work = Callable[[Sequence[Any]], Sequence[Any]]
 """A function from the items of a batch to an answer for each item, in the same order."""
 
 TIDY = 2048
-"""After this many texts, unused memory between tensors is given back to the system."""
+"""Number of texts after which unused memory is returned to the system."""
 
 
 class Job:
@@ -27,7 +27,7 @@ class Job:
 
     Args:
         key: requests with equal keys may go through the model together.
-        items: the request's texts, or whatever else the work takes.
+        items: the items of a batch that the request adds, such as its texts.
         work: the function that answers; the same for all requests with that key.
         seconds: the time from now on after which the request is dropped.
     """
@@ -43,8 +43,8 @@ class Stream:
     """A text that is written piece by piece.
 
     Args:
-        pieces: makes the iterator over pieces; called in the model's thread.
-        deliver: called in the same thread with each piece, and with None or an error at the end.
+        pieces: a function that makes the iterator over pieces; called in the model's thread.
+        deliver: a function that is called in the same thread with each piece, and with None or an error at the end.
         seconds: the time from now on after which the text ends with an error.
     """
 
@@ -59,7 +59,7 @@ class Stream:
         self._iterator: Iterator[str] | None = None
 
     def advance(self) -> bool:
-        """Write one piece; returns whether more may follow."""
+        """Write one piece, and return whether more may follow."""
         end: BaseException | None = None
         try:
             if not self.stopped.is_set():
@@ -77,7 +77,7 @@ class Stream:
         return False
 
     def end(self, error: BaseException | None) -> None:
-        """Close the iterator of a text that may be half written, and tell the reader that it has ended."""
+        """Close the iterator, which may not be exhausted, and tell the reader that the text has ended."""
         close = getattr(self._iterator, "close", None)
         if close is not None:
             close()
@@ -85,7 +85,7 @@ class Stream:
 
 
 class Worker:
-    """A model's thread.
+    """The thread of a model, with its queue.
 
     Args:
         name: the model's name.
@@ -142,7 +142,7 @@ class Worker:
             self._changed.notify()
 
     def close(self, seconds: float) -> None:
-        """Take no more requests, answer waiting ones with 503, and give those in the model some seconds to end."""
+        """Refuse new requests, answer waiting ones with 503, and wait up to `seconds` for those in the model."""
         with self._changed:
             self._closed = True
             left, streams = list(self._waiting), list(self._streams)
@@ -160,7 +160,7 @@ class Worker:
             raise busy("the server stops")
 
     def _drop_late(self) -> None:
-        """Requests take up no room once their clients have gone or their time is over."""
+        """Drop requests from the queue whose clients have gone or whose time is over."""
         now = time.monotonic()
         left: deque[Job] = deque()
         for job in self._waiting:
@@ -212,7 +212,7 @@ class Worker:
             if len(jobs) == 1:
                 jobs[0].answers.set_exception(error)
                 return
-            for job in jobs:  # the mistake of one request must not fail the others
+            for job in jobs:  # the mistake of one request must not fail the others, so each is tried alone
                 self._answer([job])
             return
         self.batches += 1

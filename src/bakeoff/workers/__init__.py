@@ -1,1 +1,1 @@
-"""Processes that work side by side, and what this machine has for them."""
+"""Worker processes side by side, and the cores and memory that this machine has for them."""

@@ -1,13 +1,13 @@
-"""The variables with which a process of ours starts that works for another one."""
+"""The environment variables of worker processes."""
 
 import os
 import sys
 
 
 def worker_environment(threads: int) -> dict[str, str]:
-    """This process's, so that each of the libraries has so many threads and the package is found."""
+    """This process's variables, with `threads` threads for each numeric library, and a path to the package."""
     found = {**os.environ, "TOKENIZERS_PARALLELISM": "false"}
     found |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # The package may be on a path that only this process knows.
+    # The package may be on a path that was added in this process.
     found["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return found

@@ -1,4 +1,4 @@
-"""Cores and memory that this process may use: what the system, an affinity and a container leave it."""
+"""Cores and memory that this process may use, within the limits of the system, its affinity and its container."""
 
 import math
 import os
@@ -11,20 +11,21 @@ MEMORY_OF_A_GROUP = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""For both versions of control groups the files with limit and use, and what of that memory.stat says is given back."""
+"""For both versions of control groups: the files with limit and use, and the key in memory.stat of reclaimable
+memory."""
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, at least one; the share of a container counts as its whole cores."""
+    """Number of cores that this process may use, at least one; a container's share is rounded down."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     shares = [share for folder in _groups() if (share := _share_of(folder)) is not None]
     return max(1, min([cores, *(math.floor(share) for share in shares)]))
 
 
 def free_memory() -> int | None:
-    """Bytes of memory that are still to be had, by the system and by a container's limit; None: not known.
+    """Available memory in bytes, within the system and the container's limit; None: unknown.
 
-    What a container has read and written stays in its memory until that is wanted for something else.
+    A container's cache of files counts as available, since the system reclaims it when memory is needed.
     """
     found = [int(line.split()[1]) * 1024 for line in _lines(MEMORY) if line.startswith("MemAvailable:")]
     for folder in _groups():
@@ -37,7 +38,7 @@ def free_memory() -> int | None:
 
 
 def _groups() -> Iterator[Path]:
-    """The folders of this process's control groups, and of those that they are in; some may not be there."""
+    """The folders of this process's control groups and of their parents; some may not exist."""
     yield MOUNTED
     for line in _lines(GROUPS):
         _, controllers, path = line.split(":", 2)
@@ -49,7 +50,7 @@ def _groups() -> Iterator[Path]:
 
 
 def _share_of(folder: Path) -> float | None:
-    """Cores' worth of time that a control group may use; None: no limit."""
+    """The limit of a control group in cores; None: there is no limit."""
     fields = " ".join(_lines(folder / "cpu.max")).split()
     if len(fields) == 2 and fields[0].isdecimal():
         return int(fields[0]) / int(fields[1])
@@ -58,7 +59,7 @@ def _share_of(folder: Path) -> float | None:
 
 
 def _number(file: Path) -> int | None:
-    """The number that a file holds; None: another content, as of no limit."""
+    """The number in a file; None: other content, such as "max" for no limit."""
     text = " ".join(_lines(file))
     return int(text) if text.isdecimal() else None
 

@@ -1,7 +1,7 @@
-"""Processes that take one piece of work after the other, seen from the process that has started them.
+"""Worker processes that do one job after the other, as their parent sees them.
 
-They are plain subprocesses, as those that encode text: they import no main module of the caller. What they are asked
-goes to their standard input as lines of JSON, and what they answer comes from their standard output.
+They are plain subprocesses, like those that encode text, and do not import the caller's main module. Jobs go to their
+standard input as lines of JSON, answers come from their standard output.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from bakeoff.signals import STOPPING
 from bakeoff.workers.environment import worker_environment
 
 _ASK_AGAIN = 0.3
-"""Seconds after which a process that has not stopped yet is asked to once more."""
+"""Seconds after which a process that has not stopped is asked again."""
 
 
 class Heard(NamedTuple):
-    """What a process says of a piece of work."""
+    """A message of a process about a job."""
 
     key: Hashable
-    """Which one."""
+    """The key of the job."""
     note: dict[str, Any] | None
-    """How far it is; None: it is done."""
+    """The progress of the job; None: it is done."""
     answer: dict[str, Any]
-    """What came of it, once it is done."""
+    """The result of the job once it is done; empty before."""
 
 
 class _Work(NamedTuple):
@@ -43,14 +43,14 @@ class _Work(NamedTuple):
 
 
 class Workers:
-    """So many processes, each with so many threads, which stay alive from one piece of work to the next.
+    """A pool of worker processes that live from one job to the next.
 
-    Left with an error or behind a signal, it asks those that are at work to save what they have, and waits for them.
+    When the context ends by an error or a signal, busy processes are asked to save their work, and waited for.
 
     Args:
-        count: how many processes.
-        threads: of each.
-        modules: imported by each as it starts, because that takes seconds.
+        count: number of processes.
+        threads: number of threads of each process.
+        modules: modules that each process imports when it starts, because imports take seconds.
     """
 
     def __init__(self, count: int, threads: int, modules: Sequence[str] = ()) -> None:
@@ -73,12 +73,12 @@ class Workers:
             self.stopping = True
         try:
             while self.busy:
-                for process in self.busy.copy():  # one that has not begun its steps yet does not hear it
+                for process in self.busy.copy():  # a training before its first step ignores it
                     process.send_signal(signal.SIGTERM)
                 time.sleep(_ASK_AGAIN)
-        finally:  # after a second signal not even checkpoints are waited for
+        finally:  # a second signal ends the waiting for checkpoints
             for process in self.processes:
-                process.kill()  # each is idle, or nobody wants what it makes
+                process.kill()  # idle, or its work is not wanted
             for _ in self.attending:
                 self.waiting.put(None)
             for thread in self.attending:
@@ -91,14 +91,14 @@ class Workers:
                             stream.close()
 
     def start(self) -> None:
-        """Start them, unless they run: they are ready once there is work, if this is called seconds earlier."""
+        """Start the processes unless they run; called early, it saves the seconds that they need to start."""
         if self.processes:
             return
         environment = worker_environment(self.threads)
         code = "from bakeoff.workers.serving import serve; serve()"
         command = [sys.executable, "-P", "-c", code, str(self.threads), *self.modules]
         for _ in range(self.count):
-            with _signals_held_back():  # until it knows what to do with them
+            with _signals_held_back():  # until the process has its handlers
                 process = subprocess.Popen(
                     command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
                 )
@@ -108,25 +108,25 @@ class Workers:
             thread.start()
 
     def give(self, key: Hashable, title: str, call: str, values: dict[str, Any]) -> None:
-        """Have one of them do a piece of work, as soon as it is free.
+        """Queue a job for the first process that is free.
 
         Args:
-            key: what `hear` calls it.
-            title: what errors call it.
-            call: the function, `package.module:name`, which is called with `values` and a function that takes notes,
-                and returns the answer.
-            values: what may stand in JSON.
+            key: the key of the job in `hear`.
+            title: the name of the job in errors.
+            call: the function, as `package.module:name`; it is called with `values` and a function that takes notes of
+                progress, and returns the answer.
+            values: arguments that JSON can hold.
         """
         self.start()
         self.unanswered += 1
         self.waiting.put(_Work(key, title, json.dumps({"call": call, "values": values})))
 
     def hear(self, seconds: float | None = None) -> Heard | None:
-        """Wait for what is said next; None: nothing was, in so many seconds.
+        """Wait for the next message; None: there was none within `seconds`.
 
         Raises:
-            UserError, DiskFull, Interrupted: what a process has run into; or it was killed.
-            RuntimeError: a mistake of ours.
+            UserError, DiskFull, Interrupted: the error of a job; a killed process is a UserError.
+            RuntimeError: a job failed by a bug.
         """
         try:
             heard = self.heard.get(timeout=seconds)
@@ -153,7 +153,7 @@ class Workers:
                 return
 
     def _follow(self, process: subprocess.Popen[str], work: _Work) -> bool:
-        """Pass on what a process says of a piece of work until that is done; whether the process lives."""
+        """Pass on a process's messages until its job is done, and return whether the process lives."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -166,7 +166,7 @@ class Workers:
                 elif said:
                     self.heard.put(_answered(work, said))
                     return True
-        except (BrokenPipeError, ValueError):  # the streams of one that was killed
+        except (BrokenPipeError, ValueError):  # the process was killed
             pass
         self.heard.put(
             UserError(
@@ -178,7 +178,7 @@ class Workers:
 
 
 def _answered(work: _Work, said: dict[str, Any]) -> Heard | BaseException:
-    """The answer, or the error that stands for it."""
+    """The answer of a job, or its error."""
     if "answer" in said:
         return Heard(work.key, None, said["answer"])
     if "interrupted" in said:
@@ -192,7 +192,7 @@ def _answered(work: _Work, said: dict[str, Any]) -> Heard | BaseException:
 
 @contextlib.contextmanager
 def _signals_held_back() -> Iterator[None]:
-    """Within it the signals that stop wait; a process that is started inherits that."""
+    """Block the signals that stop a program; a process that is started meanwhile inherits the block."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,4 +1,4 @@
-"""The same processes, seen from within."""
+"""The main loop of a worker process, see `bakeoff.workers.pool`."""
 
 import contextlib
 import json
@@ -17,24 +17,25 @@ from bakeoff.full_disk import DiskFull
 from bakeoff.signals import STOPPING
 
 _LOOK = 1.0
-"""Seconds between two looks at whether the process that has started this one still lives."""
+"""Seconds between checks whether the parent process lives."""
 
 Note = Callable[[dict[str, Any]], None]
 
 
 def serve() -> None:
-    """Do what standard input asks for until it ends; see `bakeoff.workers.pool`."""
+    """Do the jobs that come from standard input until it ends."""
     _, threads, *modules = sys.argv
-    # A training hears them all the same, saves and leaves; whatever else a worker does is left to its parent. They are
-    # not ignored: Python complains of one that came just before a training gave its handler back.
+    # A training sets handlers of its own, saves and leaves; any other job is left to the parent. The signals are not
+    # set
+    # to be ignored, because Python complains about one that arrives just before a training restores the handler.
     for each in STOPPING:
-        if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN:  # `nohup` keeps SIGHUP away
+        if each == signal.SIGINT or signal.getsignal(each) != signal.SIG_IGN:  # keep the SIGHUP that `nohup` ignores
             signal.signal(each, lambda number, frame: None)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPPING)
     source = os.fdopen(os.dup(0), encoding="utf-8")
     target = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints must not get between the answers
+    os.dup2(2, 1)  # prints of libraries must not mix with answers
     Thread(target=_stop_without, args=(os.getppid(),), daemon=True).start()
 
     def say(values: dict[str, Any]) -> None:
@@ -44,17 +45,17 @@ def serve() -> None:
     with contextlib.suppress(BrokenPipeError):
         for module in modules:
             import_module(module)
-        import_module("torch").set_num_threads(int(threads))  # whatever the system's variables say
+        import_module("torch").set_num_threads(int(threads))  # overrides environment variables
         for line in source:
             asked = json.loads(line)
             say(_answer(asked["call"], asked["values"], lambda note: say({"note": note})))
 
 
 def _stop_without(parent: int) -> None:
-    """Stop what is done once the parent was killed: nobody waits for it."""
+    """Stop this process once the parent was killed."""
     while os.getppid() == parent:
         time.sleep(_LOOK)
-    while True:  # one that has not begun its steps yet does not hear it
+    while True:  # a training before its first step ignores it
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(_LOOK)
 
