@@ -1,11 +1,11 @@
-"""How many tokens a second each objective makes batches of, on one core, from a real corpus.
+"""Speed of making batches for each objective, in tokens a second on one core, from a real corpus.
 
     python benchmarks/batches.py CORPUS [--seconds 5] [--large]
 
-Rows of 512 tokens, 32 a batch, made in chunks of 256 as in training, of a corpus that the system has in its cache. With
---large also how long the first batch of a corpus of ten billion tokens takes (zeros in sparse files, half a billion
-sentences, in a temporary folder of 5 GB), and a batch far into a training. Rows of whole sentences are found once and
-kept beside the corpus: that is measured apart.
+Rows have 512 tokens, batches 32 rows, made in chunks of 256 rows as in training; the corpus is in the system's cache.
+With --large, the first batch of a corpus of ten billion tokens (zeros in sparse files, half a billion sentences, in a
+temporary folder of 5 GB) and a batch far into a training are timed, too. The index of rows of whole sentences, which is
+made once and kept beside the corpus, is timed separately.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 BATCH = 32
 PAIRS = 100_000
-"""Of sentences, for translation."""
+"""Number of pairs of sentences for translation."""
 ROWS = {"blocks": {"format": "blocks", "length": 512, "isolate": False}}
 ROWS |= {
     name: {"format": name, "length": 512}
@@ -77,7 +77,7 @@ def batches_of(recipe: Recipe, split: Split, tokenizer: Tokenizer) -> Batches:
 
 
 def translation(corpus: Corpus, folder: Path) -> Batches:
-    """Pairs of a sentence and the next one, which is all the same to their batches, of 25,000 tokens each."""
+    """Batches of 25,000 tokens of pairs of successive sentences, which are as fast to make as translations."""
     bounds = np.asarray(corpus.train.sentences[: 2 * PAIRS + 1])
     lines = [
         " ".join(corpus.tokenizer.decode(corpus.train.tokens[first:last]).split())
@@ -95,7 +95,7 @@ def translation(corpus: Corpus, folder: Path) -> Batches:
 
 
 def tokens_a_second(batches: Batches, seconds: float) -> float:
-    """After one chunk that warms up."""
+    """Tokens a second, measured for some seconds after one chunk to warm up."""
     chunk = max(1, 256 // BATCH)
     batches.step(0)
     tokens, step, began = 0, chunk, time.perf_counter()
@@ -144,7 +144,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     corpus = Corpus.open(options.corpus)
-    for file in corpus.path.glob("train.*"):  # into the system's cache: the disk is not what is measured
+    for file in corpus.path.glob("train.*"):  # into the system's cache, since the disk is not measured
         file.read_bytes()
     print(
         f"{processor_name()}, {len(corpus.train.tokens):,} tokens\n\n| objective | million tokens a second |\n|---|---|"

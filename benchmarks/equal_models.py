@@ -1,4 +1,4 @@
-"""Runs of random weights, and models and tokenizers of transformers that compute the same; for other benchmarks."""
+"""Runs with random weights, and transformers' models and tokenizers that compute the same, for other benchmarks."""
 
 from pathlib import Path
 from typing import Any
@@ -33,11 +33,11 @@ GPT_LAYER = {
     "mlp.c_fc.": "ffn.{}.function.input.",
     "mlp.c_proj.": "ffn.{}.function.output.",
 }
-"""Their names of tensors, and ours."""
+"""Our names of tensors by theirs."""
 
 
 def made_run(recipe: Recipe, tokenizer: Tokenizer, path: Path) -> Run:
-    """A run whose weights are random, and large enough that no token is like the other."""
+    """A run with random weights, large enough that tokens differ in their states."""
     torch.manual_seed(0)
     module = PretrainingModel(recipe, tokenizer.size)
     for parameter in module.parameters():
@@ -54,12 +54,12 @@ def made_run(recipe: Recipe, tokenizer: Tokenizer, path: Path) -> Run:
 
 
 def renamed(ours: dict[str, torch.Tensor], own: str, theirs: str) -> dict[str, torch.Tensor]:
-    """The tensors whose names begin so, by their names, or the one that is called so."""
+    """The tensors whose names begin with `own`, under names that begin with `theirs` instead."""
     return {theirs + name.removeprefix(own): tensor for name, tensor in ours.items() if name.startswith(own)}
 
 
 def bert_tensors(ours: dict[str, torch.Tensor], layers: int) -> dict[str, torch.Tensor]:
-    """Ours as those of transformers' BertModel."""
+    """Our tensors under the names of transformers' BertModel."""
     found: dict[str, torch.Tensor] = {}
     for theirs, own in BERT.items():
         found |= renamed(ours, own, theirs)
@@ -75,7 +75,7 @@ def bert_tensors(ours: dict[str, torch.Tensor], layers: int) -> dict[str, torch.
 
 
 def masked_model(run: Run) -> transformers.BertForMaskedLM:
-    """The model of transformers with a run's weights."""
+    """Transformers' BertForMaskedLM with the weights of a run."""
     module = run.load()
     ours, encoder = module.state_dict(), run.recipe.model.encoder
     theirs = transformers.BertForMaskedLM(bert_config(run)).eval()
@@ -88,7 +88,7 @@ def masked_model(run: Run) -> transformers.BertForMaskedLM:
 
 
 def bert_config(run: Run, **more: Any) -> transformers.BertConfig:
-    """The same sizes in transformers' terms."""
+    """A run's sizes as transformers' BertConfig."""
     encoder = run.recipe.model.encoder
     return transformers.BertConfig(
         vocab_size=run.tokenizer.size,
@@ -101,7 +101,7 @@ def bert_config(run: Run, **more: Any) -> transformers.BertConfig:
 
 
 def causal_model(run: Run) -> transformers.GPT2LMHeadModel:
-    """The same of a GPT-2, whose maps stand transposed."""
+    """Transformers' GPT2LMHeadModel with the weights of a run; its linear layers are transposed."""
     module = run.load()
     ours, decoder = module.state_dict(), run.recipe.model.decoder
     theirs = transformers.GPT2LMHeadModel(
@@ -130,7 +130,7 @@ def causal_model(run: Run) -> transformers.GPT2LMHeadModel:
 
 
 def filled(model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
-    """Put tensors into a model, all of it but what is tied."""
+    """Load tensors into a model; only tied ones may be missing."""
     missing, unexpected = model.load_state_dict(tensors, strict=False)
     left = [name for name in missing if "decoder" not in name and "lm_head" not in name and "position_ids" not in name]
     assert not left, left
@@ -139,7 +139,7 @@ def filled(model: torch.nn.Module, tensors: dict[str, torch.Tensor]) -> None:
 
 
 def their_tokenizer(run: Run, opening: bool) -> transformers.PreTrainedTokenizerFast:
-    """A run's tokenizer, with the special tokens of rows around a text, or one before it."""
+    """A run's tokenizer for transformers, with [CLS] and [SEP] around a text, or with [SEP] before it (`opening`)."""
     inner = tokenizers.Tokenizer.from_file(str(run.path / "tokenizer.json"))
     name = inner.id_to_token
     own = run.tokenizer

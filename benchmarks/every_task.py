@@ -1,11 +1,11 @@
-"""What a run is worth on tasks of every kind, against the same architecture from scratch and against no network at all.
+"""Scores of a run on tasks of every kind, against the same architecture from scratch and against no neural network.
 
     python benchmarks/every_task.py RUN DATA OUT [--tasks SST-2 TREC ...] [--rates 1e-3 3e-3] [--seeds 0 1 2]
         [--threads 1]
 
-DATA is a folder with the files as their authors give them, one folder a data set. Dev chooses the learning rate and the
-epoch; test is scored once. With several seeds of fine-tuning a score is their mean ± their standard deviation.
-OUT/table.md has the table, and each task's runs stand beside it; what is there is not made again.
+DATA has one folder for each data set, with the files as their authors publish them. Dev chooses the learning rate and
+the epoch; test is scored once. With several seeds of fine-tuning, a score is the mean ± the standard deviation over
+seeds. OUT/table.md has the table, and the runs are beside it; runs that exist are not made again.
 """
 
 import argparse
@@ -28,14 +28,14 @@ from bakeoff.tasks.task_config import TaskConfig
 
 @dataclass(frozen=True)
 class Tried:
-    """A task of the table."""
+    """A task in the table."""
 
     dataset: str
-    """Its published name."""
+    """The published name of the data set."""
     folder: str
-    """Within DATA."""
+    """The folder in DATA."""
     files: dict[str, str] = field(default_factory=dict)
-    """Those that have other names than the published ones."""
+    """Names of files by part, where they differ from the published names."""
     task: dict[str, Any] = field(default_factory=dict)
     """Settings of the task."""
     training: dict[str, Any] = field(default_factory=dict)
@@ -72,7 +72,7 @@ ENGLISH = [name for name in TASKS if name not in ("ChnSentiCorp", "People's Dail
 
 
 def task_of(name: str, data: Path, out: Path) -> TaskConfig:
-    """A task; what is held out of SQuAD's dev are whole articles, and of IMDb there is a part, since it is sorted."""
+    """The config of a task; SQuAD's dev is divided by articles, and IMDb, which is sorted, cut to every N-th row."""
     tried = TASKS[name]
     if tried.dataset == "imdb":
         some = {part: _every(data / f"imdb/{part}.jsonl.gz", step, out) for part, step in (("train", 25), ("test", 10))}
@@ -86,14 +86,14 @@ def task_of(name: str, data: Path, out: Path) -> TaskConfig:
 
 
 def _every(path: Path, step: int, out: Path) -> Path:
-    """A file with every so many lines of another one."""
+    """A file with every `step`-th line of another file."""
     found = out / f"imdb-{path.name.removesuffix('.gz')}"
     found.write_bytes(b"".join(gzip.decompress(path.read_bytes()).splitlines(keepends=True)[::step]))
     return found
 
 
 def _articles(path: Path, out: Path) -> dict[str, Path]:
-    """SQuAD's dev, whose every fifth article is dev and every next one test."""
+    """SQuAD's dev as three files: every fifth article is dev, the article after it test, the others train."""
     whole = json.loads(gzip.decompress(path.read_bytes()))
     parts = {"dev": whole["data"][::5], "test": whole["data"][1::5]}
     parts["train"] = [each for place, each in enumerate(whole["data"]) if place % 5 > 1]

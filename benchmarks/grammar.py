@@ -1,12 +1,12 @@
-"""How often pre-trained runs find the grammatical one of two sentences: BLiMP's minimal pairs (Warstadt et al. 2020).
+"""Accuracy of pre-trained runs on BLiMP's minimal pairs of sentences (Warstadt et al. 2020).
 
     python benchmarks/grammar.py CORPUS RUN... --pairs blimp.jsonl.gz [--details]
 
-Of the pairs a .jsonl, .csv or .tsv file with the columns sentence_good, sentence_bad and UID; of CORPUS the frequencies
-of its training tokens, which alone would decide as the first row says. A run is read in every way that it has learnt:
-forwards (the sum of log p(next | left), not divided by the length), by the pseudo-log-likelihood (each token masked
-alone), and by the same with what follows it in its word masked, too. An average is over the sub-tasks, a tie is half
-right. One thread.
+The pairs are a .jsonl, .csv or .tsv file with the columns sentence_good, sentence_bad and UID. The first row of the
+table is a baseline that knows the token frequencies of CORPUS's training text alone. Each run is scored in every way
+that it has learned: forwards (the sum of log p(next | left), not divided by the length), by the pseudo-log-likelihood
+(each token masked alone), and by the same with the later tokens of its word masked, too. Averages are over sub-tasks; a
+tie counts as half right. One thread is used.
 """
 
 import argparse
@@ -29,11 +29,11 @@ NAMES: dict[Reading, str] = {
     "pseudo_words": "the same, rest of the word masked",
 }
 AT_ONCE = 1 << 24
-"""Tokens that are counted at once."""
+"""Number of tokens that are counted at once."""
 
 
 def by_frequency(corpus: Corpus, pairs: list[MinimalPair]) -> Preferences:
-    """What the frequencies of the pieces alone say, one added to each; blind to order, so that many pairs tie."""
+    """Preferences by token frequencies alone, with add-one smoothing; the order is ignored, so that many pairs tie."""
     counts = np.ones(corpus.tokenizer.size)
     tokens = corpus.train.tokens
     for first in range(0, len(tokens), AT_ONCE):
@@ -45,7 +45,7 @@ def by_frequency(corpus: Corpus, pairs: list[MinimalPair]) -> Preferences:
 
 
 def main() -> None:
-    """Score, and print the tables as Markdown."""
+    """Score the runs, and print the tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("runs", nargs="+", type=Path)

@@ -1,18 +1,18 @@
-"""Using a run against transformers' pipelines with the same weights: seconds for the same texts, in one process.
+"""Speed of using a run against transformers' pipelines with the same weights, for the same texts, in one process.
 
     python benchmarks/inference_speed.py --tokenizer CORPUS/tokenizer.json [--texts 64] [--rounds 5] [--threads 1]
         [--only embed predict fill generate growth]
 
-Random weights, written over by the tables of `equal_models.py`, a BERT and a GPT-2 of the sizes of bert-mini; texts of
-4 to 120 words, short ones as frequent as long ones on a logarithmic scale. A pipeline is measured at its best: of
-several batch sizes, with the texts as they come and sorted by length, the quickest. All sides answer in turns; what is
-told are medians of processor time, which other work on the machine changes less than time by the clock. Both compute in
-float32, which is what ratios are of. On processors that are not Intel's we have oneDNN multiply where torch asks MKL,
-in the whole process: the pipeline is measured as torch comes, and beside it with our choice. Beside these stand both
-under torch's autocast to bfloat16, ours with linear maps of eight bits (torch's dynamic quantization), and a classifier
-as `bakeoff export --to onnx --quantize int8` writes it. The
-answers are compared before, and it is said in how many of them int8 says the same. Generation is greedy, 64 tokens for
-each of 32 prompts of 4 to 40 words. Last, what a token costs a convolutional model and a GPT-2 as the text grows.
+The models are a BERT of bert-mini's size and gpt2-tiny with random weights, copied to transformers by the tables of
+`equal_models.py`. Texts have 4 to 120 words, with lengths uniform on a logarithmic scale. A pipeline is measured at its
+best: the fastest of several batch sizes, with texts in their order or sorted by length. All sides answer in turns;
+medians of processor time are printed, which other programs change less than time by the clock. Ratios are between both
+in float32. On AMD's processors Bakeoff has oneDNN multiply where torch asks MKL, in the whole process: the pipeline is
+measured with torch's own choice, and beside it with Bakeoff's. Also printed are both under torch's autocast to
+bfloat16, ours with linear layers of eight bits (torch's dynamic quantization), and a classifier from
+`bakeoff export --to onnx --quantize int8`. Answers are compared first, and the share of answers that int8 leaves
+unchanged is printed. Generation is greedy, with 64 tokens for each of 32 prompts of 4 to 40 words. Last, the cost of a
+token is measured for a convolutional model and a GPT-2 as the text grows.
 """
 
 import argparse
@@ -52,21 +52,21 @@ from bakeoff.tensors import load_tensors
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 BATCHES = (1, 4, 16, 64)
-"""Batch sizes of the pipelines."""
+"""Batch sizes that are tried for the pipelines."""
 TOKENS = 64
-"""Tokens that are written for a prompt."""
+"""Number of tokens that are written for a prompt."""
 PROMPTS = 32
-"""Prompts."""
+"""Number of prompts."""
 PARTS = ("embed", "predict", "fill", "generate", "growth")
-"""What is measured, if not only some of it."""
+"""The parts of the benchmark, all by default."""
 DEFAULT_PRODUCTS = torch.backends.mkldnn.matmul.fp32_precision  # type: ignore[attr-defined]
-"""Who multiplies matrices of float32 as torch comes, read before anything of ours has run."""
+"""torch's own setting of the library that multiplies matrices of float32, read before Bakeoff changes it."""
 LENGTHS = (64, 256, 1024)
-"""Tokens at which the cost of a token is told."""
+"""Lengths of text in tokens up to which the mean cost of a token is printed."""
 
 
 def texts_of(tokenizer: Tokenizer, count: int, longest: int, draw: random.Random) -> list[str]:
-    """Texts of words of the vocabulary, from 4 tokens on."""
+    """`count` texts of random words of the vocabulary, 4 to `longest` words each."""
     words = [tokenizer.decode([token]).strip() for token in range(300, min(4000, tokenizer.size))]
     words = [word for word in words if word.isascii() and word.isalpha() and len(word) > 2]
     return [" ".join(draw.choices(words, k=round(4 * (longest / 4) ** draw.random()))) for _ in range(count)]
@@ -76,7 +76,7 @@ Ask = Callable[[Sequence[str], int], Any]
 
 
 def as_torch_comes(run: Callable[[], Any]) -> Callable[[], Any]:
-    """The same, with the library of products that torch asks by itself."""
+    """The same function under torch's own choice of the library that multiplies matrices of float32."""
 
     def under_defaults() -> Any:
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def as_torch_comes(run: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def at_its_best(ask: Ask, texts: Sequence[str]) -> tuple[Callable[[], Any], str]:
-    """The quickest way to put texts to a pipeline, and what it is."""
+    """A call of a pipeline with its fastest batch size and order of texts, and their description."""
     ways = []
     for by_length in (False, True):
         given = sorted(texts, key=len, reverse=True) if by_length else list(texts)
@@ -112,16 +112,16 @@ def compared(
     eight_bits: dict[str, Callable[[], Any]],
     answer: Callable[[Any], list[Any]],
 ) -> None:
-    """Print medians of all sides in turns.
+    """Time all sides in turns, and print medians.
 
     Args:
-        name: what is asked.
-        ours: asks us.
-        ask: asks a pipeline.
-        texts: what it is given.
-        rounds: turns.
-        eight_bits: ask us in int8.
-        answer: what is compared of ours.
+        name: the name of the verb.
+        ours: a call of our run.
+        ask: a call of the pipeline with texts and a batch size.
+        texts: the texts for the pipeline.
+        rounds: number of turns.
+        eight_bits: calls of our run in int8, by name.
+        answer: a function from our results to the answers that are compared between float32 and int8.
     """
     theirs, way = at_its_best(ask, texts)
 
@@ -155,17 +155,17 @@ def compared(
 
 
 def eight_bit(run: Any) -> bakeoff.LoadedRun:
-    """A run with linear maps of eight bits."""
+    """A loaded run with linear layers of eight bits."""
     loaded = bakeoff.load(run, "cpu")
-    module = (loaded._pretrained or loaded._finetuned)[1]  # there is no other way to what it computes with
+    module = (loaded._pretrained or loaded._finetuned)[1]  # no public way leads to the module
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch would rather have another library do it
+        warnings.simplefilter("ignore")  # torch warns that it prefers another library
         torch.ao.quantization.quantize_dynamic(module, {torch.nn.Linear}, inplace=True)
     return loaded
 
 
 def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff.LoadedRun, Any]:
-    """A fine-tuned run, and transformers' model with its weights."""
+    """A fine-tuned run, loaded, and transformers' model with its weights."""
     file = folder / "rows.tsv"
     file.write_text("text\tlabel\n" + "".join(f"{text}\t{'ab'[place % 2]}\n" for place, text in enumerate(texts[:64])))
     task = bakeoff.ClassificationConfig(train=file, dev=file, test=file, text_column="text", label_column="label")
@@ -181,10 +181,10 @@ def classifier_of(run: Run, texts: Sequence[str], folder: Path) -> tuple[bakeoff
 
 
 def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
-    """Means of hidden states."""
+    """Compare vectors, which are means of hidden states."""
     loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
     features = transformers.pipeline("feature-extraction", model=masked_model(run).bert, tokenizer=own)
-    # A pipeline gives states of padding, too, and does not say where it is.
+    # A pipeline returns the states of padding, too, without a mask.
     counts = {text: len(ids) for text, ids in zip(texts, own(list(texts), truncation=True)["input_ids"], strict=True)}
 
     def embedded(given: Sequence[str], batch: int) -> Any:
@@ -204,7 +204,7 @@ def vectors(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
 
 
 def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path) -> None:
-    """The classes of a fine-tuned run."""
+    """Compare the classes of a fine-tuned run."""
     fine, theirs = classifier_of(run, texts, folder)
     classifying = transformers.pipeline("text-classification", model=theirs, tokenizer=own)
 
@@ -234,7 +234,7 @@ def classes(run: Run, own: Any, texts: Sequence[str], rounds: int, folder: Path)
 
 
 def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
-    """What belongs at the masks of texts."""
+    """Compare the filling of masks."""
     loaded, small = bakeoff.load(run, "cpu"), eight_bit(run)
     masked = [" ".join([*text.split()[:-1], "[MASK]"]) for text in texts]
     filling = transformers.pipeline("fill-mask", model=masked_model(run), tokenizer=own)
@@ -247,13 +247,13 @@ def masks(run: Run, own: Any, texts: Sequence[str], rounds: int) -> None:
 
     expected = [each[0]["token"] for each in fill(masked[:32], 1)]
     same = [one == other for one, other in zip(best(loaded.fill(masked[:32], 1)), expected, strict=True)]
-    assert sum(same) >= 30, same  # special tokens are never ours
+    assert sum(same) >= 30, same  # ours are never special tokens
     others = {"ours, int8": lambda: small.fill(masked)}
     compared("fill", lambda: loaded.fill(masked), fill, masked, rounds, others, best)
 
 
 def decoders(tokenizer: Tokenizer, rounds: int, folder: Path) -> None:
-    """Texts that are written."""
+    """Compare generation."""
     recipe = load_recipe("gpt2-tiny", {"input.length": 512})
     run = made_run(recipe, tokenizer, folder / "gpt2")
     loaded, model, own = bakeoff.load(run, "cpu"), causal_model(run), their_tokenizer(run, opening=True)
@@ -271,7 +271,7 @@ def decoders(tokenizer: Tokenizer, rounds: int, folder: Path) -> None:
 
 
 def growth(tokenizer: Tokenizer, folder: Path) -> None:
-    """What a token costs as the text grows."""
+    """Print the cost of a token as the text grows."""
     for name in ("conv-light-lm-tiny", "gpt2-tiny"):
         run = made_run(load_recipe(name, {"model.embedding.length": 2048}), tokenizer, folder / f"{name}-growth")
         model = run.load().model
@@ -288,7 +288,7 @@ def growth(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Run the parts of the benchmark, and print their results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--texts", type=int, default=64)

@@ -1,12 +1,12 @@
-"""What each setting of a small encoder's training is worth, one at a time and from both ends.
+"""Gain by each setting (lever) of a small encoder's training, one at a time and from both ends.
 
     python benchmarks/levers.py CORPUS OUT [--tokens 500k] [--seeds 1] [--seeds-of-the-largest 3] [--levers NAME ...]
 
-The recipe laptop-encoder-tiny has them all. It is trained without each of them in turn, and a plain recipe, which has
-none, with each of them alone; then both again with other seeds for the five levers that were worth most. The same
-tokens for all, of CORPUS. Every trained model is measured on held-out rows with 15 % masked, however many it was
-trained with. What has finished is not run again, so that more seeds may be asked for later; several of these commands
-may share OUT. One thread each: give every process a core of its own.
+The recipe laptop-encoder-tiny has all levers. It is trained without each lever in turn, and a plain recipe, which has
+none, is trained with each lever alone; then both are repeated with other seeds for the five levers with the largest
+gain. All trainings read the same number of tokens of CORPUS. Every model is measured on held-out rows with 15 % of the
+tokens masked, whatever its rate in training. Finished trainings are not repeated, so that more seeds may be asked for
+later; several of these commands may share OUT. Each uses one thread: give every process a core of its own.
 """
 
 import argparse
@@ -44,24 +44,24 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "30 % masked": {"objective.0.rate": 0.15},
     "batches of 8 rows": {f"{TRAINING}.batch": 32},
 }
-"""What takes each lever out of the recipe that has them all; all of these together make the plain one."""
+"""Overrides that take each lever out of the recipe with all levers; all of them together make the plain recipe."""
 
 LARGEST = 5
-"""Levers that are measured with more seeds."""
+"""Number of levers that are measured with more seeds."""
 
 
 SHORT: dict[str, Any] = {f"{TRAINING}.optimizer.lr": 2e-2}
-"""One rate for all lengths: the table in docs/learning.md was measured with it."""
+"""One learning rate for all lengths of training, with which the table in docs/learning.md was measured."""
 
 
 def changes(without: list[str]) -> dict[str, Any]:
-    """The overrides that leave these levers out."""
+    """The overrides that take the levers in `without` out."""
     levers = {key: value for name in without for key, value in WITHOUT[name].items()}
     return levers if "Muon" in without else SHORT | levers
 
 
 def measured(corpus: str, out: Path, without: list[str], budget: Budget, seed: int) -> dict[str, float] | None:
-    """Held-out loss and processor seconds of one training; None where another process is at it."""
+    """Held-out loss in nats and processor seconds of one training; None: another process is doing it."""
     left = [number for number, name in enumerate(WITHOUT) if name in without]
     path = out / f"without-{'-'.join(map(str, left)) or 'none'}" / f"seed-{seed}"
     found = path.with_suffix(".json")
@@ -85,7 +85,7 @@ def measured(corpus: str, out: Path, without: list[str], budget: Budget, seed: i
 
 
 def main() -> None:
-    """Train, and print the table as Markdown."""
+    """Train the missing models, and print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("out", type=Path)
@@ -98,7 +98,7 @@ def main() -> None:
     budget = Budget.parse_text(f"tokens={options.tokens}")
 
     def mean(without: list[str], seeds: int) -> tuple[float, float, float]:
-        """Loss, its standard deviation over seeds, and seconds, of what is there."""
+        """Mean loss, its standard deviation over seeds, and mean seconds of the trainings that exist."""
         found = [measured(options.corpus, options.out, without, budget, seed) for seed in range(seeds)]
         known = [each for each in found if each is not None]
         losses = [each["loss"] for each in known] or [float("nan")]
@@ -106,7 +106,7 @@ def main() -> None:
         return statistics.fmean(losses), spread, statistics.fmean(each["seconds"] for each in known) if known else 0.0
 
     def worth(name: str, seeds: int, ends: Callable[[str], tuple[list[str], list[str]]]) -> float:
-        """How much lower the loss is with a lever than without it."""
+        """The decrease of the loss by a lever."""
         with_it, without_it = ends(name)
         return mean(without_it, seeds)[0] - mean(with_it, seeds)[0]
 

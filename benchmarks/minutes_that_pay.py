@@ -1,11 +1,11 @@
-"""What some minutes of pre-training on a laptop are worth on TREC, SST-2, RTE and CoLA, for each laptop recipe.
+"""Gain by some minutes of pre-training on a laptop, on TREC, SST-2, RTE and CoLA, for each laptop recipe.
 
     python benchmarks/minutes_that_pay.py CORPUS DATA OUT [--minutes 10] [--size tiny] [--seeds 1] [--jobs auto]
         [--recipes laptop-encoder-tiny ...]
 
-TREC and SST-2 with 2,000 labels each. The learning rate of each pre-training is searched first, in trials of a tenth of
-the minutes, and carried to all of them; that of each fine-tuning is chosen by dev. It is a comparison, OUT/plan.yaml,
-which `bakeoff compare OUT/plan.yaml --out OUT` repeats and goes on with.
+TREC and SST-2 have 2,000 labels each. The learning rate of each pre-training is searched first, in trials of a tenth of
+the minutes, and transferred to the whole time; that of each fine-tuning is chosen by dev. The comparison is written as
+OUT/plan.yaml, which `bakeoff compare OUT/plan.yaml --out OUT` repeats or resumes.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from bakeoff.tuning.ranges import RATE
 
 KINDS = ("encoder", "conv", "hybrid", "decoder")
 RATES = [5.0e-3, 1.0e-2, 2.0e-2, 4.0e-2]
-"""Of pre-training, for a tenth of ten minutes."""
+"""Learning rates of pre-training that are tried, for a tenth of ten minutes."""
 
 
 def main() -> None:

@@ -1,18 +1,18 @@
-"""One model, one budget, other objectives, each at its own searched learning rate.
+"""Comparison of objectives with one model and one budget, each at its own searched learning rate.
 
     python benchmarks/objectives.py CORPUS DATA OUT [--flops 5e12] [--seeds 1] [--jobs auto] [--only NAME]
 
-CORPUS is a prepared text. DATA holds the files of the tasks, and `enwiki/shard_0.jsonl.gz`, as `RAW` and `TASKS` name
-them. There are three comparisons, OUT/NAME, each of which `bakeoff compare OUT/NAME/plan.yaml --out OUT/NAME` repeats:
+CORPUS is a prepared text. DATA holds the files of the tasks and `enwiki/shard_0.jsonl.gz`, under the names in `RAW` and
+`TASKS`. There are three comparisons OUT/NAME; `bakeoff compare OUT/NAME/plan.yaml --out OUT/NAME` repeats each:
 
 - objectives: laptop-encoder-tiny with mlm, with rtd (ELECTRA's masks and weights) and with clm, for which its layers
-  see what comes before only.
-- streams: mlm and permutation. The latter needs two streams, which relative attention has: two such layers, 128 wide,
-  without the convolutions that the laptop recipe has.
-- masking: mlm with dynamic and with static masks. Static masks are other masks only from the second epoch on, so this
-  one is on the first articles of the encyclopedia alone (OUT/text), with CORPUS's tokenizer.
+  are causal.
+- streams: mlm and permutation. Permutation needs two streams, which relative attention has: two layers of
+  relative attention, 128 wide, without the laptop recipe's convolutions.
+- masking: mlm with dynamic and with static masks. These differ only from the second epoch on, so the text is the first
+  articles of the encyclopedia alone (OUT/text), with CORPUS's tokenizer.
 
-The rate of each is searched first, in three trials of a quarter of the budget. What has finished is not run again.
+The learning rate of each is searched first, in three trials of a quarter of the budget. Finished runs are not repeated.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from bakeoff.tuning.ranges import RATE
 
 RAW = "enwiki/shard_0.jsonl.gz"
 ARTICLES = 40
-"""Of the text on which masks are compared: some 0.25 million tokens, read some four times."""
+"""Number of articles on which masks are compared: about 0.25 million tokens, read about four times."""
 
 ENCODER = load_recipe("laptop-encoder-tiny").model.model_dump(mode="json")["encoder"]
 FORWARDS: dict[str, Any] = {"model.encoder": None, "model.decoder": ENCODER, "objective": [{"kind": "clm"}]}
@@ -55,17 +55,18 @@ COMPARISONS: dict[str, dict[str, dict[str, Any]]] = {
         "mlm, static masks": {"objective": [{"kind": "mlm", "rate": 0.3, "masking": "static"}]},
     },
 }
-"""By name the arms of each comparison: what is changed in laptop-encoder-tiny."""
+"""The arms of each comparison by name: overrides of laptop-encoder-tiny."""
 
 RATES = [1.0e-2, 2.0e-2, 4.0e-2]
-"""Of pre-training, for a quarter of the budget."""
+"""Learning rates of pre-training that are tried, for a quarter of the budget."""
 
 TASKS: dict[str, dict[str, Any]] = {
     "TREC": {"train_rows": 2000, "finetune": {"epochs": 8, "length": 64}},
     "SST-2": {"train_rows": 2000, "finetune": {"epochs": 5, "length": 64}},
 }
 FINE_TUNING = {"learning_rate": [1.0e-3, 3.0e-3], "pooling": "mean", "evaluations": 8, "patience": 4}
-"""The same pooling for all: each objective's natural one would be another difference between them."""
+"""Settings of fine-tuning. The pooling is the same for all, since each objective's natural pooling would add a
+difference."""
 
 PUBLISHED = """\
 What the papers found, at BERT-base's size and after much longer training. Static and dynamic masks: 78.3 and 78.7 on
@@ -76,7 +77,7 @@ without nsp: 83.9 and 82.1 on MNLI, 86.5 and 77.5 on MRPC, 92.6 and 92.1 on SST-
 
 
 def plan(name: str, corpus: Path, data: Path, out: Path, flops: float, seeds: int) -> dict[str, Any]:
-    """A comparison's plan, as its YAML file has it."""
+    """The plan of a comparison, as values for its YAML file."""
     return {
         "title": f"One model, one budget: {name}",
         "corpus": str(corpus),
@@ -88,12 +89,12 @@ def plan(name: str, corpus: Path, data: Path, out: Path, flops: float, seeds: in
         "seeds": seeds,
         "tasks": public_tasks(TASKS, FINE_TUNING, data, out),
         "search": {"trials": len(RATES), "budget": "25 %", "over": {RATE: RATES}},
-        "from_scratch": False,  # docs/results.md has what these models gain over that
+        "from_scratch": False,  # docs/results.md has the gain of these models over training from scratch
     }
 
 
 def small_text(corpus: Path, data: Path, out: Path) -> Path:
-    """The corpus of the first articles alone, of an earlier call or a new one."""
+    """The corpus of the first articles, made unless it exists."""
     made = out / "text"
     if not made.exists():
         articles = out / "text.jsonl"

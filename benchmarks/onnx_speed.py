@@ -1,11 +1,12 @@
-"""A classifier in torch, in onnxruntime, and in onnxruntime with weights of eight bits: seconds for the same rows.
+"""Speed of a classifier in torch, in onnxruntime, and in onnxruntime with weights of eight bits, for the same rows.
 
     python benchmarks/onnx_speed.py --tokenizer CORPUS/tokenizer.json [--recipe bert-mini] [--texts 128] [--rounds 5]
 
-A recipe is fine-tuned from scratch for a few steps, which is enough for its numbers to be those of a model in use, and
-exported twice. Texts have 4 to 120 words, short ones as frequent as long ones on a logarithmic scale, and are encoded
-before. All three read the same batches of similar lengths on one thread, in turns; what is told are medians of
-processor time, which other work on the machine hardly changes, and how many texts get torch's class.
+A recipe is fine-tuned from scratch for a few steps, so that its weights resemble those of a model in use, and exported
+twice. Texts have 4 to 120 words, with lengths uniform on a logarithmic scale, and are encoded beforehand. All three
+read
+the same batches of similar lengths on one thread, in turns. Medians of processor time, which other programs hardly
+change, and the number of texts with torch's class are printed.
 """
 
 import argparse
@@ -30,20 +31,20 @@ from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 LENGTH = 160
-"""Tokens of the longest row."""
+"""Length of the longest row in tokens."""
 LONGEST = 120
-"""Words of the longest text."""
+"""Length of the longest text in words."""
 
 
 def texts_of(tokenizer: Tokenizer, count: int, draw: random.Random) -> list[str]:
-    """Texts of words of the vocabulary, from 4 on."""
+    """`count` texts of random words of the vocabulary, 4 to LONGEST words each."""
     words = [tokenizer.decode([token]).strip() for token in range(300, min(4000, tokenizer.size))]
     words = [word for word in words if word.isascii() and word.isalpha() and len(word) > 2]
     return [" ".join(draw.choices(words, k=round(4 * (LONGEST / 4) ** draw.random()))) for _ in range(count)]
 
 
 def fitted(recipe: str, tokenizer: Path, folder: Path, draw: random.Random) -> FinetunedRun:
-    """A classifier of texts by the first letter of their first word."""
+    """Fine-tune a classifier of texts by the first letter of their first word."""
     texts = texts_of(Tokenizer.load(tokenizer), 64, draw)
     rows = folder / "rows.jsonl"
     labelled = [{"text": each, "label": "a-m" if each < "n" else "n-z"} for each in texts]
@@ -58,7 +59,7 @@ def fitted(recipe: str, tokenizer: Path, folder: Path, draw: random.Random) -> F
 
 
 def main() -> None:
-    """Print a table."""
+    """Measure, and print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path, required=True, help="a tokenizer.json")
     parser.add_argument("--recipe", default="bert-mini")

@@ -1,12 +1,11 @@
-"""Whether recipes can learn a few blocks by heart: the loss on 64 rows of a corpus, as a share of what it was at first.
+"""Overfitting test of recipes: the loss on 64 rows of a corpus, as a share of the first loss.
 
-Every step sees all the rows, whose masks and other draws are fixed; dropout is off, all else is the recipe's own, with
-the learning rate's schedule fitted to 500 steps. A recipe is done as soon as the loss is under a tenth of that of the
-first step.
+Every step sees all rows, whose masks and other draws are fixed. Dropout is off; all else is the recipe's own, with the
+schedule of the learning rate fitted to 500 steps. A recipe is done once its loss is below a tenth of the first step's.
 
     python benchmarks/overfit.py CORPUS [RECIPE ...] [--rows 64] [--length 64] [--steps 500]
 
-Without names, it is all recipes that end in -tiny.
+Without names, all recipes whose names end in -tiny are tested, except those for pairs of texts.
 """
 
 import argparse
@@ -27,7 +26,7 @@ GOAL = 0.1
 
 
 def overfit(recipe: Recipe, corpus: Corpus, rows: int, steps: int) -> tuple[int, float, float]:
-    """Steps made, the first loss and the last, in nats."""
+    """The number of steps made, the first loss and the last loss in nats."""
     device = resolve_device("cpu")
     precision = resolve_precision(recipe.training.precision, device)
     torch.manual_seed(0)

@@ -2,10 +2,11 @@
 
     python benchmarks/prepare_speed.py [TEXT ...] [--kind wordpiece] [--rounds 3] [--megabytes 40]
 
-Prints medians over interleaved rounds. "bare encoding" is `encode_batch` of a trained tokenizer over all paragraphs,
-which lie in memory already and whose ids are thrown away; it uses all cores by itself. "bare training and encoding"
-trains such a tokenizer on the same paragraphs before. prepare does besides: read, decompress, find sentences and the
-starts of words, hold out, hash and write. Each is compared with the bare one that does as much; the target is 0.8.
+Medians over interleaved rounds are printed. "bare encoding" is `encode_batch` of a trained tokenizer over all
+paragraphs, which are in memory already and whose ids are discarded; it uses all cores by itself. "bare training and
+encoding" first trains such a tokenizer on the same paragraphs. prepare also reads, decompresses, finds sentences and
+starts of words, holds text out, hashes and writes. With a given
+tokenizer it is compared with bare encoding, else with bare training and encoding; the target is a ratio of 0.8.
 """
 
 import argparse
@@ -41,7 +42,7 @@ def main() -> None:
 
 
 def _default_text(folder: Path, megabytes: float) -> Path:
-    """The topics again and again: repetition makes words better known than they are in other text."""
+    """A file of Python's topics, repeated, so that the tokenizer knows its words better than those of other texts."""
     text = "\n\n".join(topics[name] for name in sorted(topics)) + "\n\n"
     file = folder / "topics.txt"
     with file.open("w", encoding="utf-8") as stream:

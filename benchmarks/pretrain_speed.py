@@ -1,17 +1,17 @@
-"""Tokens per second of masked pre-training against transformers' BertForMaskedLM, and against the machine's own limit.
+"""Speed of masked pre-training in tokens a second, against transformers' BertForMaskedLM and the machine's limit.
 
     python benchmarks/pretrain_speed.py [--shape 4x256] [--precision float32] [--threads 1] [--compiled] [--steps 20]
 
-Bakeoff's BERT and transformers' train the same shape (layers x width, heads of 64, rows of 128 tokens, 32 rows, 8,192
-tokens of vocabulary, 15 % masked, dropout 0.1) with torch's fused AdamW in this process; beside them stands
-laptop-encoder-tiny of that shape, with its own objective (30 % masked), optimizer (Muon) and parts. They take turns,
-and medians are printed: tokens a second by the clock and by processor time, which other work hardly changes.
+Bakeoff and transformers train a BERT of the same shape (layers x width, heads of 64, rows of 128 tokens, 32 rows, 8,192
+tokens of vocabulary, 15 % masked, dropout 0.1) with torch's fused AdamW in this process. A third model is
+laptop-encoder-tiny in that shape, with its own objective (30 % masked), optimizer (Muon) and layers. They take turns,
+and medians are printed: tokens a second by the clock and by processor time, which other programs hardly change.
 
 Transformers masks with its usual collator and scores every position; Bakeoff makes its batches ahead in a thread, as in
-training. Each is timed from batch to optimizer step. All are in the same precision, bfloat16 by autocast. Where Bakeoff
-has oneDNN multiply float32, transformers runs once as torch is without, and once with it. The machine's limit is the
-rate of a matrix product of 1024 x 1024 in that precision, by whatever library multiplies for Bakeoff; shares of it are
-by processor time.
+training. Each is timed from batch to optimizer step. All have the same precision, bfloat16 by autocast. If Bakeoff lets
+oneDNN multiply float32, transformers runs once with torch's default and once with oneDNN. The machine's limit is the
+rate of a 1024 x 1024 matrix product in that precision, by the library that multiplies for Bakeoff; shares of it are by
+processor time.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from bakeoff.training.step import optimize
 ROWS, LENGTH, VOCABULARY = 32, 128, 8192
 CPU = torch.device("cpu")
 SHAPES = {"2x128": (2, 128), "4x256": (4, 256)}
-"""Layers and width; there are heads of 64, and the inner width of the feed-forward network is four times the width."""
+"""Layers and width; heads are 64 wide, and the feed-forward networks four times as wide as the layers."""
 
 
 def bert(shape: str) -> Recipe:
@@ -86,7 +86,7 @@ def ours(
 
 
 def as_torch_is(step: Callable[[], None]) -> Callable[[], None]:
-    """The step where products are by the library that torch takes by itself."""
+    """The step with matrix products by torch's default library."""
     setting = torch.backends.mkldnn.matmul
 
     def with_defaults() -> None:
@@ -196,7 +196,7 @@ def main() -> None:
 def timed(
     contestants: dict[str, Callable[[], None]], steps: int
 ) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
-    """Each contestant's median by the clock and by processor time behind three steps, and the first step's time."""
+    """Seconds of a step by contestant: medians by the clock and by processor time after three steps, and the first."""
     times: dict[str, list[tuple[float, float]]] = {name: [] for name in contestants}
     for _ in range(steps):
         for name, step in contestants.items():

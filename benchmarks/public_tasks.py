@@ -1,7 +1,7 @@
-"""Labelled data that others publish, as tasks of a comparison's plan; and a comparison's results as a Markdown table.
+"""Published data sets as tasks of a comparison's plan, and a comparison's results as a Markdown table.
 
-Not a benchmark itself: what several of them share. DATA is a folder with the files as their authors give them, one
-folder a data set.
+Several benchmarks share this file, which is none itself. DATA has one folder for each data set, with the files as their
+authors publish them.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ TASKS: dict[str, dict[str, Any]] = {
         "metric": "matthews",
     },
 }
-"""By name; files relative to DATA."""
+"""Tasks by name; paths of files are relative to DATA."""
 
 FINE_TUNING: dict[str, Any] = {"learning_rate": [3.0e-4, 1.0e-3, 3.0e-3], "evaluations": 10, "patience": 4}
 """What minutes_that_pay.py and runs_that_pay.py fine-tune all tasks with; dev chooses the rate."""
@@ -48,7 +48,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
 """What each of the tasks is given besides, there."""
 
 HEADERS = {"CoLA": ["source", "label", "star", "sentence"]}
-"""Columns of files that do not name them."""
+"""Columns of files without a header, by name of the task."""
 
 
 def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, Any]:
@@ -56,9 +56,9 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
 
     Args:
         name: one of TASKS.
-        data: the folder of the files.
-        out: where files go that have to be given a header.
-        settings: what else the task says.
+        data: the folder of the data sets.
+        out: the folder for copies of files that need a header.
+        settings: further settings of the task.
     """
     task = {"name": name, **TASKS[name], **settings}
     for part in ("train", "dev", "test"):
@@ -76,14 +76,14 @@ def public_task(name: str, data: Path, out: Path, **settings: Any) -> dict[str, 
 def public_tasks(
     settings: dict[str, dict[str, Any]], finetune: dict[str, Any], data: Path, out: Path
 ) -> list[dict[str, Any]]:
-    """Several tasks of a plan, each with its own settings; `finetune` is what their fine-tunings share."""
+    """Several tasks of a plan with their own settings; `finetune` has the common settings of fine-tuning."""
     return [
         public_task(name, data, out, **own | {"finetune": finetune | own["finetune"]}) for name, own in settings.items()
     ]
 
 
 def table(results: Results) -> str:
-    """Each task's metric on test in percent, pre-trained and (from scratch), means over seeds; and held-out losses."""
+    """A table of held-out losses and test metrics in percent, pre-trained and (from scratch), as means over seeds."""
     tasks = {task.name: task.metric for task in results.tasks}
     lines = [
         "| | tokens, M | minutes | held-out loss, nats | " + " | ".join(tasks) + " |",

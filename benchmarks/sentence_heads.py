@@ -1,18 +1,18 @@
-"""ALBERT's table of sentence losses: do mlm alone, mlm with nsp and mlm with sop know which pairs belong together?
+"""ALBERT's table of sentence losses: what mlm alone, mlm with nsp and mlm with sop learn about pairs of sentences.
 
     python benchmarks/sentence_heads.py CORPUS OUT [--tokens 5M] [--train 8000] [--test 2000]
 
-Pre-trains laptop-encoder-tiny, with vectors of segments and on rows of segment pairs, three times with the same
-tokens: OUT/mlm, OUT/mlm-nsp and OUT/mlm-sop. What has finished is not run again. Then nothing of the runs is trained
-any more. A fresh linear head (standardised features, logistic regression) learns nsp and sop from pairs of the training
-text, none of whose tokens are masked, and is measured on pairs of the held-out text. It sees one of two vectors:
+laptop-encoder-tiny, with segment embeddings and rows of segment pairs, is pre-trained three times on the same number of
+tokens: OUT/mlm, OUT/mlm-nsp and OUT/mlm-sop. Finished runs are not repeated. The runs are then frozen. A new linear
+head (standardised features, logistic regression) learns nsp and sop from unmasked pairs of the training text, and is
+measured on pairs of the held-out text. It reads one of two vectors:
 
-- pooler: tanh(W_p h) with the pooler that pre-training has trained, h the state of [CLS]. With mlm alone none has been
-  trained, and there is no such row.
-- [CLS]: h itself, for all three; and for random weights, which tell what the pairs give away of themselves.
+- pooler: tanh(W_p h) with the pooler of pre-training and the state h of [CLS]. mlm alone trains no pooler, so that it
+  has no such row.
+- [CLS]: h itself, for all three runs, and for random weights as a baseline.
 
-The pairs are the same for all runs: whole sentences, spread evenly over the text. Intervals are of 95 %, of the
-binomial distribution of the held-out pairs; another pre-training would differ by more.
+The pairs are the same for all runs: whole sentences, spread evenly over the text. Intervals are binomial 95 % intervals
+for the held-out pairs; another pre-training would differ by more.
 """
 
 import argparse
@@ -40,13 +40,13 @@ from bakeoff.training.stages import make_batches
 PROBED = ("nsp", "sop")
 OBJECTIVES = {"mlm": ["mlm"], "mlm-nsp": ["mlm", "nsp"], "mlm-sop": ["mlm", "sop"]}
 PUBLISHED = {"mlm": (54.9, 52.4, 53.3), "mlm-nsp": (54.5, 90.5, 52.0), "mlm-sop": (54.0, 78.9, 86.5)}
-"""Accuracy of mlm, nsp and sop with none, nsp and sop: Lan et al. 2020, table 5, ALBERT-base."""
+"""Published accuracy of mlm, nsp and sop in percent, by sentence loss: Lan et al. 2020, table 5, ALBERT-base."""
 
 Vectors = dict[str, NDArray[np.float32]]
 
 
 def recipe_of(kinds: list[str], length: int) -> Recipe:
-    """laptop-encoder-tiny with these objectives."""
+    """laptop-encoder-tiny with objectives of these kinds, on segment pairs of `length` tokens."""
     objectives = [{"kind": kind, **({"rate": 0.3} if kind == "mlm" else {})} for kind in kinds]
     pairs = {"input": {"format": "segment_pair", "length": length}, "model.embedding.segments": 2}
     return load_recipe("laptop-encoder-tiny", {**pairs, "objective": objectives})
@@ -54,7 +54,7 @@ def recipe_of(kinds: list[str], length: int) -> Recipe:
 
 @torch.inference_mode()
 def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, held_out: bool) -> tuple[Vectors, Vectors]:
-    """The vectors of so many pairs, each (N, D), by their names; and under `kind` the pairs' (N,) labels."""
+    """The (N, D) vectors of N = `pairs` pairs by name, and their (N,) labels under the key `kind`."""
     probe = recipe_of([kind], module.row_lengths[1])
     batches = make_batches(
         probe, build_on_meta(probe, corpus.tokenizer.size), corpus, seed=0, split="validation" if held_out else "train"
@@ -72,7 +72,7 @@ def vectors(module: PretrainingModel, corpus: Corpus, kind: str, pairs: int, hel
 
 
 def accuracies(module: PretrainingModel, corpus: Corpus, kind: str, train: int, test: int) -> dict[str, str]:
-    """For each kind of vector the held-out accuracy of a fresh head, in percent."""
+    """The held-out accuracy of a new head in percent, by name of the vector."""
     seen, answers = vectors(module, corpus, kind, train, held_out=False)
     unseen, expected = vectors(module, corpus, kind, test, held_out=True)
     made = {}
@@ -84,7 +84,7 @@ def accuracies(module: PretrainingModel, corpus: Corpus, kind: str, train: int, 
 
 
 def percent(share: float, count: int) -> str:
-    """A share of so many in percent, and half of its interval of 95 %."""
+    """A share of `count` in percent, with half of its 95 % interval."""
     return f"{100 * share:.1f} ± {196 * math.sqrt(share * (1 - share) / count):.1f}"
 
 
@@ -126,7 +126,7 @@ def main() -> None:
 
 
 def described(run: Run) -> str:
-    """Tokens, time, and the last held-out loss and accuracy of each objective."""
+    """A line about a run: tokens, time, and the last held-out loss and accuracy of each objective."""
     summary = run.summary
     validation = summary["validation"]
     losses = [

@@ -1,9 +1,9 @@
-"""200 clients at once against `bakeoff serve`: errors, latency, and throughput against one at a time.
+"""Load test of `bakeoff serve` with 200 clients: errors, latency, and throughput against one client at a time.
 
     python benchmarks/serve_load.py RUN --clients 200 --requests 5
 
-The run must fill masks. Clients are threads of this process, each with a connection of its own that it keeps; the
-server is a process beside it, on the same cores. Every answer is compared with the one that its text gets alone.
+The run must fill masks. Clients are threads of this process, each with its own persistent connection; the server is
+another process on the same cores. Every answer is compared with the answer that its text gets alone.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def measure(port: int, given: argparse.Namespace) -> None:
 
 
 def made(count: int) -> list[str]:
-    """Texts of 5 to 40 words with a mask."""
+    """`count` texts of 5 to 40 words with one mask each."""
     own = random.Random(0)
     texts = []
     for _ in range(count):
@@ -106,7 +106,7 @@ def timed(connection: HTTPConnection, text: str) -> tuple[float, tuple[int, obje
 
 
 def alike(one: object, other: object) -> bool:
-    """The same tokens, with probabilities that differ by no more than float32 rounds."""
+    """Whether two answers have the same tokens and probabilities, up to the rounding of float32 and ties."""
     pairs = [(a, b) for x, y in zip(one[0], other[0], strict=True) for a, b in zip(x, y, strict=True)]
     return all(abs(a["probability"] - b["probability"]) <= 1e-5 * b["probability"] for a, b in pairs) and all(
         a["id"] == b["id"] or abs(a["probability"] - b["probability"]) < 1e-6 for a, b in pairs

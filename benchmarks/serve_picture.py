@@ -1,8 +1,8 @@
-"""Pictures of the page of `bakeoff serve`, taken in headless Chromium (pip install playwright; Debian's chromium).
+"""Screenshots of the page of `bakeoff serve`, in headless Chromium (pip install playwright; Debian's chromium).
 
     python benchmarks/serve_picture.py RUN... --comparison DIR --verb fill --text "The [MASK] of France" --out pictures
 
-writes desktop.png, phone.png and dark.png; docs/figures.py makes the one of the documentation of a desktop.png.
+writes desktop.png, phone.png and dark.png; docs/figures.py makes the figure of the documentation from desktop.png.
 """
 
 import argparse

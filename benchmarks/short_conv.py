@@ -1,15 +1,15 @@
-"""Forward and backward of short convolutions against what torch offers, and against the machine's copy rate.
+"""Speed of short convolutions, forward and backward, against alternatives in torch and the machine's copy rate.
 
-8 rows of 512 tokens, 512 wide, 8 heads, kernels of 7 and 31 taps, fixed (light) and of every token's own (dynamic);
-float32. The contestants take turns, and medians are printed, as a share of the best alternative and as a multiple of
-the time to copy x.
+The input has 8 rows of 512 tokens, width 512, 8 heads, in float32; kernels have 7 and 31 taps, fixed (light) or
+predicted for each token (dynamic). The contestants take turns, and medians are printed, as a share of the best
+alternative and as a multiple of the time to copy x.
 
     python benchmarks/short_conv.py [--kernels 7 31] [--rounds 15] [--no-compile]
 
-Alternatives: grouped conv1d from and to (B, T, D), grouped conv1d that is given (B, D, T) (its own layout, which the
-rest of a model does not have), unfolding with a matrix product, and a band matrix. They know nothing of documents: with
-documents ours is compared with what they take without. Compile times are of forward and backward, from empty caches,
-after the compiler itself has been started.
+Alternatives are grouped conv1d from and to (B, T, D), grouped conv1d on (B, D, T) (its own layout, which the rest of a
+model does not have), unfolding with a matrix product, and a band matrix. They do not support documents: with documents,
+ours is compared with their time without. Compile times are of forward and backward, with empty caches, in a process
+that has started the compiler before.
 """
 
 import argparse
@@ -39,13 +39,13 @@ def both_sides(kernel: int, causal: bool) -> tuple[int, int]:
 
 
 def grouped(x: Tensor, weight: Tensor, causal: bool) -> Tensor:
-    """conv1d in its own layout, (B, D, T)."""
+    """Grouped conv1d in its own layout, (B, D, T)."""
     kernels = weight.repeat_interleave(CHANNELS, 0)[:, None]
     return F.conv1d(F.pad(x, both_sides(weight.shape[-1], causal)), kernels, groups=WIDTH)
 
 
 def grouped_transposed(x: Tensor, weight: Tensor, causal: bool) -> Tensor:
-    """conv1d from and to (B, T, D)."""
+    """Grouped conv1d from and to (B, T, D)."""
     return grouped(x.transpose(1, 2), weight, causal).transpose(1, 2)
 
 
@@ -78,7 +78,7 @@ def both_passes(function: Convolution, x: Tensor, weight: Tensor) -> Callable[[]
 
 
 def measure(contestants: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Median milliseconds of each, in turns, behind two rounds that warm up."""
+    """Median milliseconds of each contestant, in turns, after two rounds to warm up."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for index in range(rounds + 2):
         for name, step in contestants.items():

@@ -1,17 +1,18 @@
-"""Whether a TCN reaches Bai et al. 2018's losses (table 1) on the adding problem, T=600, and on copy memory, T=1000.
+"""Losses of a TCN on the adding problem, T=600, and on copy memory, T=1000, against Bai et al. 2018, table 1.
 
     python benchmarks/tcn_memory.py adding|copy [--steps N] [--decay] [--every 500] [--length T] [--seed 0]
 
-Data, losses and rows are those of the published code (locuslab/TCN), the sizes and rates those of the paper: training
-rows of a fixed number, read again and again in one order, 32 a step; 1,000 held-out rows, whose loss is printed as
-training goes on. The code clips gradients before it has computed them, so in fact never; here they are clipped as the
-paper says. Its rate is the same to the end; with --decay it falls linearly to zero.
+Data, losses and rows are those of the published code (locuslab/TCN), sizes and learning rates those of the paper. A
+fixed set of training rows is read repeatedly in one order, 32 rows a step; the loss on 1,000 held-out rows is printed
+during the training. The published code clips gradients before it computes them, which has no effect; here they are
+clipped as the paper says. The learning rate is constant; with --decay it falls linearly to zero.
 
-- adding: T random numbers, two of which are marked; their sum is to be said behind the last. Mean squared error, which
-  is 0.167 for one who always says 1.
-- copy: ten symbols, T - 1 blanks and eleven times a signal, upon which the symbols are to be repeated. Cross-entropy,
-  the mean over all T + 20 positions, nearly all of which are blank: 0.0204 (10 ln 8 / 1020) for one who knows where the
-  symbols stand but not what they are.
+- adding: the inputs are T random numbers, two of them marked; the target behind the last is the sum of the marked ones.
+  The loss is the mean squared error, 0.167 for a constant prediction of 1.
+- copy: the inputs are ten symbols, T - 1 blanks and eleven signals; the targets behind the signals are the symbols. The
+  loss is the mean cross-entropy over all T + 20 positions, nearly all of them blank: 0.0204 (10 ln 8 / 1020) for a
+  model
+  that knows the positions of the symbols but not the symbols.
 """
 
 import argparse
@@ -35,7 +36,7 @@ SYMBOLS = 10
 
 
 def adding_rows(rows: int, length: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    """(B, T, 2) numbers in [0, 1) and marks, and (B, 1) the sums of the two that are marked."""
+    """(B, T, 2) numbers in [0, 1) and marks, and (B, 1) sums of the two marked numbers."""
     numbers = torch.rand(rows, length, generator=generator)
     first = torch.randint(length, (rows, 1), generator=generator)
     second = (first + torch.randint(1, length, (rows, 1), generator=generator)) % length
@@ -45,7 +46,7 @@ def adding_rows(rows: int, length: int, generator: Generator) -> tuple[Tensor, T
 
 
 def copy_rows(rows: int, length: int, generator: Generator) -> tuple[Tensor, Tensor]:
-    """(B, T + 20, 1) symbols 1 to 8, blanks (0) and signals (9) as numbers, and (B, T + 20) the classes to be said."""
+    """(B, T + 20, 1) symbols 1 to 8, blanks (0) and signals (9) as numbers, and (B, T + 20) target classes."""
     symbols = torch.randint(1, 9, (rows, SYMBOLS), generator=generator)
     blanks = symbols.new_zeros(rows, length - 1)
     signals = symbols.new_full((rows, SYMBOLS + 1), 9)
@@ -54,10 +55,10 @@ def copy_rows(rows: int, length: int, generator: Generator) -> tuple[Tensor, Ten
 
 
 def last_state(stack: Stack, x: Tensor) -> Tensor:
-    """(B, O) the last position's output of a stack whose layer l has dilation 2^l, given one whose dilations are 1.
+    """(B, O) output at the last position of a stack whose layer l has dilation 2^l, from a stack with dilations of 1.
 
-    From layer l on nothing reaches it but what is a multiple of 2^l positions away. The others are left out, which
-    takes a quarter of the time.
+    From layer l on, the output depends only on positions at a distance that is a multiple of 2^l. The others are left
+    out, which takes a quarter of the time.
     """
     for layer in stack.layers:
         for part in layer:
@@ -76,7 +77,7 @@ def copy_loss(stack: Stack, output: nn.Linear, x: Tensor, y: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Task:
-    """One of the two, with the paper's settings and what it reports."""
+    """One of the two tasks, with the paper's settings and results."""
 
     rows: Callable[[int, int, Generator], tuple[Tensor, Tensor]]
     loss: Callable[[Stack, nn.Linear, Tensor, Tensor], Tensor]
@@ -93,7 +94,7 @@ class Task:
     published_loss: float
 
     def build(self) -> tuple[Stack, nn.Linear]:
-        """The stack and the linear map on top of it."""
+        """The stack and the linear layer on top of it."""
         block = TcnBlockConfig(kernel=KERNEL, width=self.width, dilation=self.dilation)
         place = BuildContext(width=self.inputs, causal=True, dropout=0.0)
         stack = StackConfig(width=self.inputs, layers=LEVELS, block=block).build(place)
@@ -137,7 +138,7 @@ TASKS = {
 
 
 def train(task: Task, length: int, steps: int, decay: bool, every: int, seed: int) -> None:
-    """Prints the held-out loss every so many steps and behind the last."""
+    """Train, and print the held-out loss after every `every` steps and after the last."""
     generator = Generator().manual_seed(seed)
     torch.manual_seed(seed)
     stack, output = task.build()

@@ -1,16 +1,17 @@
-"""How long Bakeoff's recipes for laptops take to a held-out loss, against transformers' own recipe on the same text.
+"""Time of Bakeoff's laptop recipes to a held-out loss, against transformers' own recipe on the same text.
 
     python benchmarks/time_to_loss.py CORPUS OUT [--kind masked] [--minutes 10] [--rates 5e-5 2e-4 5e-4 1e-3 3e-3]
         [--fractions 0.05 0.1 0.2 0.5] [--shape 2,128] [--batch 8] [--seed 0] [--threads 1]
 
 Theirs is the recipe of transformers' run_mlm.py (BertForMaskedLM) or run_clm.py (GPT2LMHeadModel): rows of 128 tokens,
-batches of 8, AdamW without decay or warm-up, the rate falling linearly to 0, the gradient's norm at most 1, dropout
-0.1; every rate gets all the minutes, and the best of them counts. Ours is laptop-encoder-tiny or laptop-decoder-tiny in
-the same shape, with its own rate, trained for fractions of the minutes: what it takes is the shortest of these
-trainings whose loss is as low, each with its own decay. Same corpus, tokenizer, width, depth, heads and threads. The
-loss of either is that of the same held-out rows, and for masked models of the same 15 % of their tokens. Minutes are of
-processor time; time by the clock stands beside it. What has finished is not run again, so that more rates and fractions
-may be asked for later.
+batches of 8, AdamW without weight decay or warm-up, a learning rate that falls linearly to 0, gradients clipped to norm
+1, dropout 0.1. Every rate gets all the minutes, and the best result counts. Ours is laptop-encoder-tiny or
+laptop-decoder-tiny in the same shape, with its own rate, trained for several fractions of the minutes, each with its
+own
+decay; its time is that of the shortest training whose loss is as low as theirs. Corpus, tokenizer, width, depth, heads
+and threads are the same. Both losses are on the same held-out rows, and for masked models on the same 15 % of their
+tokens. Minutes are of processor time; time by the clock is printed, too. Finished trainings are not repeated, so that
+more rates and fractions may be asked for later.
 """
 
 import argparse
@@ -42,18 +43,18 @@ from bakeoff.training.validation import HeldOut, validate
 OURS = {"masked": "laptop-encoder-tiny", "causal": "laptop-decoder-tiny"}
 RATE_OF_MASKS = 0.15
 WARM, TIMED = 3, 12
-"""Steps before those that are timed, and these, from which the number of all follows."""
+"""Number of untimed first steps, and of timed steps, from which the number of steps of a training is computed."""
 
 
 def our_recipe(kind: str, layers: int, width: int) -> Recipe:
-    """The recipe in this shape."""
+    """Our recipe in a shape of layers and width."""
     stack = f"model.{'encoder' if kind == 'masked' else 'decoder'}"
     shape = {"width": width, "layers": layers, "block.mixer.heads": max(1, width // 64), "block.ffn.width": 4 * width}
     return load_recipe(OURS[kind], {f"{stack}.{key}": value for key, value in shape.items()})
 
 
 def held_out(kind: str, recipe: Recipe, corpus: Corpus, rows: int) -> list[Batch]:
-    """The rows that both are measured on, with their masks."""
+    """The held-out rows on which both are measured, with their masks."""
     if kind == "masked":
         recipe = recipe.changed({"objective.0.rate": RATE_OF_MASKS})
     module = PretrainingModel(recipe, corpus.tokenizer.size)
@@ -61,7 +62,7 @@ def held_out(kind: str, recipe: Recipe, corpus: Corpus, rows: int) -> list[Batch
 
 
 def their_model(kind: str, layers: int, width: int, vocabulary: int) -> Any:
-    """Their model, all else as transformers has it."""
+    """Transformers' model in this shape, with its other settings at their defaults."""
     heads = max(1, width // 64)
     if kind == "masked":
         return transformers.BertForMaskedLM(
@@ -79,7 +80,7 @@ def their_model(kind: str, layers: int, width: int, vocabulary: int) -> Any:
 
 
 class TheirBatches:
-    """Rows of the training text in a random order, masked by their collator; the rows are laid out as ours are."""
+    """Batches of training text in a random order, with rows in our layout, masked by transformers' collator."""
 
     def __init__(self, kind: str, recipe: Recipe, corpus: Corpus, batch: int, seed: int) -> None:
         marks = "ends" if kind == "masked" else "documents"
@@ -96,7 +97,7 @@ class TheirBatches:
         )
 
     def next(self) -> dict[str, torch.Tensor]:
-        """A batch."""
+        """The next batch; a new random order begins when fewer rows than a batch are left."""
         if len(self.order) < self.batch:
             self.order = self.generator.permutation(self.rows.size)
         chosen, self.order = self.order[: self.batch], self.order[self.batch :]
@@ -109,7 +110,7 @@ class TheirBatches:
 
 @torch.no_grad()
 def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
-    """Nats per target of the held-out rows."""
+    """Loss of their model on the held-out rows, in nats a target."""
     model.eval()
     total, count = 0.0, 0
     for batch in batches:
@@ -124,7 +125,7 @@ def their_loss(kind: str, model: Any, batches: list[Batch]) -> float:
 def theirs(
     kind: str, recipe: Recipe, corpus: Corpus, batches: list[Batch], shape: tuple[int, int], options: Any, rate: float
 ) -> dict[str, float]:
-    """Train by their recipe for all the minutes."""
+    """Train their model by their recipe for all the minutes, with one learning rate."""
     torch.manual_seed(options.seed)
     source = TheirBatches(kind, recipe, corpus, options.batch, options.seed)
 
@@ -161,7 +162,7 @@ def theirs(
 def ours(
     recipe: Recipe, corpus: Corpus, batches: list[Batch], options: Any, fraction: float, place: Path
 ) -> dict[str, float]:
-    """Train our recipe for a fraction of the minutes."""
+    """Train our recipe for a fraction of the minutes, and measure its loss."""
     budget = Budget(minutes=options.minutes * fraction)
     run: Run = bakeoff.pretrain(
         recipe.changed({"training.precision": options.precision}),
@@ -186,7 +187,7 @@ def ours(
 
 
 def main() -> None:
-    """Train what is missing, and print the table as Markdown."""
+    """Train the missing models, and print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("out", type=Path)
@@ -212,7 +213,7 @@ def main() -> None:
     setting += f"-rows{options.rows}-{corpus.fingerprint}"
 
     def known(name: str, make: Any) -> dict[str, float]:
-        """What is in a file, or comes into it now."""
+        """The figures in a file, which are made and written unless it exists."""
         path = options.out / setting / f"{name}.json"
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,17 @@
-"""Gives every small recipe of a paper a training that was searched, by one protocol for all.
+"""Search of the training of every small recipe of a paper, by one protocol for all.
 
     python benchmarks/tune_small_recipes.py CORPUS OUT [RECIPE ...] [--pairs CORPUS] [--flops 1e13] [--plot curves.svg]
 
-Without names, it is all recipes that end in -tiny or -mini but the laptop ones. Each keeps its architecture, objective,
-initial weights and dropout, takes its training from trainings/laptop (batches of 8 rows, Muon, a short warm-up and a
-linear fall to zero), and `bakeoff tune` tries it with each of three rates for the same number of operations. The rate
-with the lowest loss is taken, or of those that are within the noise of it the one nearest to the laptop recipes' own.
-While that is the lowest or the highest that was tried, half or twice of it is tried as well. What is taken, with the
-steps of its trial, is what the recipe's rate follows from. Recipes that translate learn from the corpus of --pairs.
-What has finished is not run again, and several of these commands with other recipes may share OUT. Prints the table as
-Markdown, the rate that is taken in bold, in brackets what was stopped early.
+Without names, all recipes whose names end in -tiny or -mini are searched, except the laptop recipes. Each keeps its
+architecture, objective, initial weights and dropout, and takes its training from trainings/laptop (batches of 8 rows,
+Muon, a short warm-up and a linear decay to zero). `bakeoff tune` tries it with each of three learning rates for the
+same
+number of operations. The rate with the lowest loss is chosen, or, of the rates within the noise of it, the one nearest
+to the laptop recipes' own. If the chosen rate is the lowest or the highest that was tried, half or twice of it is tried
+as well. The recipe's rate is derived from the chosen rate and the steps of its trial. Recipes for translation learn
+from
+the corpus of --pairs. Finished trials are not repeated, and several of these commands with other recipes may share OUT.
+The table is printed as Markdown, with the chosen rate in bold and trials that were stopped early in brackets.
 """
 
 import argparse
@@ -33,10 +35,10 @@ from bakeoff.tuning.results import Trial
 
 FIRST_RATES = [5e-3, 1e-2, 2e-2]
 BEYOND = [2.5e-3, 4e-2]
-"""What is tried beside these where the best is an edge."""
+"""Rates that are tried in addition if the best of FIRST_RATES is the lowest or the highest."""
 RATES = sorted([*FIRST_RATES, *BEYOND])
 NOISE = 0.03
-"""A difference of held-out losses, in nats, that another seed may turn round (docs/learning.md)."""
+"""A difference of held-out losses in nats that another seed may reverse (docs/learning.md)."""
 
 
 class Tried(NamedTuple):
@@ -47,14 +49,14 @@ class Tried(NamedTuple):
 
 
 def small_recipes() -> list[str]:
-    """Those of papers, in a laptop's size."""
+    """Names of the papers' recipes in a laptop's size."""
     return [name for name in recipe_names() if name.endswith(("-tiny", "-mini", "-tiny-v2")) and "laptop" not in name]
 
 
 def with_laptop_training(name: str, out: Path) -> Recipe:
-    """The recipe in the training of the laptop recipes."""
+    """A recipe with the training of the laptop recipes, written to a file in `out`."""
     changed: dict[str, Any] = {"name": name, "extends": [name, "trainings/laptop"]}
-    if not isinstance(load_recipe(name).training.batch, int):  # pairs of sentences are counted in tokens
+    if not isinstance(load_recipe(name).training.batch, int):  # batches of pairs have a number of tokens
         changed["training"] = {"batch": {"tokens": 1024}}
     out.mkdir(parents=True, exist_ok=True)
     (out / f"{name}.yaml").write_text(yaml.safe_dump(changed), encoding="utf-8")
@@ -62,16 +64,17 @@ def with_laptop_training(name: str, out: Path) -> Recipe:
 
 
 def tried(recipe: Recipe, corpus: str, out: Path, rates: list[float], budget: Budget, seed: int) -> dict[float, Tried]:
-    """A search over some rates."""
+    """The trials of a search over learning rates, by rate."""
     found = bakeoff.tune(recipe, corpus, out, over={RATE: rates}, trials=len(rates), budget=budget, seed=seed, jobs=1)
     return {trial.values[RATE]: Tried(trial, out / "trials" / trial.name) for trial in found.trials}
 
 
 def chosen(found: dict[float, Tried], own: FollowingRate) -> float:
-    """The rate that the recipe gets.
+    """The learning rate that a recipe gets: of those within the noise of the lowest loss, the one nearest to its own.
 
-    Where a model has learnt no more yet than how frequent tokens are, all rates are as good, and the lowest one would
-    be chosen by chance.
+    For a model that has learned no more than the frequencies of tokens yet, all rates are equally good, and the one
+    with
+    the lowest loss would be a matter of chance.
     """
     losses = {rate: trial.losses[-1] for rate, (trial, _) in found.items() if trial.state == "finished"}
     best = [rate for rate, loss in losses.items() if loss <= min(losses.values()) + NOISE]
@@ -79,7 +82,7 @@ def chosen(found: dict[float, Tried], own: FollowingRate) -> float:
 
 
 def search(recipe: Recipe, corpus: str, out: Path, budget: Budget, seed: int) -> tuple[float, dict[float, Tried]]:
-    """The chosen rate, and all that were tried."""
+    """The chosen rate, and the trials by rate."""
     own = recipe.training.optimizer.lr
     assert isinstance(own, FollowingRate)
     found = tried(recipe, corpus, out / recipe.name, FIRST_RATES, budget, seed)
@@ -90,7 +93,7 @@ def search(recipe: Recipe, corpus: str, out: Path, budget: Budget, seed: int) ->
 
 
 def row(name: str, rate: float, found: dict[float, Tried]) -> str:
-    """A line of the table: the last loss at each rate."""
+    """A row of the table: the last loss at each rate."""
     cells = []
     for each in RATES:
         if each not in found:
@@ -104,7 +107,7 @@ def row(name: str, rate: float, found: dict[float, Tried]) -> str:
 
 
 def plot(runs: list[Path], path: Path) -> None:
-    """The loss of each run's first objective against tokens, a panel for each objective that several runs have."""
+    """Plot the loss of each run's first objective against tokens, with a panel for each objective of several runs."""
     rows = []
     several = Counter(run.recipe.objective[0].kind for run in map(Run, runs))
     for run in map(Run, runs):
@@ -131,7 +134,7 @@ def plot(runs: list[Path], path: Path) -> None:
 
 
 def main() -> None:
-    """Search what is missing, and print the table."""
+    """Search the missing recipes, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus")
     parser.add_argument("out", type=Path)

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 
 class Exported(NamedTuple):
-    """A run in the form of another tool, reloaded and compared before it was given its name."""
+    """An export of a run, which was reloaded and compared before its folder got its name."""
 
     path: Path
     """The folder that was made."""
     form: str
-    """hf, onnx, sentence-transformers or gguf."""
+    """The form of the export: hf, onnx, sentence-transformers or gguf."""
     loads_with: str
     """A line of Python or shell that loads the export."""
     largest_difference: float | None

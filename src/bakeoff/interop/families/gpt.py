@@ -1,4 +1,4 @@
-"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019)."""
+"""GPT (Radford et al. 2018) and GPT-2 (Radford et al. 2019): decoders with learned positions."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar

@@ -104,10 +104,10 @@ class WordPiece(Vocabulary):
     kind: ClassVar[str] = "wordpiece"
     lowercase: ClassVar[str] = "tokenizer.ggml.normalizer.lowercase"
     strip_accents: ClassVar[str] = "tokenizer.ggml.normalizer.strip_accents"
-    """Keys that older releases of llama.cpp do not read: they lower-case every text of a WordPiece vocabulary."""
+    """Keys that older releases of llama.cpp do not read; these lower-case every text of a WordPiece vocabulary."""
 
     def other_cuts(self) -> str | None:
-        """Why llama.cpp would cut a text in another way; None: it does not."""
+        """The reason why llama.cpp would cut a text into other tokens; None: it does not."""
         model, normalizer, cuts = self.state["model"], self.state["normalizer"], self.state["pre_tokenizer"]
         if (normalizer or {}).get("type") != "BertNormalizer":
             return "its tokenizer does not normalise texts as BERT's does"
@@ -142,7 +142,7 @@ class ByteBpe(Vocabulary):
     """GPT-2's pre-tokenizer; its other settings change offsets alone."""
 
     def other_cuts(self) -> str | None:
-        """Why llama.cpp would cut a text in another way; None: it does not."""
+        """The reason why llama.cpp would cut a text into other tokens; None: it does not."""
         model, normalizer, cuts = self.state["model"], self.state["normalizer"], self.state["pre_tokenizer"]
         if normalizer is not None:
             return f"its tokenizer normalises texts ({normalizer['type']}), which llama.cpp does not"

@@ -85,7 +85,7 @@ def _chosen(source: Run | FinetunedRun) -> FamilyChoice | dict[str, str]:
 
 
 def _auto_class(architecture: str) -> tuple[str, str | None]:
-    """The class of transformers that loads an architecture of any family, and the name of its pipeline."""
+    """The AutoModel class that loads an architecture, and the name of its pipeline; None: there is no pipeline."""
     for ending, purpose in PURPOSES.items():
         if architecture.endswith(ending):
             return f"AutoModel{ending}", purpose

@@ -25,7 +25,7 @@ class FamilyChoice(NamedTuple):
     config: dict[str, Any]
     """The config.json, without the keys that come from the tokenizer."""
     links: list[Link]
-    """Links of all tensors."""
+    """The links of all tensors."""
     head: TaskHead | None = None
     """The class of transformers with the head of a fine-tuned run; None: a pre-trained run."""
 

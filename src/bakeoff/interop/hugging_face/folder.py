@@ -113,7 +113,7 @@ def _read(file: Path) -> Iterator[tuple[str, Tensor]]:
     """The tensors of a file.
 
     Raises:
-        UserError: it is damaged.
+        UserError: the file is damaged, or cannot be read.
     """
     try:
         with safe_open(file, "pt") as opened:

@@ -42,7 +42,7 @@ class ExportedModel(NamedTuple):
     run: Run | FinetunedRun
     """The run to be exported."""
     format: InputFormat
-    """How texts become rows of tokens."""
+    """The format of rows: how texts become tokens."""
     kind: str
     """encoder, causal or encoder_decoder of a pre-trained run, or the kind of a fine-tuned run's task."""
     vocabulary: int
@@ -113,7 +113,7 @@ def _written(source: ExportedModel, file: Path, run: Path, longest: int) -> floa
 
 
 def _save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
-    """Write tokenizer.json, and target_tokenizer.json where targets have a vocabulary of their own."""
+    """Write tokenizer.json, and target_tokenizer.json if targets have their own vocabulary."""
     if isinstance(tokenizer, TwoVocabularies):
         tokenizer.target.save(folder / "target_tokenizer.json")
         tokenizer = tokenizer.source

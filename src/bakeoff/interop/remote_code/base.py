@@ -108,11 +108,11 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
             nn.init.ones_(module.gamma)
 
     def get_input_embeddings(self) -> nn.Module:
-        """The table of tokens."""
+        """The embedding of tokens."""
         return cast(nn.Module, self.core.embedding.tokens)
 
     def set_input_embeddings(self, table: nn.Module) -> None:
-        """Replace the table of tokens."""
+        """Replace the embedding of tokens."""
         self.core.embedding.tokens = table
 
     @property
@@ -122,7 +122,7 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
 
 class BakeoffModel(BakeoffPreTrainedModel):
-    """Token ids to the hidden states of the last layer; B batch, T length, D width."""
+    """The model without heads: token ids to hidden states. Shapes: B batch, T length, D width."""
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config)

@@ -25,7 +25,7 @@ class Import:
 
     module: str
     name: str | None
-    """None: the module itself."""
+    """The imported name; None: the module itself is imported."""
     local: str
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Import:
 
 @dataclass
 class Module:
-    """The source of a module."""
+    """The source of a module of Python."""
 
     name: str
     text: bytes = field(init=False)
@@ -79,7 +79,7 @@ class Module:
         return self.text.rfind(b"\n", 0, offset) + 1
 
     def source(self, node: ast.AST) -> str:
-        """The text of a node."""
+        """The source text of a node."""
         begin, end = self.span(node)
         return self.text[begin:end].decode()
 

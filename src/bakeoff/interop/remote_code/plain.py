@@ -37,12 +37,12 @@ filled at the end of an exported file."""
 
 
 def dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Zero elements independently with this rate, and scale the others by 1 / (1 - rate)."""
+    """Dropout in training: zero elements independently at this rate, and scale the others by 1 / (1 - rate)."""
     return F.dropout(x, rate, training)
 
 
 def channel_dropout(x: Tensor, rate: float, training: bool) -> Tensor:
-    """Zero whole channels of (B, T, D) rows, each at all positions or at none, and scale the others."""
+    """Dropout of whole channels of (B, T, D) rows, each at all positions or at none; the others are scaled."""
     return x * F.dropout(torch.ones_like(x[:, :1]), rate, training)
 
 
@@ -60,7 +60,7 @@ def attention(
     """dropout(softmax(Q K^T * scale + bias)) V of Vaswani et al. 2017 (arXiv:1706.03762, equation 1).
 
     Shapes: (B, H, T, D) queries, (B, H, S, D) keys and values, mask (True: may attend) and bias broadcast to
-    (B, H, T, S). Causal: the queries are the last T of S positions; a mask replaces this, and has to contain it.
+    (B, H, T, S). With `causal` the queries are the last T of S positions; a mask replaces it, and must include it.
     """
     length, keys = query.shape[-2], key.shape[-2]
     causal = causal and mask is None and length > 1

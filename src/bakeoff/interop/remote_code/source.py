@@ -27,7 +27,7 @@ ALWAYS = frozenset({"forward", "backward"})
 """Methods that torch calls, which are kept without a visible use."""
 
 Place = tuple[str, str]
-"""A module, and a name in it."""
+"""The name of a module, and a name in it."""
 
 
 def model_source(config: ModelConfig, classes: Collection[str], heads: Collection[str], title: str) -> str:
@@ -78,7 +78,7 @@ class _Collector:
         self._reached: dict[Place, None] = {}
 
     def text(self, classes: Collection[str], title: str) -> str:
-        """The whole file."""
+        """The text of the file."""
         homes = {name: module for module in ("base", "language", "writing", "tasks") for name in self._of(module)}
         seeds: list[Place] = [(f"{ROOM}.{homes[name]}", name) for name in ("BakeoffConfig", "BakeoffModel", *classes)]
         seeds += [(PLAIN, "CONFIGS"), ("bakeoff.models.model", "ModelConfig")]
