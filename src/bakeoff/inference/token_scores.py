@@ -17,7 +17,7 @@ from bakeoff.objectives.heads import Head
 from bakeoff.resources.device import tokens_at_once
 
 PLACES = 8192
-"""Largest number of tokens in a batch on a CPU, padding included."""
+"""Largest number of tokens in a batch, padding included; on a CPU there are fewer, see `tokens_at_once`."""
 
 SCORES = 1 << 24
 """Largest number of scores held at once: 64 MB in float32."""

@@ -75,11 +75,11 @@ class PretrainingEnvironment(Environment):
     corpus: CorpusRecord | None
     """The corpus; null: unknown, because the model was imported."""
     budget: str | None
-    """The value of `--budget`."""
+    """The current budget, as `--budget` names it."""
     steps: int | None = None
-    """Number of steps of the first budget; None: the run is from before budgets could be changed."""
+    """Number of steps of the current budget; None: the run is from before budgets could be changed."""
     budgets: list[BudgetChange] = Field(default=[])
-    """Later changes of the budget."""
+    """Changes of the budget, in their order."""
     begun_before: list[str] = Field(default=[])
     """Changes of the rules since the training began."""
     origin: str | None = None

@@ -117,7 +117,8 @@ class Embed(Request):
     gives = "its D numbers"
 
     pooling: Literal["mean", "cls", "last", "max"] = "mean"
-    """How tokens become one vector: mean or max over all of them; cls or last: the state of the first or last one."""
+    """Pooling of tokens to one vector: mean or max over all tokens; cls or last for the state at [CLS] or the last
+    token."""
 
     def answer(self, model: Servable, items: Sequence[Any]) -> Sequence[Any]:  # noqa: D102
         return list(model.embed(list(items), pooling=self.pooling))
@@ -150,17 +151,18 @@ class Generate(Request):
     gives = "a text"
 
     tokens: int = Field(default=50, ge=1)
-    """The most tokens to write for each text."""
+    """Largest number of tokens to write for each text."""
     temperature: float = Field(default=1.0, ge=0, le=100)
-    """Below 1 likely tokens become likelier still, above 1 less so; 0 always takes the most likely token."""
+    """Temperature of sampling: below 1 likely tokens become likelier, above 1 less likely; 0 takes the most likely
+    token."""
     top_k: int | None = Field(default=None, ge=1)
-    """Sample from this many most likely tokens only."""
+    """Sample from this number of most likely tokens alone."""
     top_p: float = Field(default=1.0, gt=0, le=1)
     """Sample from the smallest set of most likely tokens whose probabilities add up to this share."""
     beams: int | None = Field(default=None, ge=1)
-    """Search for the likeliest text with this many candidates, in place of sampling."""
+    """Search for the likeliest text with this number of candidates (beam search) instead of sampling."""
     length_penalty: float = Field(default=0.6, ge=0, le=10)
-    """How much a search with `beams` favours long texts; 0 does not."""
+    """How much a beam search favours long texts; 0: not at all."""
     seed: int = Field(default=0, ge=0, le=LARGEST)
     """Seed of sampling."""
     stream: bool = False

@@ -89,9 +89,9 @@ class Worker:
 
     Args:
         name: the model's name.
-        queue: the most requests that may wait.
-        streams: the most texts that are written piece by piece at the same time.
-        together: the most items of one batch, unless a single request has more.
+        queue: largest number of waiting requests.
+        streams: largest number of texts that are written piece by piece at the same time.
+        together: largest number of items in a batch, unless a single request has more.
     """
 
     def __init__(self, name: str, queue: int, streams: int, together: int) -> None:

@@ -167,7 +167,7 @@ def _remarks(taken: Taken, tokenizer: Tokenizer, rows: int) -> list[str]:
         remarks.append(f"kept for a later export, but not used here: {', '.join(parts)}")
     if tokenizer.size > rows:
         new = tokenizer.size - rows
-        remarks.append(f"{new} special token{'s' if new > 1 else ''} that it lacked added to its {rows:,} tokens")
+        remarks.append(f"added to its {rows:,} tokens: {new} special token{'s' if new > 1 else ''} that it lacked")
     return remarks
 
 

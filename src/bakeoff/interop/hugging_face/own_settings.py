@@ -62,7 +62,7 @@ class OwnSettings(NamedTuple):
 
         Args:
             file: the path in place of the training file.
-            pair_column: the column of second texts, used if the settings name none; None: single texts.
+            pair_column: the column of second texts for settings that name none; None: add none.
 
         Raises:
             UserError: a setting is unknown or invalid.

@@ -15,7 +15,7 @@ from bakeoff.tokenizer.file import guarded
 TOKENIZER = "tokenizer.json"
 SETTINGS = "tokenizer_config.json"
 MOST_FILLED = 4096
-"""Most rows of a table of tokens that may lack a token; published tables are padded to multiples of 8, 64 or 128."""
+"""Most rows of a table of tokens that may lack a token; some published tables are padded to a round number of rows."""
 
 
 def tokenizer_text(folder: Folder, model_type: str) -> str:
