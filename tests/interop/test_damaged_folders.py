@@ -51,8 +51,20 @@ def pickled(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
+def parts(folder):
+    """Two files with an index, the second of which holds what is no number."""
+    tensors = load_file(folder / "model.safetensors")
+    tensors[LAYER][1, 2] = torch.nan
+    (folder / "model.safetensors").unlink()
+    files = {name: f"{1 + (name == LAYER)}.safetensors" for name in tensors}
+    for file in set(files.values()):
+        save_file({name: tensor for name, tensor in tensors.items() if files[name] == file}, folder / file)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+
+
 LAYER = "bert.encoder.layer.1.attention.self.key.weight"
 HEAD = "cls.predictions.transform.dense.bias"
+FINITE = "model.safetensors: the tensor {} holds numbers that are infinite or no numbers in float32; get the file again"
 OF_BERT = {
     "no config": (lambda folder: (folder / "config.json").unlink(), "has no config.json"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
@@ -65,6 +77,17 @@ OF_BERT = {
     "half a head": (edit_tensors(lambda each: each.pop(HEAD)), f"the tensor {HEAD} is missing"),
     "wrong shape": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(34, 35)})), "of shape"),
     "whole numbers": (edit_tensors(lambda each: each.update({LAYER: torch.zeros(35, 35).char()})), "no floating-point"),
+    "not a number": (edit_tensors(lambda each: each[LAYER].view(-1)[3].fill_(torch.nan)), FINITE.format(LAYER)),
+    "infinite": (edit_tensors(lambda each: each[HEAD][2].fill_(-torch.inf)), FINITE.format(HEAD)),
+    "infinite in half": (
+        edit_tensors(lambda each: each.update({name: (tensor * 1e6).half() for name, tensor in each.items()})),
+        "holds numbers that are infinite or no numbers in float32",
+    ),
+    "too large for float32": (
+        edit_tensors(lambda each: each.update({name: tensor.double() * 1e300 for name, tensor in each.items()})),
+        "holds numbers that are infinite or no numbers in float32",
+    ),
+    "a part with what is no number": (parts, f"2.safetensors: the tensor {LAYER} holds numbers"),
     "unknown type": (edit_config(model_type="bort"), "model_type: 'bort' cannot be imported; these can: "),
     "other width": (edit_config(hidden_size=40), "of shape"),
     "more layers": (edit_config(num_hidden_layers=4), "the tensor bert.encoder.layer.3.attention.self.query.weight"),

@@ -71,13 +71,19 @@ class Folder:
         """All weights by name, on the CPU.
 
         Raises:
-            UserError: there are no safetensors, a file is missing or damaged, or two files have the same tensor.
+            UserError: there are no safetensors, a file is missing or damaged, two files have the same tensor, or a number is
+                infinite or NaN in float32.
         """
         found: dict[str, Tensor] = {}
         for file in self._weight_files():
             for name, tensor in _read(file):
                 if name in found:
                     raise UserError(f"{file}: the tensor {name} is in another file of this folder, too")
+                if tensor.is_floating_point() and not bool(tensor.float().isfinite().all()):
+                    raise UserError(
+                        f"{file}: the tensor {name} holds numbers that are infinite or no numbers in float32; get the "
+                        "file again, or take weights from before the training failed"
+                    )
                 found[name] = tensor
         if (index := self.file(INDEX)) is not None and self.file(WEIGHTS) is None:
             listed = read_json(index)["weight_map"]
