@@ -12,6 +12,7 @@ from bakeoff.interop.links import Link
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.heads.heads import natural_pooling
+from bakeoff.tasks.heads.writing_head import writing_owner
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
@@ -89,6 +90,24 @@ class Family(ABC):
         """
         of_rows = kind in OF_ROWS
         return HeadForm(kind, of_rows, "cls" if of_rows else natural_pooling(recipe), pooler=self.pooler)
+
+    def writing(self, architecture: str, recipe: Recipe) -> TaskHead:
+        """The head of a run that was fine-tuned to write: that of pre-training, of which nothing may be missing.
+
+        Args:
+            architecture: the class that holds it.
+            recipe: the run's.
+
+        Raises:
+            UserError: the recipe's model does not learn to write.
+        """
+        own = f"heads.{writing_owner(recipe).kind}."
+        links = [link for link in self.heads(recipe) if all(name.startswith(own) for name in link.ours)]
+        renamed = [tuple(f"writer.{name.removeprefix(own)}" for name in link.ours) for link in links]
+        return TaskHead(
+            architecture,
+            [link._replace(ours=names, optional="") for link, names in zip(links, renamed, strict=True)],
+        )
 
     def remarks(self, recipe: Recipe) -> list[str]:
         """Sentences for the user about what an export of the recipe leaves out or changes."""

@@ -13,12 +13,12 @@ from bakeoff.interop.families import Family, NotSaid
 from bakeoff.interop.families.task_heads import CLASSES, TaskHead
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.hugging_face.folder import Folder
-from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, UNSCALED
+from bakeoff.interop.hugging_face.own_settings import NOT_KNOWN, UNSCALED, OwnSettings
 from bakeoff.interop.hugging_face.task_export import PROBLEMS
 from bakeoff.interop.hugging_face.tokenizer_reading import SETTINGS, TOKENIZER
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
-from bakeoff.tasks.heads.heads import HeadedModel
+from bakeoff.tasks.heads.heads import HeadedModel, natural_pooling
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import SHORTEST, InputFormat
 from bakeoff.tasks.task import Task
@@ -39,6 +39,8 @@ TAKES_PAIRS = ("classification", "multilabel", "regression")
 """Kinds of tasks that read single texts or pairs; no config.json says which."""
 NAMED = ("classification", "multilabel", "tagging")
 """Kinds of tasks whose outputs have meaningful names."""
+WRITING = ("ForSeq2SeqLM", "ForCausalLM")
+"""Endings of the names of classes that write texts."""
 LONGEST = 1_000_000
 """The largest length of a row that is believed, in tokens; tokenizers without a limit state more."""
 
@@ -84,7 +86,9 @@ def imported_head(
             `pairs` is set.
     """
     config = ConfigReader(folder.json("config.json"), folder.where)
-    ending = _class_of(config)
+    ending, own, file = _class_of(config), own_settings.read(config), str(out.absolute() / NOT_KNOWN)
+    if own is not None and own.writes and ending in WRITING and not pairs:
+        return _writer(family.writing(ending, recipe), own, recipe, file)
     kinds = [kind for kind, name in CLASSES.items() if ending.removesuffix("Simple") == f"For{name}"]
     if not kinds:
         if pairs:
@@ -100,7 +104,6 @@ def imported_head(
     if pairs and kind not in TAKES_PAIRS:
         raise UserError(f"{folder.path}: --pairs: a model for {kind} reads no single texts; leave it out")
     names = _names(config, outputs) if kind != "choice" else []
-    own = own_settings.read(config)
     if own is not None and not own.fits(kind, names if kind in NAMED else []):
         own = None  # the settings are those of an earlier head
     pairs = pairs or (own is not None and own.pairs)
@@ -114,7 +117,6 @@ def imported_head(
     )
     told = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
     told["separators"] = separators
-    file = str(out.absolute() / NOT_KNOWN)
     if own is not None:
         settings = own.config(file, "pair" if pairs and kind in TAKES_PAIRS else None)
         told |= own.finetune(settings, recipe)
@@ -126,6 +128,17 @@ def imported_head(
         labels["question_answering"] = {"unanswerable": False, "threshold": 0.0}
         task = settings.restore(labels.get(kind, names), f"{folder.where}: id2label")
     return ImportedHead(head, task, FinetuneConfig.parse(told, folder.where))
+
+
+def _writer(head: TaskHead, own: OwnSettings, recipe: Recipe, file: str) -> ImportedHead:
+    """The head of a run that was fine-tuned to write, which its settings alone tell from a pre-trained one.
+
+    Raises:
+        UserError: they are none of such a run.
+    """
+    settings = own.config(file)
+    told = {"pooling": natural_pooling(recipe), **own.finetune(settings, recipe)}
+    return ImportedHead(head, own.restored(settings), FinetuneConfig.parse(told, own.where))
 
 
 def _class_of(config: ConfigReader) -> str:

@@ -11,6 +11,7 @@ from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.fitting.resolution import require_settings_of
 from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.registry import parse_task
 from bakeoff.tasks.rows.inputs import SHORTEST
@@ -47,6 +48,11 @@ class OwnSettings(NamedTuple):
     def pairs(self) -> bool:
         """Whether the task reads pairs of texts, where its kind may read either."""
         return self.task.get("pair_column") is not None
+
+    @property
+    def writes(self) -> bool:
+        """Its answers are texts that it writes."""
+        return self.config("").head == "writing"
 
     def fits(self, kind: str, names: Sequence[str]) -> bool:
         """Whether the settings belong to a head of this kind with these class names.
@@ -85,15 +91,18 @@ class OwnSettings(NamedTuple):
         """The settings of OF_ROWS, checked against the task and the model.
 
         Raises:
-            UserError: a setting is invalid, or the model has no room for rows of this length.
+            UserError: a setting is invalid or does not belong to the task, or the model has no room for rows of this
+                length.
         """
         said = FinetuneConfig.parse(self.rows, f"{self.where}: rows")
         longest = recipe.model.longest_input
         if said.length is None or said.length < SHORTEST or (longest is not None and said.length > longest):
             room = f"{SHORTEST} tokens or more" if longest is None else f"{SHORTEST} to {longest} tokens"
             raise UserError(f"{self.where}: rows.length: {room} are wanted, not {self.rows.get('length')!r:.50}")
-        if said.truncate == "windows" and not config.reads_windows:
-            raise UserError(f"{self.where}: rows.truncate: a task of the kind {config.kind} is not read in windows")
+        try:
+            require_settings_of(config, said)
+        except UserError as error:
+            raise UserError(f"{self.where}: rows: {error}") from None
         return {name: getattr(said, name) for name in OF_ROWS}
 
 

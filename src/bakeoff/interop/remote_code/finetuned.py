@@ -3,18 +3,17 @@
 from torch import Tensor
 
 from bakeoff.errors import UserError
+from bakeoff.interop.families.own import TRAINED_HEAD
 from bakeoff.interop.hugging_face import own_settings
 from bakeoff.interop.remote_code.described import TASK_CLASSES, Described
 from bakeoff.interop.remote_code.pretrained import outputs_of
 from bakeoff.interop.remote_code.settings import generation_of, head_settings, settings_of
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of
-from bakeoff.recipe import Recipe
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import LinearHead
 from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.rows.batches import InputBatch
-from bakeoff.tokenizer.tokenizer import Tokenizer
 
 _OF_KINDS = {
     "classification": ("AutoModelForSequenceClassification", "text-classification"),
@@ -41,7 +40,7 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     recipe, tokenizer, task, head = run.recipe, run.tokenizer, run.learned, run.load()
     assert run.config.length is not None
     if isinstance(head, WritingHead):
-        return _writing(recipe, tokenizer, head, run.config.length)
+        return _writing(run, head)
     kind = run.task.kind
     if kind not in _OF_KINDS or not isinstance(head, LinearHead):
         raise UserError(f"{run.path}: transformers has nothing like a run for {kind}")
@@ -94,13 +93,20 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)
 
 
+<<<<<<< HEAD
 def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: int) -> Described:
     """The description of a run that generates texts."""
+=======
+def _writing(run: FinetunedRun, head: WritingHead) -> Described:
+    """A run that writes a target for a source."""
+    recipe, tokenizer, length = run.recipe, run.tokenizer, run.config.length
+    assert length is not None
+>>>>>>> fb7069d (A run that was fine-tuned to write comes back from its export as that run)
     config = settings_of(recipe, tokenizer, head.model, length)
     settings = head_settings(head.writer, head.model)
     if settings is None:
         raise UserError("the head that writes is one of a plugin, which cannot go along")
-    config["language_head"] = settings
+    config |= {"language_head": settings, TRAINED_HEAD: head.owner.kind, **own_settings.written(run)}
     source = recipe.model.sequence_to_sequence
     auto = "AutoModelForSeq2SeqLM" if source else "AutoModelForCausalLM"
     tensors = {f"model.network.{name}": tensor for name, tensor in head.model.state_dict().items()}

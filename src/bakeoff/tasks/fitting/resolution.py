@@ -19,7 +19,7 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
     Raises:
         UserError: a setting that is not for this model, or not for this kind of task.
     """
-    _require_settings_of(task, config)
+    require_settings_of(task, config)
     require_layers(recipe.model, config)
     require_readable(recipe.model, config.layers)
     if config.language_model:
@@ -46,7 +46,7 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
     )
 
 
-def _require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
+def require_settings_of(task: TaskConfig, config: FinetuneConfig) -> None:
     """Refuse what a kind of task has no use for.
 
     Raises:

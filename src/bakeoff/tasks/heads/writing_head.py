@@ -52,7 +52,7 @@ class WritingHead(HeadedModel):
             UserError: the recipe's model does not learn to write.
         """
         super().__init__(recipe, vocabulary)
-        self.owner = _owner(recipe)
+        self.owner = writing_owner(recipe)
         self.writer = self.owner.build(recipe.model, vocabulary + recipe.extra_tokens).head
         self.reads_prefix = recipe.reads_prefix
         self.marks = range(vocabulary, vocabulary + recipe.extra_tokens)
@@ -80,12 +80,16 @@ class WritingHead(HeadedModel):
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
         """Every tensor of the head: pre-training has made the whole of it."""
-        prefix = f"heads.{_owner(recipe).kind}."
+        prefix = f"heads.{writing_owner(recipe).kind}."
         return {f"writer.{name.removeprefix(prefix)}": name for name in names if name.startswith(prefix)}
 
 
-def _owner(recipe: Recipe) -> ObjectiveConfig:
-    """The objective whose head writes: that of another one where both share it."""
+def writing_owner(recipe: Recipe) -> ObjectiveConfig:
+    """The objective whose head writes: that of another one where both share it.
+
+    Raises:
+        UserError: the recipe's model does not learn to write.
+    """
     writing = require_writing(recipe)
     objectives: Sequence[ObjectiveConfig] = recipe.objective
     return next((part for part in objectives if part.kind == writing.head_of), writing)
