@@ -93,6 +93,11 @@ def others(tmp_path_factory):
             {"translation": datasets.Translation(languages=["de", "en"])},
             lambda i: {"translation": {"de": f"Haus {i}", "en": f"house {i}"}},
         ),
+        "peoples-daily-ner/peoples_daily_ner": (
+            "peoples_daily_ner",
+            {"id": value, "tokens": listed(value), "ner_tags": listed(classes(names=tags.names[:7]))},
+            lambda i: {"id": str(i), "tokens": ["北", "京", str(i)], "ner_tags": [5, 6, 0]},
+        ),
     }
     found = []
     for name, (config, features, row) in made.items():
@@ -107,8 +112,32 @@ def others(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def hub(reviews, model, others):
-    with serving([reviews, model, *others]) as server:
+def tables(tmp_path_factory):
+    """Data sets whose files of Parquet or .csv the libraries find by their names, without a card."""
+    datasets = pytest.importorskip("datasets", reason='needs datasets: pip install "bakeoff[hub]"')
+    reviews, questions, comments = (tmp_path_factory.mktemp(name) for name in ("reviews", "questions", "comments"))
+    for split, count in (("train", 60), ("validation", 20), ("test", 30)):
+        rows = {"text": [f"好 {split} {i}" for i in range(count)], "label": [i % 2 for i in range(count)]}
+        (reviews / "data").mkdir(exist_ok=True)
+        datasets.Dataset.from_dict(rows).to_parquet(str(reviews / f"data/{split}-00000-of-00001-0a1b.parquet"))
+        rows = {"sentence1": rows["text"], "sentence2": ["好"] * count, "score": rows["label"]}
+        (questions / "data").mkdir(exist_ok=True)
+        datasets.Dataset.from_dict(rows).to_parquet(str(questions / f"data/{split}-00000-of-00001-0a1b.parquet"))
+    kinds = "toxic,severe_toxic,obscene,threat,insult,identity_hate"
+    lines = [f'a{i},"two\nlines, {i}",{i % 2},0,{i % 3 // 2},0,0,0' for i in range(60)]
+    (comments / "train.csv").write_text("\n".join([f"id,comment_text,{kinds}", *lines, ""]))
+    (comments / "test.csv").write_text("id,comment_text\nb0,no labels here\n")
+    (comments / "test_labels.csv").write_text(f"id,{kinds}\nb0,-1,-1,-1,-1,-1,-1\n")
+    return [
+        Repository("datasets", "lansinuote/ChnSentiCorp", [reviews]),
+        Repository("datasets", "C-MTEB/LCQMC", [questions]),
+        Repository("datasets", "thesofakillers/jigsaw-toxic-comment-classification-challenge", [comments]),
+    ]
+
+
+@pytest.fixture(scope="module")
+def hub(reviews, model, others, tables):
+    with serving([reviews, model, *others, *tables]) as server:
         yield server
     assert not [each for each in server.unanswered if "/nyu-mll/" in each or "/tester/" in each]
 
@@ -165,6 +194,7 @@ def test_a_named_data_set_is_read_from_where_the_hub_has_it(bakeoff):
         ("trec", dict.fromkeys(["ABBR", "ENTY", "DESC", "HUM", "LOC", "NUM"], 5)),
         ("copa", {"0": 15, "1": 15}),
         ("iwslt14_de_en", {}),
+        ("peopledaily", {"B-LOC": 30, "I-LOC": 30, "O": 30}),
     ],
 )
 def test_what_is_a_program_on_the_hub_is_read_from_the_parquet_that_was_made_of_it(bakeoff, name, labels):
@@ -173,6 +203,22 @@ def test_what_is_a_program_on_the_hub_is_read_from_the_parquet_that_was_made_of_
     splits = {each["split"]: each for each in json.loads(out)["splits"]}
     assert splits["test"]["examples"] == 30
     assert {each["label"]: each["count"] for each in splits["test"]["labels"]} == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "examples", "labels"),
+    [
+        ("chnsenticorp", [60, 20, 30], {"0": 15, "1": 15}),
+        ("lcqmc", [60, 20, 30], {"0": 15, "1": 15}),
+        ("wiki_toxic_kinds", [42, 6, 12], {"toxic": 6, "obscene": 4}),
+    ],
+)
+def test_tables_of_the_hub_are_read_in_their_columns(bakeoff, name, examples, labels):
+    status, out, err = bakeoff("check", "--dataset", name, "--data", "hub:", "--json")
+    assert status == 0, err
+    splits = json.loads(out)["splits"]
+    assert [each["examples"] for each in splits] == examples
+    assert {each["label"]: each["count"] for each in splits[2]["labels"] if each["count"]} == labels
 
 
 def test_a_model_of_the_hub_is_that_of_its_folder(bakeoff, hub, model, tmp_path):

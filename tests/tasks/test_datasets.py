@@ -349,11 +349,9 @@ def test_the_settings_of_each_form_are_those_of_its_kind(name):
     for form in known.forms:
         parts = {part: form.names(part)[0] for part in ("train", "dev", "test") if form.names(part)}
         parse_task({"kind": known.kind, **known.settings, **form.settings, **parts}, name)
-    if known.hub is not None:
-        values = named_task(name, "hub:")
-        config = parse_task(values, name)
-        assert str(config.train) == f"hub:{known.hub.repository}@{known.hub.splits['train']}"
-        assert str(parse_task(named_task(name, "hub:me/mine"), name).train).startswith("hub:me/mine@")
+    config = parse_task(named_task(name, "hub:"), name)
+    assert str(config.train) == f"hub:{known.hub.repository}@{known.hub.splits['train']}"
+    assert str(parse_task(named_task(name, "hub:me/mine"), name).train).startswith("hub:me/mine@")
 
 
 def test_notes_say_what_dev_and_test_are(tmp_path):
@@ -402,19 +400,19 @@ def test_compressed_files_are_found(tmp_path):
         ),
         ("sst2", "none", r"none: no such folder; --data is the folder with the files of sst2"),
         ("sst2", None, r"sst2: give --data FOLDER with its files, or --train FILE"),
-        ("chnsenticorp", "hub:", r"chnsenticorp: no form of it on the Hub is known"),
         ("universal_dependencies", "", r"2 files are called \*-ud-train\.conllu \(a-ud-train\.conllu, b-ud"),
     ],
 )
 def test_what_is_not_there_is_one_line(name, folder, message, tmp_path):
     laid(tmp_path, {"a-ud-train.conllu": conllu(1), "b-ud-train.conllu": conllu(1)})
-    data = folder if folder is None or folder.startswith("hub:") else tmp_path / folder
+    data = None if folder is None else tmp_path / folder
     with pytest.raises(UserError, match=message) as caught:
         named_task(name, data)
     assert "\n" not in str(caught.value)
 
 
-def test_the_guide_lists_every_data_set():
+def test_the_guide_lists_every_data_set_with_its_name_on_the_hub():
     guide = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
     table = guide.partition("## Other forms")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)) == set(DATASETS)
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `(\S+)`[^|]*\|$", table, re.MULTILINE)
+    assert dict(rows) == {name: known.hub.repository for name, known in DATASETS.items()}

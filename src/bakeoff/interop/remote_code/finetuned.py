@@ -93,15 +93,10 @@ def describe_finetuned(run: FinetunedRun) -> Described:
     return Described(recipe, tokenizer, config, tensors, classes, auto, purpose, told, computed, None, [], remarks)
 
 
-<<<<<<< HEAD
-def _writing(recipe: Recipe, tokenizer: Tokenizer, head: WritingHead, length: int) -> Described:
-    """The description of a run that generates texts."""
-=======
 def _writing(run: FinetunedRun, head: WritingHead) -> Described:
-    """A run that writes a target for a source."""
+    """The description of a run that generates texts."""
     recipe, tokenizer, length = run.recipe, run.tokenizer, run.config.length
     assert length is not None
->>>>>>> fb7069d (A run that was fine-tuned to write comes back from its export as that run)
     config = settings_of(recipe, tokenizer, head.model, length)
     settings = head_settings(head.writer, head.model)
     if settings is None:

@@ -7,6 +7,12 @@ from typing import Any, Literal
 SPLITS = ("train", "dev", "test")
 """The splits of a task's data."""
 
+Split = Literal["train", "dev", "test"]
+"""One of them."""
+
+HUB_SPLITS: Mapping[Split, str] = {"train": "train", "dev": "validation", "test": "test"}
+"""What data sets on the Hub mostly call them."""
+
 
 @dataclass(frozen=True)
 class Form:
@@ -36,7 +42,7 @@ class HubForm:
 
     repository: str
     """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set that has this form; others may have it as well."""
-    splits: Mapping[Literal["train", "dev", "test"], str]
+    splits: Mapping[Split, str]
     """What it calls each of ours; one that it does not have is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """As of `Form`."""
@@ -54,7 +60,7 @@ class DataSet:
     """The kind of task."""
     forms: tuple[Form, ...]
     """The ways in which its files are found; the first that can be read is taken."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, Any]
     """What all forms have in common."""
-    hub: HubForm | None = None
+    hub: HubForm
     """Where the Hub has it."""

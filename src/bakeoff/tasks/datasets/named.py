@@ -7,7 +7,7 @@ from typing import Any
 
 from bakeoff.errors import UserError, nearest
 from bakeoff.reading.hub import PREFIX
-from bakeoff.tasks.datasets.dataset import SPLITS, DataSet, Form
+from bakeoff.tasks.datasets.dataset import SPLITS, DataSet, Form, HubForm
 from bakeoff.tasks.datasets.glue import GLUE, SUPERGLUE
 from bakeoff.tasks.datasets.texts import TEXTS
 from bakeoff.tasks.datasets.words import READING, TAGGING, TRANSLATION
@@ -43,7 +43,7 @@ def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | No
     known = DATASETS[name]
     common = {"kind": known.kind, "name": name, **known.settings}
     if data is not None and str(data).startswith(PREFIX):
-        return common | _on_hub(name, known, str(data).removeprefix(PREFIX)) | given
+        return common | _on_hub(known.hub, str(data).removeprefix(PREFIX)) | given
     folder = None if data is None else Path(data)
     if folder is None and "train" not in given:
         raise UserError(f"{name}: give --data FOLDER with its files, or --train FILE")
@@ -56,12 +56,10 @@ def named_task(name: str, data: str | Path | None, given: Mapping[str, Any] | No
     return _first_that_reads([{**common, **values} | given for values in found])
 
 
-def _on_hub(name: str, known: DataSet, repository: str) -> dict[str, Any]:
-    if known.hub is None:
-        raise UserError(f"{name}: no form of it on the Hub is known; give --data FOLDER with its files")
-    chosen = repository or known.hub.repository
-    values: dict[str, Any] = {**known.hub.settings, "remark": known.hub.remark}
-    return values | {name: Path(f"{PREFIX}{chosen}@{split}") for name, split in known.hub.splits.items()}
+def _on_hub(form: HubForm, repository: str) -> dict[str, Any]:
+    chosen = repository or form.repository
+    values: dict[str, Any] = {**form.settings, "remark": form.remark}
+    return values | {name: Path(f"{PREFIX}{chosen}@{split}") for name, split in form.splits.items()}
 
 
 def _values(form: Form, folder: Path | None, given: Mapping[str, Any]) -> dict[str, Any] | None:

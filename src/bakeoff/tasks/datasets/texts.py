@@ -1,12 +1,14 @@
 """Classification of texts: sentiment, topics, questions, toxicity, in English and Chinese."""
 
-from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
+from bakeoff.tasks.datasets.dataset import HUB_SPLITS, DataSet, Form, HubForm
 from bakeoff.tasks.datasets.glue import OFFICIAL_DEV
 
 _TEXT = {"text_column": "text", "label_column": "label"}
 _TOPICS = {"1": "World", "2": "Sports", "3": "Business", "4": "Sci/Tech"}
 _FIVE = {"0": "very negative", "1": "negative", "2": "neutral", "3": "positive", "4": "very positive"}
 _POLARITY = {"0": "negative", "4": "positive", "2": None}
+_OF_TRAIN = "dev and test are held out of Kaggle's train.csv, and no official test"
+_TOXIC = ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"]
 _TNEWS = {
     "100": "news_story",
     "101": "news_culture",
@@ -48,7 +50,7 @@ TEXTS = {
             ),
         ),
         {**_TEXT, "label_names": _FIVE},
-        HubForm("SetFit/sst5", {"train": "train", "dev": "validation", "test": "test"}),
+        HubForm("SetFit/sst5", HUB_SPLITS),
     ),
     "trec": DataSet(
         "TREC, six coarse types of questions (Li and Roth 2002)",
@@ -84,7 +86,7 @@ TEXTS = {
         ),
         {"label_names": _TOPICS},
         HubForm(
-            "fancyzhang/ag_news",
+            "fancyzhx/ag_news",
             {"train": "train", "test": "test"},
             {**_TEXT, "label_names": {str(int(number) - 1): name for number, name in _TOPICS.items()}},
             "title and description are one text on the Hub",
@@ -119,13 +121,13 @@ TEXTS = {
                 (),
                 (),
                 {"text_column": "comment_text", "label_column": "target"},
-                "dev and test are held out of Kaggle's train.csv, and no official test",
+                _OF_TRAIN,
             ),
         ),
         {},
         HubForm(
             "google/civil_comments",
-            {"train": "train", "dev": "validation", "test": "test"},
+            HUB_SPLITS,
             {"text_column": "text", "label_column": "toxicity"},
         ),
     ),
@@ -138,13 +140,13 @@ TEXTS = {
                 (),
                 (),
                 {"text_column": "comment_text", "label_column": "toxic"},
-                "dev and test are held out of Kaggle's train.csv, and no official test",
+                _OF_TRAIN,
             ),
         ),
         {"label_names": {"0": "not toxic", "1": "toxic"}, "positive": "toxic", "metric": "f1"},
         HubForm(
             "OxAISH-AL-LLM/wiki_toxic",
-            {"train": "train", "dev": "validation", "test": "test"},
+            HUB_SPLITS,
             {"text_column": "comment_text", "label_column": "label"},
         ),
     ),
@@ -156,20 +158,19 @@ TEXTS = {
                 ("train.csv",),
                 (),
                 (),
-                {
-                    "text_column": "comment_text",
-                    "label_column": ["toxic", "severe_toxic", "obscene", "threat", "insult", "identity_hate"],
-                },
-                "dev and test are held out of Kaggle's train.csv, and no official test",
+                {},
+                _OF_TRAIN,
             ),
         ),
-        {"metric": "auc"},
+        {"text_column": "comment_text", "label_column": _TOXIC, "metric": "auc"},
+        HubForm("thesofakillers/jigsaw-toxic-comment-classification-challenge", {"train": "train"}, {}, _OF_TRAIN),
     ),
     "chnsenticorp": DataSet(
         "ChnSentiCorp, sentiment of Chinese reviews of hotels, notebooks and books (Tan)",
         "classification",
-        (Form(("train.tsv",), ("dev.tsv",), ("test.tsv",), {"text_column": "text_a", "label_column": "label"}),),
-        {},
+        (Form(("train.tsv",), ("dev.tsv",), ("test.tsv",), {"text_column": "text_a"}),),
+        {"label_column": "label"},
+        HubForm("lansinuote/ChnSentiCorp", HUB_SPLITS, {"text_column": "text"}),
     ),
     "lcqmc": DataSet(
         "LCQMC, Chinese questions of the same meaning (Liu et al. 2018)",
@@ -187,6 +188,12 @@ TEXTS = {
                 ("test.tsv",),
                 {"header": False, "text_column": "1", "pair_column": "2", "label_column": "3"},
             ),
+        ),
+        {},
+        HubForm(
+            "C-MTEB/LCQMC",
+            HUB_SPLITS,
+            {"text_column": "sentence1", "pair_column": "sentence2", "label_column": "score"},
         ),
     ),
     "tnews": DataSet(

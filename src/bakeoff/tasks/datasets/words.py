@@ -1,12 +1,9 @@
 """Tagging, reading and translation."""
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
-from bakeoff.tasks.datasets.dataset import DataSet, Form, HubForm
+from bakeoff.tasks.datasets.dataset import HUB_SPLITS, DataSet, Form, HubForm, Split
 from bakeoff.tasks.datasets.glue import OFFICIAL_DEV
-
-_SPLITS: Mapping[Literal["train", "dev", "test"], str] = {"train": "train", "dev": "validation", "test": "test"}
 
 TAGGING = {
     "conll2003": DataSet(
@@ -18,14 +15,14 @@ TAGGING = {
             Form(("train.conll",), ("valid.conll", "dev.conll"), ("test.conll",)),
         ),
         {"text_column": "1", "label_column": "-1", "metric": "f1"},
-        HubForm("eriktks/conll2003", _SPLITS, {"text_column": "tokens", "label_column": "ner_tags"}),
+        HubForm("eriktks/conll2003", HUB_SPLITS, {"text_column": "tokens", "label_column": "ner_tags"}),
     ),
     "universal_dependencies": DataSet(
         "Universal Dependencies, any treebank: universal parts of speech (Nivre et al. 2020)",
         "tagging",
         (Form(("*-ud-train.conllu",), ("*-ud-dev.conllu",), ("*-ud-test.conllu",)),),
         {"text_column": "form", "label_column": "upos", "metric": "accuracy"},
-        HubForm("commul/universal_dependencies:en_ewt", _SPLITS, {"text_column": "tokens", "label_column": "upos"}),
+        HubForm("commul/universal_dependencies:en_ewt", HUB_SPLITS, {"text_column": "tokens", "label_column": "upos"}),
     ),
     "peopledaily": DataSet(
         "People's Daily, named entities in Chinese news, by characters",
@@ -36,6 +33,11 @@ TAGGING = {
             Form(("train.txt",), (), ("dev.txt",), remark="test is the file dev, and dev is held out of train"),
         ),
         {"text_column": "1", "label_column": "-1", "metric": "f1"},
+        HubForm(
+            "peoples-daily-ner/peoples_daily_ner",
+            HUB_SPLITS,
+            {"text_column": "tokens", "label_column": "ner_tags"},
+        ),
     ),
 }
 """Words with a tag each."""
@@ -43,8 +45,7 @@ TAGGING = {
 
 def _questions_on_hub(repository: str) -> HubForm:
     """SQuAD's columns as the library `datasets` has them."""
-    splits: Mapping[Literal["train", "dev", "test"], str] = {"train": "train", "test": "validation"}
-    return HubForm(repository, splits, {"label_column": "answers"}, OFFICIAL_DEV)
+    return HubForm(repository, {"train": "train", "test": "validation"}, {"label_column": "answers"}, OFFICIAL_DEV)
 
 
 READING = {
@@ -52,13 +53,15 @@ READING = {
         "SQuAD 1.1, spans that answer questions (Rajpurkar et al. 2016)",
         "question_answering",
         (Form(("train-v1.1.json",), (), ("dev-v1.1.json",), remark=OFFICIAL_DEV),),
-        hub=_questions_on_hub("rajpurkar/squad"),
+        {},
+        _questions_on_hub("rajpurkar/squad"),
     ),
     "squad_v2": DataSet(
         "SQuAD 2.0, with questions that have no answer (Rajpurkar et al. 2018)",
         "question_answering",
         (Form(("train-v2.0.json",), (), ("dev-v2.0.json",), remark=OFFICIAL_DEV),),
-        hub=_questions_on_hub("rajpurkar/squad_v2"),
+        {},
+        _questions_on_hub("rajpurkar/squad_v2"),
     ),
     "cmrc2018": DataSet(
         "CMRC 2018, spans that answer questions, in Chinese (Cui et al. 2019)",
@@ -72,7 +75,7 @@ READING = {
         "question_answering",
         (Form(("DRCD_training.json",), ("DRCD_dev.json",), ("DRCD_test.json",)),),
         {"answer_words": "ideographs"},
-        HubForm("clue/clue:drcd", _SPLITS, {"label_column": "answers"}),
+        HubForm("clue/clue:drcd", HUB_SPLITS, {"label_column": "answers"}),
     ),
     "race": DataSet(
         "RACE, questions of English examinations, middle and high school (Lai et al. 2017)",
@@ -86,7 +89,14 @@ READING = {
 
 
 def _translation(
-    title: str, source: str, target: str, names: Sequence[str], hub: str, within: str = "", remark: str = ""
+    title: str,
+    source: str,
+    target: str,
+    names: Sequence[str],
+    hub: str,
+    within: str = "",
+    remark: str = "",
+    splits: Mapping[Split, str] = HUB_SPLITS,
 ) -> DataSet:
     """Pairs of files with a sentence a line, whose endings are the languages.
 
@@ -98,10 +108,11 @@ def _translation(
         hub: where the Hub has it.
         within: the column that holds both languages there, with a dot; empty: each has a column.
         remark: what is otherwise on the Hub.
+        splits: what the Hub calls them.
     """
     train, dev, test = ((f"{name}.{source}",) for name in names)
     columns = {"text_column": within + source, "label_column": within + target}
-    form = HubForm(hub, _SPLITS, columns, remark)
+    form = HubForm(hub, splits, columns, remark)
     return DataSet(title, "sequence_to_sequence", (Form(train, dev, test),), {"label_column": target}, form)
 
 
@@ -139,6 +150,8 @@ TRANSLATION = {
         "vi",
         ("train", "tst2012", "tst2013"),
         "thainq107/iwslt2015-en-vi",
+        remark="on the Hub dev is said to be a copy of test: dev is held out of train",
+        splits={"train": "train", "test": "test"},
     ),
 }
 """Sentences and their translations."""
