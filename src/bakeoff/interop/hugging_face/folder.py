@@ -71,8 +71,8 @@ class Folder:
         """All weights by name, on the CPU.
 
         Raises:
-            UserError: there are no safetensors, a file is missing or damaged, two files have the same tensor, or a number
-                is infinite or NaN in float32.
+            UserError: there are no safetensors, a file is missing or damaged, two files have the same tensor, or a
+                number is infinite or NaN in float32.
         """
         found: dict[str, Tensor] = {}
         for file in self._weight_files():
