@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from bakeoff.batching.batches import Batches, BatchSizes
+from bakeoff.batching.rows import TextRows
 from bakeoff.batching.target_drawing import TargetDrawing
 from bakeoff.batching.token_batches import TokenBatch
 from bakeoff.corpus.manifest import SplitCounts
@@ -73,7 +74,7 @@ def recipe_of(case: str) -> Recipe:
 def batches_of(recipe: Recipe, split: Split, tokenizer: Tokenizer) -> Batches:
     objectives = build_on_meta(recipe, tokenizer.size).objectives
     drawing = TargetDrawing(recipe.objective, objectives)
-    return Batches(split, tokenizer, recipe.input, drawing, BatchSizes(BATCH, BATCH), 0)
+    return Batches([TextRows(split, tokenizer, recipe.input, drawing, 0)], BatchSizes(BATCH, BATCH), 0)
 
 
 def translation(corpus: Corpus, folder: Path) -> Batches:
@@ -91,7 +92,7 @@ def translation(corpus: Corpus, folder: Path) -> Batches:
     recipe = load_recipe("transformer-translation-tiny")
     objectives, size = build_on_meta(recipe, pairs.tokenizer.size).objectives, TokenBatch(tokens=25_000)
     drawing = TargetDrawing(recipe.objective, objectives)
-    return Batches(pairs.train, pairs.tokenizer, recipe.input, drawing, BatchSizes(size, size), 0)
+    return Batches([TextRows(pairs.train, pairs.tokenizer, recipe.input, drawing, 0)], BatchSizes(size, size), 0)
 
 
 def tokens_a_second(batches: Batches, seconds: float) -> float:
