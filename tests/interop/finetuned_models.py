@@ -26,6 +26,16 @@ BART = {"d_model": 35, "encoder_layers": 2, "decoder_layers": 2, "max_position_e
     for name, value in (("attention_heads", 5), ("ffn_dim", 33))
 }
 T5 = {"d_model": 30, "d_kv": 6, "d_ff": 51, "num_layers": 2, "num_heads": 5}
+MODERNBERT = {
+    "hidden_size": 40,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 5,
+    "intermediate_size": 51,
+    "local_attention": 6,
+    **dict.fromkeys(("bos_token_id", "cls_token_id"), 0),
+    **dict.fromkeys(("eos_token_id", "sep_token_id"), 2),
+    "pad_token_id": 1,
+}
 NAMES = {"id2label": {0: "bad", 1: "good", 2: "odd"}, "label2id": {"bad": 0, "good": 1, "odd": 2}}
 TAGS = {"id2label": dict(enumerate(["O", "B-X", "I-X", "B-Y"]))}
 
@@ -96,6 +106,21 @@ CARRIED = {
         "classification",
     ),
     "gpt2 tags": ("GPT2ForTokenClassification", GPT2 | TAGS | {"pad_token_id": 0}, write_framed_bpe, "tagging"),
+    "modernbert classes": ("ModernBertForSequenceClassification", MODERNBERT | NAMES, write_byte_bpe, "classification"),
+    "modernbert numbers": (
+        "ModernBertForSequenceClassification",
+        MODERNBERT | {"num_labels": 1, "classifier_pooling": "mean", "classifier_bias": True, "norm_bias": True},
+        write_byte_bpe,
+        "regression",
+    ),
+    "modernbert tags": (
+        "ModernBertForTokenClassification",
+        MODERNBERT | TAGS | {"classifier_activation": "relu"},
+        write_byte_bpe,
+        "tagging",
+    ),
+    "modernbert answers": ("ModernBertForQuestionAnswering", MODERNBERT, write_byte_bpe, "question_answering"),
+    "modernbert choices": ("ModernBertForMultipleChoice", MODERNBERT, write_byte_bpe, "choice"),
 }
 LEFT_OUT = {
     "electra choices of means": (

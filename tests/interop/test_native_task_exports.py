@@ -27,6 +27,13 @@ CASES = {
     "gpt2-tiny, numbers": ("gpt2-tiny", RegressionConfig, "last", "GPT2ForSequenceClassification"),
     "gpt2-tiny, tags": ("gpt2-tiny", TaggingConfig, "last", "GPT2ForTokenClassification"),
     "gpt-tiny, classes": ("gpt-tiny", ClassificationConfig, "last", "OpenAIGPTForSequenceClassification"),
+    "modernbert-base, classes": (
+        "modernbert-base",
+        ClassificationConfig,
+        "mean",
+        "ModernBertForSequenceClassification",
+    ),
+    "modernbert-base, tags": ("modernbert-base", TaggingConfig, "mean", "ModernBertForTokenClassification"),
     "xlnet-tiny, classes": ("xlnet-tiny", ClassificationConfig, "cls", "XLNetForSequenceClassification"),
     "xlnet-tiny, tags": ("xlnet-tiny", TaggingConfig, "mean", "XLNetForTokenClassification"),
 }
@@ -49,7 +56,7 @@ def test_numbers_and_answers_are_those_of_transformers_class(case, corpus, tmp_p
     model = shrink(recipe)
     if recipe == "gpt-tiny":  # whose family has no other width of the feed-forward network
         model = model.changed({"model.decoder.block.ffn.width": 4 * model.model.decoder.width})
-    run, job = fitted(model, task, corpus, tmp_path, pooling=pooling, epochs=[1])
+    run, job = fitted(model, task, corpus, tmp_path, pooling=pooling, epochs=[1], transform=recipe == "modernbert-base")
     folder, texts = tmp_path / "out", job["texts"]
     assert json.loads((folder / "config.json").read_text())["architectures"] == [architecture]
     assert not list(folder.glob("*.py"))
@@ -90,6 +97,17 @@ def test_code_of_its_own_has_the_layer_and_the_separators_of_the_run(corpus, tmp
     assert back.config.separators == 2
     ours, again = (bakeoff.predict(path, job["texts"], job["texts"][::-1]) for path in (run, back.path))
     for own, other in zip(ours, again, strict=True):
+        assert own["probability"] == pytest.approx(other["probability"], abs=1e-5)
+
+
+@pytest.mark.parametrize(("recipe", "transform"), [("albert-tiny", True), ("modernbert-base", False)])
+def test_a_head_that_the_family_does_not_have_goes_out_with_code(recipe, transform, corpus, tmp_path):
+    task = ClassificationConfig(**files(tmp_path, rows_of(ClassificationConfig)), **COLUMNS)
+    run, job = fitted(shrink(recipe), task, corpus, tmp_path, pooling="cls", transform=transform, epochs=[1])
+    assert (tmp_path / "out/modeling_bakeoff.py").is_file()
+    back = import_model(tmp_path / "out", tmp_path / "back")
+    assert back.config.transform == transform
+    for own, other in zip(*(bakeoff.predict(path, job["texts"]) for path in (run, back.path)), strict=True):
         assert own["probability"] == pytest.approx(other["probability"], abs=1e-5)
 
 

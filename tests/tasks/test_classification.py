@@ -7,13 +7,14 @@ from tests.conftest import shrink, without_dropout
 from bakeoff.corpus.mixture import open_corpus
 from bakeoff.errors import UserError
 from bakeoff.learner.pretraining_model import PretrainingModel
+from bakeoff.models.blocks.feed_forward import activate
 from bakeoff.models.inputs import Inputs
 from bakeoff.recipe_files import load_recipe
 from bakeoff.resources.device import Placement
 from bakeoff.tasks.answers.answering import answers_of
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.fitting.resolution import resolve_finetuning
-from bakeoff.tasks.heads.heads import RowHead, natural_pooling, transfer
+from bakeoff.tasks.heads.heads import RowHead, natural_pooling, pooled, transfer
 from bakeoff.tasks.kinds.classification import Classification, ClassificationConfig, LabelledText
 from bakeoff.tasks.rows.batches import InputBatch, collate
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -150,6 +151,29 @@ def test_all_tensors_of_the_model_and_the_pooler_arrive(run):
     assert torch.equal(own["pooler.weight"], file["heads.nsp.pooler.weight"])
     mean = RowHead(run.recipe, run.tokenizer.size, 3, FinetuneConfig(pooling="mean", dropout=0.1))
     assert transfer(mean, weights, run.recipe) == len(mean.state_dict()) - 2
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_the_transform_begins_as_mlm_has_left_it(run, pooling, tmp_path):
+    config = FinetuneConfig(pooling=pooling, dropout=0.1, transform=True)
+    classifier = RowHead(run.recipe, run.tokenizer.size, 3, config).eval()
+    weights = run.path / "model.safetensors"
+    count = transfer(classifier, weights, run.recipe)
+    file, own = load_file(weights), classifier.state_dict()
+    assert count == len(own) - 2
+    assert not any(name.startswith("pooler.") for name in own)
+    for name in ("weight", "bias"):
+        assert torch.equal(own[f"transform.map.{name}"], file[f"heads.mlm.transform.{name}"])
+        assert torch.equal(own[f"transform.norm.{name}"], file[f"heads.mlm.norm.{name}"])
+    head = next(each.head for each in run.load().objectives if each.name == "mlm")
+    ids = torch.randint(5, run.tokenizer.size, (2, 9))
+    with torch.no_grad():
+        vectors = pooled(classifier.model(Inputs(ids)), None, pooling, False)
+        between = head.norm(activate(head.transform(vectors), head.activation))
+        torch.testing.assert_close(classifier(InputBatch(ids, None, None)), classifier.output(between))
+    save_file(own, tmp_path / "tuned.safetensors")
+    again = RowHead(run.recipe, run.tokenizer.size, 4, config)
+    assert transfer(again, tmp_path / "tuned.safetensors", run.recipe) == count
 
 
 def test_weights_of_another_model_are_refused(run, tmp_path):

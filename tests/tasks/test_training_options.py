@@ -241,9 +241,16 @@ def test_who_cannot_learn_the_next_token_is_refused(recipe, corpus, task, run, t
         ({"reinitialise_last": 3}, "reinitialise_last: 3 layers, and the model has 2"),
         ({"reinitialise_last": 1, "freeze": 2}, "some of these layers are frozen, and would stay random"),
         ({"layers": 3}, "layers: the last 3 are to be read, and the model has 2"),
+        ({"layers": 2, "transform": True}, "transform: it reads the last layer alone"),
     ],
 )
 def test_more_layers_than_there_are(run, task, tmp_path, settings, message):
     with pytest.raises(UserError, match=message):
         finetune(run, task, tmp_path / "out", config=FinetuneConfig(**BRIEF, **settings), **QUIET)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_transform_is_for_models_that_have_learnt_hidden_tokens(corpus, task, tmp_path):
+    config = FinetuneConfig(transform=True)
+    with pytest.raises(UserError, match="transform: it is a part of the head of mlm, and gpt2-tiny learns clm"):
+        finetune(shrink("gpt2-tiny"), task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)

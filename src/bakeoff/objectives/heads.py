@@ -127,8 +127,13 @@ def table_head(
 
 def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_bias: bool = True) -> TokenHead:
     """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
-    transform = HeadTransform(activation, model.norm_epsilon, model.norm_affine, model.norm_bias, map_bias)
+    transform = head_transform(model, activation, map_bias)
     return TokenHead(model.stack.output_width, model.table_width, vocabulary, transform)
+
+
+def head_transform(model: ModelConfig, activation: str, map_bias: bool = True) -> HeadTransform:
+    """What stands in front of the table, with the model's norm."""
+    return HeadTransform(activation, model.norm_epsilon, model.norm_affine, model.norm_bias, map_bias)
 
 
 class UntiedTokenHead(Head):

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from bakeoff.corpus.split import Split
 from bakeoff.formats.example import Examples
 from bakeoff.models.model import ModelConfig
-from bakeoff.objectives.heads import Head, transformed_head
+from bakeoff.objectives.heads import Head, HeadTransform, head_transform, transformed_head
 from bakeoff.objectives.objective import TokenObjectiveConfig
 from bakeoff.objectives.target_choice import STOP, RunLengths, TargetChoice, free_sources
 from bakeoff.optimization.course import evenly
@@ -57,6 +57,10 @@ class MaskingConfig(TokenObjectiveConfig):
     def head_activation(self) -> str | None:
         """That of the transform in front of the table."""
         return self.activation
+
+    def transform(self, model: ModelConfig) -> HeadTransform:
+        """What stands in front of the table in its head."""
+        return head_transform(model, self.activation, self.map_bias)
 
     @model_validator(mode="after")
     def _shares(self) -> Self:

@@ -39,6 +39,9 @@ class Family(ABC):
     express a recipe."""
     pooler: ClassVar[str] = "tanh"
     """Activation of the pooler in the family's task heads, see `FinetuneConfig.pooler`."""
+    transforms: ClassVar[bool] = False
+    """Whether the task heads have a linear layer, an activation and a norm before the last linear layer, see
+    `FinetuneConfig.transform`."""
     separators: ClassVar[int] = 1
     """Number of separators between the texts of a pair, where the files of a tokenizer do not say it."""
     frames: ClassVar[bool] = True

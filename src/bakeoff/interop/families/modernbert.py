@@ -9,8 +9,8 @@ from bakeoff.errors import UserError
 from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
-from bakeoff.interop.families.task_heads import HeadForm, NotSaid, TaskHead
-from bakeoff.interop.links import Link, parted, same, tied
+from bakeoff.interop.families.task_heads import CLASSES, HeadForm, NotSaid, TaskHead
+from bakeoff.interop.links import Link, linear, parted, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
@@ -24,16 +24,19 @@ BASES = {FULL: 160_000.0, SLIDING: 10_000.0}
 """Bases of rotary positions for a config without such keys."""
 OLD_BASES = {FULL: "global_rope_theta", SLIDING: "local_rope_theta"}
 """Keys of the bases in configs of transformers 4, which the published models have."""
+POOLINGS = {"cls": "cls", "mean": "mean"}
+"""The poolings of the task heads, by their key `classifier_pooling`."""
 REGULAR = "global_attn_every_n_layers"
 """Their key for N, where every N-th layer, from the first on, has full attention."""
 
 
 class ModernBert(Family):
-    """ModernBERT; head mlm. Its task heads begin with the layers of the mlm head, which ours do not have."""
+    """ModernBERT; head mlm, with whose linear layer and norm the task heads begin, too."""
 
     model_types: ClassVar[tuple[str, ...]] = ("modernbert",)
     prefix: ClassVar[str] = "model."
     kinds: ClassVar[tuple[str, ...]] = ("byte_bpe",)
+    transforms: ClassVar[bool] = True
     logits: ClassVar[Mapping[str, Sequence[str]]] = {"mlm": ("logits",)}
 
     def recipe(self, config: ConfigReader, tensors: Collection[str]) -> dict[str, Any]:
@@ -174,8 +177,25 @@ class ModernBert(Family):
         return {"bos_token_id": tokenizer.start, "eos_token_id": tokenizer.separator}
 
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
-        """Raise NotSaid: its classes put the mlm head's linear layer, activation and norm before the last layer."""
-        raise NotSaid("its task heads have a linear layer, an activation and a norm before the last linear layer")
+        """W transform(h) of each token, or of a row's first position or mean."""
+        if form.of_rows and form.pooling not in POOLINGS:
+            raise NotSaid(f"its rows are pooled by {form.pooling}, and ModernBert's by {' or '.join(POOLINGS)}")
+        (objective,) = recipe.objective
+        assert isinstance(objective, MaskedLanguageModelConfig)
+        links = [
+            *_linear("transform.map", "head.dense", objective.map_bias),
+            *_linear("transform.norm", "head.norm", recipe.model.norm_bias),
+            *linear("output", "classifier"),
+        ]
+        told = {"classifier_pooling": form.pooling} if form.of_rows else {}
+        return TaskHead(f"ModernBertFor{CLASSES[form.kind]}", links, told)
+
+    @override
+    def form(self, kind: str, recipe: Recipe, config: ConfigReader) -> HeadForm:
+        form = super().form(kind, recipe, config)
+        if form.of_rows:
+            form = form._replace(pooling=config.choice("classifier_pooling", POOLINGS, "cls"))
+        return form._replace(transform=True)
 
 
 def _truth(config: ConfigReader, key: str, default: bool) -> bool:

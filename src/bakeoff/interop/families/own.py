@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import Any, ClassVar
 
+import torch
 from typing_extensions import override
 
 from bakeoff.errors import UserError
@@ -13,6 +14,7 @@ from bakeoff.interop.families.task_heads import CLASSES, OF_ROWS, HeadForm, NotS
 from bakeoff.interop.links import Link, same
 from bakeoff.learner.pretraining_model import build_on_meta
 from bakeoff.recipe import Recipe
+from bakeoff.tasks.heads.transform import Transform, transform_of
 
 RECIPE, TRAINED_HEAD = "recipe", "trained_head"
 """Keys of config.json: the run's recipe, and the objective whose head is included (absent: no head is)."""
@@ -63,7 +65,11 @@ class Own(Family):
     def task(self, form: HeadForm, recipe: Recipe) -> TaskHead:
         """The head of a fine-tuned run; its tensors keep their names."""
         names = ["output.weight", "output.bias"]
-        if form.of_rows and form.pooling == "cls":
+        if form.transform:
+            with torch.device("meta"):
+                transform = Transform(1, 1, transform_of(recipe))
+            names += [f"transform.{name}" for name in transform.state_dict()]
+        elif form.of_rows and form.pooling == "cls":
             names += ["pooler.weight", "pooler.bias"]
         if form.layers == "weighted":
             names += ["reading.weights", "reading.gamma"]
@@ -76,7 +82,7 @@ class Own(Family):
         layers = reader.values.get("layers", 1)
         layers = layers if layers == "weighted" else reader.whole("layers", 1)
         pooler = reader.choice("pooler", {each: each for each in ("tanh", "relu", "gelu")}, "tanh")
-        return HeadForm(kind, kind in OF_ROWS, pooling, layers, pooler)
+        return HeadForm(kind, kind in OF_ROWS, pooling, layers, pooler, reader.values.get("transform") is not None)
 
 
 def _mapping(config: ConfigReader, key: str) -> dict[str, Any]:

@@ -36,6 +36,9 @@ class HeadForm(NamedTuple):
     """The layers whose states the head reads, see `FinetuneConfig.layers`."""
     pooler: str = "tanh"
     """Activation of the pooler of the pooling cls, see `FinetuneConfig.pooler`."""
+    transform: bool = False
+    """Whether a linear layer, an activation and a norm stand before the last linear layer, see
+    `FinetuneConfig.transform`."""
 
 
 class TaskHead(NamedTuple):

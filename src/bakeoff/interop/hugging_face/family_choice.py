@@ -54,6 +54,9 @@ def choose(
             config = _said(family, recipe)
             if task is None:
                 return FamilyChoice(family, config, family.links(recipe))
+            if task.transform != family.transforms:
+                has, there = ("no map", "has one") if family.transforms else ("a map", "has none")
+                raise NotSaid(f"its head has {has} with a norm before the last one (`transform`), and theirs {there}")
             head = family.task(task, recipe)
             config |= {**head.config, "architectures": [head.architecture]}
             return FamilyChoice(family, config, [*family.body(recipe), *head.links], head)

@@ -116,7 +116,7 @@ def imported_head(
         pairs or kind in ("question_answering", "choice"),
     )
     told = {"pooling": form.pooling, "pooler": form.pooler, "layers": form.layers, "length": length}
-    told["separators"] = separators
+    told |= {"transform": form.transform, "separators": separators}
     if own is not None:
         settings = own.config(file, "pair" if pairs and kind in TAKES_PAIRS else None)
         told |= own.finetune(settings, recipe)

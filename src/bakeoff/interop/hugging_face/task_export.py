@@ -22,7 +22,10 @@ EXACT = 1e-9
 
 def head_form(run: FinetunedRun) -> HeadForm:
     """The form of the run's head."""
-    return HeadForm(run.task.kind, run.task.head == "row", run.config.pooling, run.config.layers, run.config.pooler)
+    config = run.config
+    return HeadForm(
+        run.task.kind, run.task.head == "row", config.pooling, config.layers, config.pooler, config.transform
+    )
 
 
 def require_plain(run: FinetunedRun) -> str | None:

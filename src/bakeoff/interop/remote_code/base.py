@@ -41,7 +41,7 @@ class BakeoffConfig(PreTrainedConfig):  # type: ignore[misc]
             reads_prefix: whether the tokens of a prompt attend to each other in both directions.
             language_head: kind and arguments of the head that predicts tokens; None: there is none.
             from_before: whether a masked token is predicted at the position before it.
-            task_head: pooling, layers, pooler and dropout of the task head.
+            task_head: pooling, layers, pooler, transform, dropout and prompt of the task head.
             others: settings of every model of transformers.
         """
         self.architecture = architecture or {}

@@ -11,6 +11,7 @@ from bakeoff.interop.remote_code.settings import generation_of, head_settings, s
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import LinearHead
+from bakeoff.tasks.heads.transform import transform_of
 from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.rows.batches import InputBatch
@@ -62,6 +63,8 @@ def describe_finetuned(run: FinetunedRun) -> Described:
         "layers": run.config.layers,
         "kind": kind,
     }
+    if run.config.transform:
+        config["task_head"]["transform"] = transform_of(recipe)._asdict()
     config |= own_settings.written(run)
     tensors = {}
     for name, tensor in head.state_dict().items():

@@ -15,9 +15,11 @@ from transformers.modeling_outputs import (
 )
 
 from bakeoff.interop.remote_code.base import BakeoffConfig, BakeoffModel, BakeoffPreTrainedModel, arranged
+from bakeoff.objectives.heads import HeadTransform
 from bakeoff.ops.dropout import dropout
 from bakeoff.tasks.heads.heads import bent, pooled
 from bakeoff.tasks.heads.layer_reading import LayerReading
+from bakeoff.tasks.heads.transform import Transform
 
 
 class TaskModel(BakeoffPreTrainedModel):
@@ -34,7 +36,10 @@ class TaskModel(BakeoffPreTrainedModel):
         self.reading = None if layers == 1 else LayerReading(network, layers)
         width = network.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
-        self.output = nn.Linear(width, outputs)
+        settings: dict[str, Any] | None = head.get("transform")
+        table = width if settings is None else network.table_width
+        self.transform = None if settings is None else Transform(width, table, HeadTransform(**settings))
+        self.output = nn.Linear(table, outputs)
         self.post_init()
 
     def states(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None, pooling: str | None = None) -> Tensor:
@@ -49,16 +54,17 @@ class TaskModel(BakeoffPreTrainedModel):
         return vectors if self.pooler is None else bent(self.pooler(vectors), self.bend)
 
     def given(self, states: Tensor) -> Tensor:
-        """The outputs (..., K) of the linear layer for (..., D) states, with dropout before it."""
+        """The outputs (..., K) of the linear layer for (..., D) states, behind the transform, if any, and dropout."""
+        states = states if self.transform is None else self.transform(states)
         return cast(Tensor, self.output(dropout(states, self.rate, self.training)))
 
 
 class RowModel(TaskModel):
-    """A head of rows: W dropout(pool(h)); the pooling cls is a(W_p h) at [CLS], BERT's pooler with a = tanh."""
+    """A head of rows: W dropout(pool(h)); without a transform the pooling cls is a(W_p h) at [CLS], BERT's with tanh."""
 
     def __init__(self, config: BakeoffConfig, outputs: int) -> None:
         self.pooling: str = config.task_head.get("pooling", "mean")
-        super().__init__(config, outputs, self.pooling == "cls")
+        super().__init__(config, outputs, self.pooling == "cls" and config.task_head.get("transform") is None)
 
     def row_scores(self, ids: Tensor, mask: Tensor | None, segments: Tensor | None) -> Tensor:
         """(B, T) ids, mask and segments to (B, K) outputs."""

@@ -6,10 +6,11 @@ from bakeoff.tasks.fitting.finetune_config import SEARCHED_EPOCHS, SEARCHED_RATE
 from bakeoff.tasks.heads.depths import require_layers
 from bakeoff.tasks.heads.heads import natural_pooling, writing_objective
 from bakeoff.tasks.heads.layer_reading import require_readable
+from bakeoff.tasks.heads.transform import transform_of
 from bakeoff.tasks.rows.inputs import check_length
 from bakeoff.tasks.task_config import TaskConfig
 
-UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head"}
+UNUSED_BY_WRITERS = {"layers": 1, "language_model": 0.0, "truncate": "head", "transform": False}
 """Settings that a model which writes has no use for, and what they are then."""
 
 
@@ -22,6 +23,10 @@ def resolve_finetuning(config: FinetuneConfig, recipe: Recipe, task: TaskConfig)
     require_settings_of(task, config)
     require_layers(recipe.model, config)
     require_readable(recipe.model, config.layers)
+    if config.transform:
+        transform_of(recipe)
+        if config.layers != 1:
+            raise UserError("transform: it reads the last layer alone; leave it out, or layers at 1")
     if config.language_model:
         writing_objective(recipe)
     length = config.length or recipe.input.length

@@ -26,7 +26,7 @@ SAVED_EVERY = 30.0
 """Seconds between checkpoints at least; one behind each look would write more than it saves."""
 
 
-OF_THE_HEAD = ("pooling", "pooler", "separators")
+OF_THE_HEAD = ("pooling", "pooler", "transform", "separators")
 """Settings without which the weights of a fine-tuned run's head are of no use."""
 
 

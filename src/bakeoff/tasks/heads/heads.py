@@ -19,6 +19,7 @@ from bakeoff.ops.dropout import dropout as drop
 from bakeoff.recipe import Recipe
 from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
 from bakeoff.tasks.heads.layer_reading import LayerReading
+from bakeoff.tasks.heads.transform import Transform, pretrained_transform, transform_of
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tensors import load_tensors
 
@@ -97,7 +98,8 @@ class LinearHead(HeadedModel):
         self.reading = None if config.layers == 1 else LayerReading(recipe.model, config.layers)
         width = recipe.model.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
-        self.output = nn.Linear(width, outputs)
+        self.transform = Transform(width, recipe.model.table_width, transform_of(recipe)) if config.transform else None
+        self.output = nn.Linear(recipe.model.table_width if config.transform else width, outputs)
         for part in (self.pooler, self.output):
             if part is not None:
                 initialise(part)
@@ -113,6 +115,13 @@ class LinearHead(HeadedModel):
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """The same for hidden states that are known."""
         raise NotImplementedError
+
+    def outputs(self, vectors: Tensor) -> Tensor:
+        """(..., D) vectors to (..., K) numbers, float32."""
+        if self.transform is not None:
+            vectors = self.transform(vectors)
+        scores: Tensor = self.output(drop(vectors, self.dropout, self.training))
+        return scores.float()
 
     def hidden(self, batch: InputBatch, wanted: Tensor | None = None) -> Tensor:
         """(B, T, D) hidden states, or (B, M, D) those at (B, M) wanted places of the last layer."""
@@ -143,12 +152,14 @@ class LinearHead(HeadedModel):
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """The head of the objective by which it writes; the pooler, which is that of a sentence head or of a run's own.
+        """The head of the objective by which it writes; pooler and transform, of a sentence head and mlm's or its own.
 
         A pooler of several layers has no counterpart in pre-training.
         """
         own = self.state_dict()
         found = {name: name for name in own if name.startswith("heads.") and name in names}
+        if self.transform is not None:
+            found |= pretrained_transform(names, recipe)
         if self.pooler is None or self.reading is not None:
             return found
         for prefix in ("pooler.", *(f"heads.{part.kind}.pooler." for part in recipe.objective)):
@@ -157,10 +168,13 @@ class LinearHead(HeadedModel):
 
 
 class RowHead(LinearHead):
-    """W dropout(pool(h)); the pooling cls is a(W_p h) of [CLS], which stands first or last: BERT's pooler, a = tanh."""
+    """W dropout(pool(h)); the pooling cls is a(W_p h) of [CLS], which stands first or last: BERT's pooler, a = tanh.
+
+    With a transform, W dropout(transform(pool(h))), and cls is h of [CLS].
+    """
 
     def __init__(self, recipe: Recipe, vocabulary: int, outputs: int, config: FinetuneConfig) -> None:
-        super().__init__(recipe, vocabulary, outputs, config, pooler=config.pooling == "cls")
+        super().__init__(recipe, vocabulary, outputs, config, pooler=config.pooling == "cls" and not config.transform)
         assert config.pooling != "auto"
         self.pooling: Pooling = config.pooling
         self.bend = config.pooler
@@ -174,17 +188,12 @@ class RowHead(LinearHead):
         last = torch.full_like(batch.ids[:, 0], batch.ids.shape[1]) if batch.real is None else batch.real.sum(1)
         first = self.pooling == "cls" and not self.start_last
         places = torch.zeros_like(last) if first else last - 1
-        return self._of_vectors(self.through_pooler(self.hidden(batch, places[:, None])[:, 0]))
+        return self.outputs(self.through_pooler(self.hidden(batch, places[:, None])[:, 0]))
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, K) numbers for each row, float32."""
-        return self._of_vectors(self.pool(hidden, batch.real))
-
-    def _of_vectors(self, vectors: Tensor) -> Tensor:
-        """(B, K) numbers of (B, D) vectors that have left the pooler."""
-        scores: Tensor = self.output(drop(vectors, self.dropout, self.training))
-        return scores.float()
+        return self.outputs(self.pool(hidden, batch.real))
 
     def pool(self, hidden: Tensor, real: Tensor | None) -> Tensor:
         """(B, T, D) hidden states to (B, D), whatever stands at padding."""
@@ -201,13 +210,12 @@ def bent(x: Tensor, activation: str) -> Tensor:
 
 
 class TokenTaskHead(LinearHead):
-    """W dropout(h) of each token (Devlin et al. 2019, section 5.3)."""
+    """W dropout(h) of each token (Devlin et al. 2019, section 5.3), or W dropout(transform(h))."""
 
     @override
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """(B, T, K) numbers for each token, float32."""
-        scores: Tensor = self.output(drop(hidden, self.dropout, self.training))
-        return scores.float()
+        return self.outputs(hidden)
 
 
 def build_head(

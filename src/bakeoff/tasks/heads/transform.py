@@ -1,0 +1,71 @@
+"""The map, the activation and the norm of mlm's head, in front of the last map of a task's head (ModernBERT).
+
+Shapes: D width of the model, E width of the embedding's table; any dimensions before them.
+"""
+
+from collections.abc import Collection
+
+from torch import Tensor, nn
+from typing_extensions import override
+
+from bakeoff.errors import UserError
+from bakeoff.models.blocks.feed_forward import activate
+from bakeoff.models.initialisation import initialise
+from bakeoff.objectives.heads import HeadTransform
+from bakeoff.objectives.masking import MaskingConfig
+from bakeoff.recipe import Recipe
+
+
+class Transform(nn.Module):
+    """norm(activation(W h + b)) of (..., D) states: (..., E)."""
+
+    def __init__(self, width: int, table_width: int, settings: HeadTransform) -> None:
+        super().__init__()
+        self.activation = settings.activation
+        self.map = nn.Linear(width, table_width, settings.map_bias)
+        self.norm = nn.LayerNorm(table_width, settings.norm_epsilon, settings.norm_affine, settings.norm_bias)
+        initialise(self)
+
+    @override
+    def forward(self, states: Tensor) -> Tensor:
+        found: Tensor = self.norm(activate(self.map(states), self.activation))
+        return found
+
+
+def _masking(recipe: Recipe) -> MaskingConfig:
+    """The objective whose head has such a part.
+
+    Raises:
+        UserError: there is none.
+    """
+    found = next((part for part in recipe.objective if isinstance(part, MaskingConfig)), None)
+    if found is None:
+        raise UserError(
+            f"transform: it is a part of the head of mlm, and {recipe.name} learns "
+            f"{', '.join(part.kind for part in recipe.objective)}; leave it out"
+        )
+    return found
+
+
+def transform_of(recipe: Recipe) -> HeadTransform:
+    """How a recipe's objective has it.
+
+    Raises:
+        UserError: it has none.
+    """
+    return _masking(recipe).transform(recipe.model)
+
+
+def pretrained_transform(names: Collection[str], recipe: Recipe) -> dict[str, str]:
+    """For each tensor of `transform.` in a head the name of the tensor that it begins with.
+
+    Args:
+        names: the tensors of a run, which is pre-trained, or fine-tuned with such a part.
+        recipe: the run's.
+    """
+    own = f"heads.{_masking(recipe).kind}."
+    found: dict[str, str] = {}
+    for there, here in ((f"{own}transform.", "map."), (f"{own}norm.", "norm."), ("transform.", "")):
+        prefix = f"transform.{here}"
+        found |= {f"{prefix}{name.removeprefix(there)}": name for name in names if name.startswith(there)}
+    return found
