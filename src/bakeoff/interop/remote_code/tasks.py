@@ -60,7 +60,7 @@ class TaskModel(BakeoffPreTrainedModel):
 
 
 class RowModel(TaskModel):
-    """A head of rows: W dropout(pool(h)); without a transform the pooling cls is a(W_p h) at [CLS], BERT's with tanh."""
+    """A head of rows: W dropout(pool(h)); without transform the pooling cls is a(W_p h) at [CLS], BERT's with tanh."""
 
     def __init__(self, config: BakeoffConfig, outputs: int) -> None:
         self.pooling: str = config.task_head.get("pooling", "mean")

@@ -66,8 +66,8 @@ class FinetuneConfig(Config):
     """What the layer over the first position ends with, for the pooling cls: tanh as in BERT, relu as in DistilBERT,
     gelu as in ELECTRA."""
     transform: bool = False
-    """Before the last map stands what mlm's head has before the table: a map, an activation and a norm, which begin as
-    pre-training has left them (ModernBERT). The pooling cls has no layer of its own then."""
+    """Whether the linear layer, the activation and the norm of mlm's head stand before the last linear layer, as in
+    ModernBERT; they begin with the weights of pre-training. The pooling cls has no layer of its own then."""
     separators: Literal[1, 2] = 1
     """Separators between the texts of a pair; RoBERTa's pairs have 2."""
     length: int | None = Field(default=None, gt=0)

@@ -60,7 +60,7 @@ class StartingPoint(NamedTuple):
         return config.model_copy(update=kept)
 
     def taught(self, task: Task) -> bool:
-        """Whether the run was fine-tuned to the same classes, so that its last map is of use."""
+        """Whether the run was fine-tuned to the same classes, so that its last linear layer can be loaded."""
         return (
             self.learned is not None
             and all(getattr(self.learned, name) == getattr(task, name) for name in ("classes", "outputs"))

@@ -249,7 +249,7 @@ def transfer(head: HeadedModel, weights: Path, recipe: Recipe, keep: Collection[
         weights: the run's model.safetensors, of a pre-training or of a fine-tuning.
         recipe: the run's recipe; the head's may share fewer of its layers.
         keep: tensors of the head that stay as they are.
-        output: the last map is taken, too, that of a run which was fine-tuned to the same labels.
+        output: whether the last linear layer is loaded, too, from a run that was fine-tuned to the same labels.
 
     Returns:
         How many tensors were taken; each has been compared with the file's.

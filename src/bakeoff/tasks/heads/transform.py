@@ -1,4 +1,4 @@
-"""The map, the activation and the norm of mlm's head, in front of the last map of a task's head (ModernBERT).
+"""The linear layer, activation and norm of mlm's head, before the last linear layer of a task's head (ModernBERT).
 
 Shapes: D width of the model, E width of the embedding's table; any dimensions before them.
 """
@@ -33,10 +33,10 @@ class Transform(nn.Module):
 
 
 def _masking(recipe: Recipe) -> MaskingConfig:
-    """The objective whose head has such a part.
+    """The recipe's objective with a transform in its head.
 
     Raises:
-        UserError: there is none.
+        UserError: the recipe has no such objective.
     """
     found = next((part for part in recipe.objective if isinstance(part, MaskingConfig)), None)
     if found is None:
@@ -48,19 +48,19 @@ def _masking(recipe: Recipe) -> MaskingConfig:
 
 
 def transform_of(recipe: Recipe) -> HeadTransform:
-    """How a recipe's objective has it.
+    """The settings of the transform in the head of a recipe's objective.
 
     Raises:
-        UserError: it has none.
+        UserError: no objective of the recipe has one.
     """
     return _masking(recipe).transform(recipe.model)
 
 
 def pretrained_transform(names: Collection[str], recipe: Recipe) -> dict[str, str]:
-    """For each tensor of `transform.` in a head the name of the tensor that it begins with.
+    """Names of a run's tensors with which a head's transform begins, by the names in the head.
 
     Args:
-        names: the tensors of a run, which is pre-trained, or fine-tuned with such a part.
+        names: those of the tensors of a run, pre-trained or fine-tuned with a transform.
         recipe: the run's.
     """
     own = f"heads.{_masking(recipe).kind}."
