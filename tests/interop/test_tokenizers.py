@@ -5,6 +5,10 @@ import json
 import pytest
 
 import bakeoff
+from bakeoff.inference.around_masks import encoded_around
+from bakeoff.interop.tokenizer_files import TokenizerSettings, write_tokenizer
+from bakeoff.tokenizer.tokenizer import Tokenizer
+from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from tests.interop.elsewhere import write_byte_bpe, write_wordpiece
 
 transformers = pytest.importorskip("transformers")
@@ -68,7 +72,6 @@ def test_a_model_of_sentencepiece(family, tmp_path):
     """sentencepiece itself cuts the same."""
     library = pytest.importorskip("sentencepiece")
     from bakeoff.interop.hugging_face.sentencepiece import unigram_of
-    from bakeoff.tokenizer.tokenizer import Tokenizer
 
     lines = [*LINES, *(f"the model {n} reads texts of {n + 1} words, and more of them" for n in range(300))]
     (tmp_path / "text.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -90,3 +93,17 @@ def test_a_model_of_sentencepiece(family, tmp_path):
     theirs = library.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
     for line, (ids, *_) in zip(LINES, ours.encode(LINES), strict=True):
         assert list(ids) == theirs.encode(line.replace("''", '"')), line
+
+
+@pytest.mark.parametrize("kind", ["unigram", "wordpiece", "byte_bpe"])
+def test_a_space_before_a_mask_belongs_to_it_as_in_fill(kind, tmp_path):
+    """Alone it would be a token that no text has there."""
+    text = "The old river and the green stone: the window is open."
+    size = {"byte_bpe": 400}.get(kind, 100)
+    tokenizer = Tokenizer.train(TokenizerConfig(kind=kind, size=size), [f"{text} {text}"] * 50)
+    write_tokenizer(tokenizer, tmp_path, TokenizerSettings("start", 64, False))
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    for word in ("old", "river", "green", "window"):
+        before, behind = encoded_around(text.split(word), tokenizer)
+        ids = theirs(text.replace(word, theirs.mask_token), add_special_tokens=False)["input_ids"]
+        assert ids == [*before.tolist(), tokenizer.mask, *behind.tolist()]

@@ -124,9 +124,17 @@ def _marks(count: int) -> list[str]:
 
 
 def _within(tokenizer: Tokenizer, rows: int | None) -> tokenizers.Tokenizer:
-    """The tokenizer without special tokens whose ids lie beyond a table of `rows` rows."""
+    """The tokenizer without special tokens whose ids lie beyond a table of `rows` rows.
+
+    The mask takes the white space before it along, which would be a token that stands before no word of a text; `fill`
+    reads texts in the same way.
+    """
     state: dict[str, Any] = json.loads(tokenizer.to_string())
-    state["added_tokens"] = [token for token in state["added_tokens"] if rows is None or token["id"] < rows]
+    state["added_tokens"] = [
+        token | ({"lstrip": True} if token["id"] == tokenizer.mask else {})
+        for token in state["added_tokens"]
+        if rows is None or token["id"] < rows
+    ]
     return tokenizers.Tokenizer.from_str(json.dumps(state))
 
 
