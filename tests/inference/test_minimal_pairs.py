@@ -179,7 +179,7 @@ def test_pairs_are_read_from_files_of_blimp_and_judged(runs, tmp_path):
     with pytest.raises(UserError, match=r"empty.jsonl: the file holds no pairs"):
         read_minimal_pairs(tmp_path / "empty.jsonl")
     (tmp_path / "blank.csv").write_text("good,bad,kind\nx,y,a\nx, ,a\n", encoding="utf-8")
-    with pytest.raises(UserError, match=r"blank.csv: pair 2 has a blank good, bad or kind"):
+    with pytest.raises(UserError, match=r"blank.csv: pair 2 has a blank bad; mend it"):
         read_minimal_pairs(tmp_path / "blank.csv", "good", "bad", "kind")
     with pytest.raises(UserError, match=r"blank.csv:1: no column 'UID'"):
         read_minimal_pairs(tmp_path / "blank.csv", "good", "bad")

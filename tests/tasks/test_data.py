@@ -78,6 +78,30 @@ def test_pairs_and_rows_in_two_parts(tmp_path):
     assert data.notes == [
         "1 of the 2 rows of test have a text that train has, too",
         "3 of the 3 rows of dev have a text that train has, too",
+        "1 of the 2 rows of test have a text that dev has, too",
+    ]
+
+
+def test_what_dev_and_test_have_in_common_and_labels_of_one_split_are_noted(tmp_path):
+    rows = {
+        "train": [{"text": f"a{i}", "label": "yes" if i else "no"} for i in range(10)],
+        "dev": [{"text": "d", "label": "yes"}, {"text": "e", "label": "no"}],
+        "test": [{"text": "d", "label": "yes"}],
+    }
+    paths = {name: tmp_path / f"{name}.jsonl" for name in rows}
+    for name, path in paths.items():
+        write_jsonl(path, rows[name])
+    expected = [
+        "1 of the 1 rows of test have a text that dev has, too",
+        "90.0% of train are 'yes': a model that answers nothing else is right as often; look at other scores than "
+        "accuracy",
+        "1 labels of train do not occur in test: no",
+    ]
+    assert load_task(config(tmp_path, **paths)).notes == expected
+    same = load_task(config(tmp_path, **{**paths, "test": paths["dev"]})).notes
+    assert same == [
+        "dev and test are the same file: epochs and rates are chosen by the rows that are reported",
+        expected[1],
     ]
 
 

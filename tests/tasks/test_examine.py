@@ -78,16 +78,17 @@ def test_lengths_in_tokens_are_those_of_training(run, recipe, corpus, tmp_path):
 def test_all_mistakes_are_told_at_once(tmp_path):
     task = config(tmp_path, train=plenty(), dev=rows(("x", "c"), ("y", "d"), ("z", "a")), test=rows(("q", "e")))
     found = check_task(task)
+    advice = "; mend it, or leave its rows out by null in label_names"
     assert [problem.partition(": ")[2] for problem in found.problems] == [
-        f"the label 'c' does not occur in {task.train}, which has a, b (and 1 more of dev)",
-        f"the label 'e' does not occur in {task.train}, which has a, b",
+        f"the label 'c' does not occur in {task.train}, which has a, b{advice} (and 1 more of dev)",
+        f"the label 'e' does not occur in {task.train}, which has a, b{advice}",
     ]
     assert {split.split: split.examples for split in found.splits} == {"train": 40, "dev": 3, "test": 1}
     task.test.write_text("")
     found = check_task(task)
     assert [problem.partition(": ")[2] for problem in found.problems] == [
         "the file holds no rows",
-        f"the label 'c' does not occur in {task.train}, which has a, b (and 1 more of dev)",
+        f"the label 'c' does not occur in {task.train}, which has a, b{advice} (and 1 more of dev)",
     ]
 
 

@@ -15,6 +15,7 @@ from bakeoff.reading.records import RecordStyle, read_records
 from bakeoff.tasks.data import load_task, read_examples
 from bakeoff.tasks.kinds.choice import ChoiceConfig
 from bakeoff.tasks.kinds.classification import ClassificationConfig
+from bakeoff.tasks.kinds.multilabel import MultilabelConfig
 from bakeoff.tasks.kinds.regression import RegressionConfig
 from bakeoff.tasks.kinds.tagging import TaggingConfig
 
@@ -87,6 +88,7 @@ def test_other_encodings_are_settings(tmp_path):
         ("a.csv", 'text,label\na,1\n"b,2\nc,3\nd,4\n', r"a\.csv:3: broken CSV \(a quotation mark opens here"),
         ("a.csv", 'text,label\n"a ""x"" b\nc ""y"" d,1\nc,3\n', r"a\.csv:2: broken CSV \(a quotation mark opens here"),
         ("a.csv", 'text,label\n"a,1\nb,2\n"c,3\n', r"a\.csv:4: broken CSV .*left open that opens on line 2\?"),
+        ("a.csv", 'text,label\n"a,1\n"b, ",2\nc,3\n', r"a\.csv:3: broken CSV .*left open that opens on line 2\?"),
         ("a.csv", ROWS, r"a\.csv:1: no column 'text'.*between tabs, give --option separator=tab"),
         ("a.csv", ROWS.replace("\t", ";"), r"give --option separator=semicolon"),
         ("a.tsv", ROWS.partition("\n")[2], r"if the first row is data, give --option header=false"),
@@ -165,6 +167,15 @@ def test_rows_that_are_left_out_are_counted_and_said(tmp_path):
         [1, 2.5],
         ["1 rows of a.jsonl were left out: the row is broken JSON"],
     )
+
+
+def test_a_row_that_says_nothing_of_a_label_is_left_out_as_one_without_a_label(tmp_path):
+    path = written(tmp_path / "a.tsv", "text\tx\ty\na\t1\t0\nb\t\t0\nc\t0\t1\n")
+    kinds = {"train": path, "text_column": "text", "label_column": ["x", "y"]}
+    found, notes = read_examples(MultilabelConfig(**kinds, broken_rows="skip"), path)
+    assert ([each.line for each in found], notes) == ([2, 4], ["1 rows of a.tsv were left out: the row has no label"])
+    with pytest.raises(UserError, match=r"a\.tsv:3: '' says neither 1 nor 0 \(column 'x'\); write one of them"):
+        read_examples(MultilabelConfig(**kinds), path)
 
 
 def test_labels_are_named_as_they_are_read(tmp_path):

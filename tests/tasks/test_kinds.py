@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from bakeoff.cli import run as command_line
 from bakeoff.errors import UserError
 from bakeoff.tasks.evaluate import evaluate
 from bakeoff.tasks.finetune import finetune
@@ -287,7 +288,7 @@ def test_scores_of_spans_are_those_of_seqeval(names, seed):
     )
 
 
-def test_a_row_that_is_left_out_gets_no_answer(recipe, corpus, tmp_path):
+def test_a_row_that_is_left_out_gets_no_answer_which_is_said(recipe, corpus, tmp_path, capsys):
     rows = [{"t": f"baran {n}", "c": ["apple", "saw"], "l": n % 2} for n in range(40)]
     task = ChoiceConfig(
         train=write(tmp_path / "train.jsonl", rows), text_column="t", choices="c", label_column="l", broken_rows="skip"
@@ -297,3 +298,7 @@ def test_a_row_that_is_left_out_gets_no_answer(recipe, corpus, tmp_path):
     (tmp_path / "new.jsonl").write_text('{"t": "a", "c": ["apple", "saw"]}\n{"t": \n{"t": "b", "c": ["saw", "plum"]}\n')
     found = [each for part in answer_file(FinetunedRun.open(run), tmp_path / "new.jsonl") for each in part]
     assert [each.example.texts[0] for each in found] == ["a", "b"]
+    assert command_line(["predict", str(run), "--texts", str(tmp_path / "new.jsonl"), "--device", "cpu"]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 2
+    assert err.endswith("new.jsonl were left out and have no answer: the row is broken JSON\n")

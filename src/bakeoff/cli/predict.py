@@ -1,5 +1,6 @@
 """`bakeoff predict`."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -69,7 +70,7 @@ def predict(
 
     require_out(out)
     opened = FinetunedRun.open(run)
-    config, blank = opened.task, Blank()
+    config, blank, left_out = opened.task, Blank(), Counter[str]()
     if pair_column is not None and config.input_sides == 1:
         raise UserError(f"{run}: this run was fine-tuned on single texts; leave --pair-column out")
     arguments = [list(text or [])]
@@ -83,7 +84,8 @@ def predict(
     ):
         if arguments[0] or pair:
             raise UserError(f"{texts}: is read as in fine-tuning; leave texts out")
-        found = answer_file(opened, texts, settings={**named, "errors": errors, **form}, device=device)
+        settings = {**named, "errors": errors, **form}
+        found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out)
     elif config.input_sides is None:
         if texts is not None or pair or named or not arguments[0]:
             raise UserError(f"{run}: give the context and its choices, or --texts with a file as in fine-tuning")
@@ -105,6 +107,8 @@ def predict(
     else:
         print_answers([_predicted(task, each) for each in part] for part in parts)
     blank.tell("what the run gives for a text without words")
+    for reason, count in left_out.items():
+        tell(f"{count:,} rows of {texts} were left out and have no answer: the row {reason}")
 
 
 def _record(task: "Task", found: "Predicted") -> dict[str, Any]:

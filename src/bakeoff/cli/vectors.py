@@ -177,6 +177,8 @@ def similarity(
     rows = f"{figures['rows']:,}"
     if "recall" in figures["scores"]:
         rows += f"  sought {figures['scores']['queries']:,} among {figures['scores']['partners']:,}"
+    if figures["blank"]:
+        rows += f"  blank {figures['blank']:,} texts"
     if figures["truncated"]:
         rows += f"  cut {figures['truncated']:,} texts"
     print_table(

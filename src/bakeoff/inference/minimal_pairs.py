@@ -74,8 +74,10 @@ def read_minimal_pairs(
     file = TextFile(Path(path), [*columns, *kinds], given=True, options=())
     pairs = []
     for number, texts in enumerate(file, 1):
-        if not all(text.strip() for text in texts):
-            raise UserError(f"{path}: pair {number:,} has a blank {listed([*columns, *kinds], 'or')}")
+        if blank := [name for name, text in zip([*columns, *kinds], texts, strict=True) if not text.strip()]:
+            raise UserError(
+                f"{path}: pair {number:,} has a blank {listed(blank, 'and')}; mend it, or leave the pair out"
+            )
         tests = "all" if group is None else texts[2]
         pairs.append(MinimalPair(texts[0], texts[1], tests, texts[len(columns) :]))
     if not pairs:

@@ -197,7 +197,9 @@ def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[i
             marks = line.text.replace('""', "").count('"')
             if opened and marks % 2:
                 opened, before = 0, opened
-            elif marks % 2 or (opened and marks):  # opened here, or closed and opened again
+            elif opened and marks:  # closed and opened again
+                opened, before = line.number, opened
+            elif marks % 2:
                 opened = line.number
             yield line.text
 

@@ -1,7 +1,7 @@
 """A task's data: labelled examples to learn from (train), to choose by (dev) and to report (test)."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 from bakeoff.errors import UserError
 from bakeoff.randomness.draws import key_of
 from bakeoff.randomness.order import permute
+from bakeoff.tasks.checks.likely_mistakes import in_one_split, most_of_train
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.task import Task
 from bakeoff.tasks.task_config import TaskConfig
@@ -65,14 +66,21 @@ def load_task(config: TaskConfig) -> TaskData:
         notes.append("dev and test are the same file: epochs and rates are chosen by the rows that are reported")
     for path, examples in splits.others.values():
         task.check(examples, path, splits.origin)
-    known = {each.texts for each in splits.train}
-    for name, (_, examples) in splits.others.items():
-        if both := sum(each.texts in known for each in examples):
-            notes.append(f"{both} of the {len(examples)} rows of {name} have a text that train has, too")
+    notes += _in_two(splits.all, same=config.dev is not None and config.dev == config.test)
+    counts = {name: Counter(label for each in own for label, _ in each.labels) for name, own in splits.all.items()}
+    notes += [*most_of_train(counts), *in_one_split(counts)]
     for name, examples in splits.all.items():
         if empty := sum(config.blank_texts(each) for each in examples):
             notes.append(f"{empty} texts of {name} are empty")
     return TaskData(task, splits.train, splits.all["dev"], splits.all["test"], notes)
+
+
+def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
+    """Tell of rows that stand in two splits; `same` where dev and test are one file, of which that is no news."""
+    for one, other in (("test", "train"), ("dev", "train"), *([] if same else [("test", "dev")])):
+        known = {each.texts for each in splits[other]}
+        if both := sum(each.texts in known for each in splits[one]):
+            yield f"{both} of the {len(splits[one])} rows of {one} have a text that {other} has, too"
 
 
 def read_examples(config: TaskConfig, path: Path) -> tuple[list[Any], list[str]]:

@@ -1,5 +1,6 @@
 """Using a fine-tuned run: answers to new texts."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from bakeoff.tasks.examples import LeftOut
 from bakeoff.tasks.finetuned_run import FinetunedRun
 from bakeoff.tasks.heads.heads import HeadedModel
 from bakeoff.tasks.reading.other_files import reading_otherwise
+from bakeoff.tasks.task_config import TaskConfig
 
 TEXTS_AT_ONCE = 2048
 """The most that are read ahead, so that texts of similar length go through the model together."""
@@ -85,7 +87,12 @@ def answer(
 
 
 def answer_file(
-    run: FinetunedRun, path: Path, *, settings: Mapping[str, Any] | None = None, device: str = "auto"
+    run: FinetunedRun,
+    path: Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    left_out: Counter[str] | None = None,
 ) -> Iterator[list[Predicted]]:
     """What a run says of each example of a file in the format of its task's files, which need not have labels.
 
@@ -94,6 +101,7 @@ def answer_file(
         path: the file.
         settings: of the task's config what says how a file is read, where it is otherwise than in fine-tuning.
         device: auto, cpu, cuda or mps.
+        left_out: counts the rows that have no answer, by the reason.
 
     Raises:
         UserError: there is a mistake in the file, or in the settings.
@@ -102,9 +110,16 @@ def answer_file(
     if not on_hub(path):  # what is wrong with the file comes out before the work
         for _ in task.read(path, labelled=False):
             pass
-    # A row that is left out has no answer, as one that is blank has no line.
-    examples = (each for each in task.read(path, labelled=False) if not isinstance(each, LeftOut))
-    yield from _answered(run, _some(examples), device)
+    yield from _answered(run, _some(_kept(task, path, left_out)), device)
+
+
+def _kept(task: TaskConfig, path: Path, left_out: Counter[str] | None) -> Iterator[Any]:
+    """The examples of a file; a row that is left out has no answer."""
+    for each in task.read(path, labelled=False):
+        if not isinstance(each, LeftOut):
+            yield each
+        elif left_out is not None:
+            left_out[each.reason] += 1
 
 
 def _some(examples: Iterator[Any]) -> Iterator[list[Any]]:

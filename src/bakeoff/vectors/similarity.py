@@ -58,9 +58,8 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
     """Compare the two texts of each row of a file by the cosine of their vectors, and by their words alone.
 
     With a column of scores, correlations between cosines and scores are measured, Spearman's as in STS (Cer et al.
-    2017,
-    arXiv:1708.00055). For rows of a text and its partner, retrieval is measured: the rank of the partner among all
-    second texts of the file, see `retrieval.retrieve`.
+    2017, arXiv:1708.00055). For rows of a text and its partner, retrieval is measured: the rank of the partner among
+    all second texts of the file, see `retrieval.retrieve`.
 
     Args:
         run: a pre-trained or a fine-tuned run; it is not trained further.
@@ -70,10 +69,10 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
             least_score, at, whiten and errors; pooling, layers and length as for `embed`.
 
     Returns:
-        The options run, data, pooling, layers, whiten; width (D); rows; truncated (number of different texts that were
-        cut); cosines, one for each row; scores of the run, and floors, the scores of each baseline without a model.
-        Scores have spearman and pearson if there is a column of scores (0 if either side is constant), and for
-        retrieval recall by k, mrr, and the numbers of queries and partners.
+        The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words); truncated
+        (number of different texts that were cut); cosines, one for each row; scores of the run, and floors, the scores
+        of each baseline without a model. Scores have spearman and pearson if there is a column of scores (0 if either
+        side is constant), and for retrieval recall by k, mrr, and the numbers of queries and partners.
 
     Raises:
         UserError: an option or the file has a mistake, or `embed` would refuse the run.
@@ -96,6 +95,7 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
         "whiten": asked.whiten,
         "width": embedder.width,
         "rows": len(table.texts),
+        "blank": sum(not text.strip() for text in (*table.texts, *table.pairs)),
         "truncated": truncated,
         "scores": found,
         "floors": {name: _measured(each, table, scores, partners, asked.at) for name, each in floors(texts).items()},

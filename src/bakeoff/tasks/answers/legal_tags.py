@@ -1,11 +1,15 @@
 """Sequences of tags in which each may follow the one before."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bakeoff.tasks.scores.spans import OUTSIDE, may_follow, parted
+
+AS_CONLLEVAL = "they are read as conlleval does, by which I- begins a span where none is open"
+"""How tags are understood that BIO does not have."""
 
 
 class LegalMoves:
@@ -28,6 +32,26 @@ class LegalMoves:
         self._may_begin = np.array([legal(OUTSIDE, tag) for tag in tags])
         self._may_follow = np.array([[legal(before, tag) for tag in tags] for before in tags])
         self.odd = sorted(move for move in known if not may_follow(*move, closed))
+        self._legal = legal
+
+    def remarks(self, sentences: Iterable[tuple[int, Sequence[str]]]) -> Iterator[str]:
+        """Tell of tags that follow each other as neither BIO nor train has it.
+
+        Args:
+            sentences: the line on which each ends, and its tags.
+        """
+        odd = [
+            (line, before, tag)
+            for line, tags in sentences
+            for before, tag in pairwise((OUTSIDE, *tags))
+            if not self._legal(before, tag)
+        ]
+        if odd:
+            line, before, tag = odd[0]
+            yield (
+                f"{len(odd)} tags stand where BIO does not have them, such as {tag} behind {before} in the sentence "
+                f"that ends on line {line}: {AS_CONLLEVAL}"
+            )
 
     def likeliest(self, table: NDArray[np.float32]) -> NDArray[np.int64]:
         """(n,) the most probable sequence of tags, of (n, C) log-probabilities (Viterbi 1967)."""

@@ -1,7 +1,7 @@
 """What is probably a mistake in labelled data, or will mislead those who read results."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bakeoff.tasks.checks.findings import SplitFinding, TaskFindings
 
@@ -52,24 +52,39 @@ def _labels(found: TaskFindings) -> Iterator[str]:
     train = by_split.get("train")
     if train is None or not train.labels:
         return
-    most = train.labels[0]
-    if most.share >= MOST and len(train.labels) > 1:
-        yield (
-            f"{most.share:.1%} of train are '{most.label}': a model that answers nothing else is right as often; look "
-            "at other scores than accuracy"
-        )
+    counts = {split.split: {each.label: each.count for each in split.labels} for split in found.splits}
+    yield from most_of_train(counts)
     if rare := [f"{each.label} ({each.count})" for each in train.labels if each.count < FEW]:
         yield f"{len(rare)} labels have fewer than {FEW} examples in train: {_some(rare)}"
     for spelt in _spellings(found.splits):
         yield f"the labels {spelt} differ in capitals or spaces alone; are they one?"
-    known = {each.label for each in train.labels}
+    yield from in_one_split(counts)
+
+
+def most_of_train(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Tell of a label that most of train has.
+
+    Args:
+        counts: by the name of the split how often each label occurs in it.
+    """
+    train = counts["train"]
+    label = max(train, key=lambda name: train[name], default="")
+    if len(train) > 1 and (share := train[label] / sum(train.values())) >= MOST:
+        yield (
+            f"{share:.1%} of train are '{label}': a model that answers nothing else is right as often; look at other "
+            "scores than accuracy"
+        )
+
+
+def in_one_split(counts: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Tell of labels that train or what is scored lacks; `counts` as of `most_of_train`."""
+    known = counts["train"].keys()
     for name in ("dev", "test"):
-        if name in by_split and by_split[name].labels:
-            own = {each.label for each in by_split[name].labels}
-            if missing := sorted(known - own):
-                yield f"{len(missing)} labels of train do not occur in {name}: {_some(missing)}"
-            if unseen := sorted(own - known):
-                yield f"{len(unseen)} labels of {name} do not occur in train: {_some(unseen)}"
+        own = counts.get(name, {}).keys()
+        if missing := sorted(known - own) if own else []:
+            yield f"{len(missing)} labels of train do not occur in {name}: {_some(missing)}"
+        if unseen := sorted(own - known):
+            yield f"{len(unseen)} labels of {name} do not occur in train: {_some(unseen)}"
 
 
 def _spellings(splits: list[SplitFinding]) -> Iterator[str]:

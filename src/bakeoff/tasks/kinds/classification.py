@@ -181,9 +181,11 @@ class Classification(Task):
 
     @property
     def _shown(self) -> str:
-        """The names of the classes, as many as fit into a line."""
+        """The names of the classes, as many as fit into a line, and what to do with others."""
         more = ", ..." if len(self.classes) > 12 else ""
-        return f", which has {', '.join(self.classes[:12])}{more}"
+        return (
+            f", which has {', '.join(self.classes[:12])}{more}; mend it, or leave its rows out by null in label_names"
+        )
 
     def places_of(self, examples: Sequence[LabelledText]) -> list[int]:
         """(N,) the place of each example's label in the list of classes."""

@@ -132,7 +132,15 @@ class MultilabelConfig(TableConfig):
             texts = tuple(
                 text_value(cell, where, name, self.errors) for name, cell in zip(self.text_columns, cells, strict=False)
             )
-            yield TextWithLabels(line, texts, self._labels(cells[len(texts) :], where) if labelled else None)
+            own = cells[len(texts) :]
+            if labelled and self.broken_rows == "skip" and self._lacks(own):
+                yield LeftOut(line, (), "has no label")
+                continue
+            yield TextWithLabels(line, texts, self._labels(own, where) if labelled else None)
+
+    def _lacks(self, cells: Sequence[Any]) -> bool:
+        """Whether a row says nothing of a label that has a column."""
+        return isinstance(self.label_column, list) and any(cell is None or not str(cell).strip() for cell in cells)
 
     def _labels(self, cells: Sequence[Any], where: str) -> frozenset[str]:
         if isinstance(self.label_column, str):
@@ -143,7 +151,7 @@ class MultilabelConfig(TableConfig):
         for name, cell in zip(self.label_column, cells, strict=True):
             said = YES_AND_NO.get(str(cell).strip().lower())
             if said is None:
-                raise UserError(f"{where}: '{cell}' says neither 1 nor 0 (column '{name}')")
+                raise UserError(f"{where}: '{cell}' says neither 1 nor 0 (column '{name}'); write one of them")
             if said:
                 found.add(name)
         return frozenset(found)
@@ -186,7 +194,7 @@ class Multilabel(Task):
         for each in examples:
             for name in sorted(each.names or ()):
                 if name not in self.places:
-                    raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}")
+                    raise UserError(f"{path}:{each.line}: the label '{name}' does not occur in {origin}; mend it")
 
     def table(self, examples: Sequence[TextWithLabels]) -> NDArray[np.bool_]:
         """(N, C) True where an example has a label."""

@@ -1,5 +1,6 @@
 """Regression: a number for a text, or for a pair of texts (as the similarity of two sentences in STS-B)."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,7 @@ from bakeoff.tasks.task_config import Metric
 
 REGULARISATION = (100.0, 10.0, 1.0, 0.1)
 """The values of alpha to try in ridge regression, from the simplest model on."""
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,10 @@ class RegressionConfig(TextsConfig):
         except ValueError:
             value = float("nan")
         if not np.isfinite(value):
-            raise UserError(
-                f"{path}:{line}: '{label}' is no number (column '{self.label_column}'); regression learns numbers, "
-                "--task classification names"
-            )
+            advice = "regression learns numbers, --task classification names"
+            if _DECIMAL_COMMA.fullmatch(label):
+                advice = f"write it with a point, {label.replace(',', '.')}"
+            raise UserError(f"{path}:{line}: '{label}' is no number (column '{self.label_column}'); {advice}")
         return value
 
     @override

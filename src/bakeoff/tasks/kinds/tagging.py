@@ -1,6 +1,5 @@
 """Tagging: a tag for each word of a sentence, such as entities (BIO) or parts of speech."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,8 +16,9 @@ from typing_extensions import override
 
 from bakeoff.config import Record
 from bakeoff.errors import UserError
-from bakeoff.tasks.answers.legal_tags import LegalMoves
-from bakeoff.tasks.examples import Example
+from bakeoff.tasks.answers.legal_tags import AS_CONLLEVAL, LegalMoves
+from bakeoff.tasks.examples import Example, LeftOut
+from bakeoff.tasks.floors.frequent_tags import most_frequent_tags
 from bakeoff.tasks.items import Items
 from bakeoff.tasks.reading.words_and_tags import COLUMNS, Columns, has_fields, read_tagged, split_words
 from bakeoff.tasks.rows.inputs import InputFormat
@@ -109,13 +109,13 @@ class TaggingConfig(TaskConfig):
         return of_ratios(counts.right * (2 if metric == "f1" else 1), wholes)
 
     @override
-    def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence]:
+    def read(self, path: Path, labelled: bool = True) -> Iterator[TaggedSentence | LeftOut]:
         columns = Columns(self.text_column, self.label_column, self.spans_column)
         count = 0
         for line, words, tags in read_tagged(path, columns, labelled, self.errors, self.encoding):
-            if words:
-                count += 1
-                yield TaggedSentence(line, words, tags)
+            count += len(words)
+            # What is predicted has an answer for each row, also for one without words.
+            yield TaggedSentence(line, words, tags) if words or not labelled else LeftOut(line, (), "has no words")
         if not count:
             raise UserError(f"{path}: the file holds no words")
 
@@ -144,13 +144,8 @@ class TaggingConfig(TaskConfig):
         if len(tags) < 2:
             raise UserError(f"{origin}: the only tag is '{tags[0]}'; at least two are needed")
         spans = any(parted(tag) for tag in tags)
-        for each in train if spans else ():
-            for tag in each.tags or ():
-                if tag != OUTSIDE and parted(tag) is None:
-                    raise UserError(
-                        f"{origin}: the tag '{tag}' of the sentence that ends on line {each.line} is neither O nor B-, "
-                        "I-, E- or S- with a type, as others are; mend it"
-                    )
+        if spans:
+            _require_tags_of_spans(train, origin)
         if self.metric == "f1" and not spans:
             raise UserError(f"{origin}: no tag begins with B- or I-, so there are no spans; give metric accuracy")
         moves = {pair for each in train for pair in zip((OUTSIDE, *(each.tags or ())), each.tags or (), strict=False)}
@@ -160,6 +155,16 @@ class TaggingConfig(TaskConfig):
     def restore(self, labels: Any, where: str) -> "Tagging":
         found = TagLabels.check(labels, where)
         return Tagging(self, found["tags"], [(before, tag) for before, tag in found["moves"]])
+
+
+def _require_tags_of_spans(examples: Sequence[TaggedSentence], origin: str) -> None:
+    for each in examples:
+        for tag in each.tags or ():
+            if tag != OUTSIDE and parted(tag) is None:
+                raise UserError(
+                    f"{origin}: the tag '{tag}' of the sentence that ends on line {each.line} is neither O nor B-, "
+                    "I-, E- or S- with a type, as others are; mend it"
+                )
 
 
 class Tagging(Task):
@@ -182,7 +187,7 @@ class Tagging(Task):
             before, tag = self.moves.odd[0]
             self.notes = [
                 f"{len(self.moves.odd)} pairs of tags follow each other that BIO does not have, such as {tag} behind "
-                f"{before}: they are read as conlleval does, by which I- begins a span where none is open"
+                f"{before}: {AS_CONLLEVAL}"
             ]
 
     @property
@@ -192,18 +197,25 @@ class Tagging(Task):
 
     @override
     def check(self, examples: Sequence[TaggedSentence], path: Path, origin: str) -> None:
+        if self.spans:
+            _require_tags_of_spans(examples, str(path))
         for each in examples:
             for tag in each.tags or ():
                 if tag not in self.places:
-                    raise UserError(
-                        f"{path}:{each.line}: the tag '{tag}' of the sentence that ends here does not occur in {origin}"
-                    )
+                    where = f"{path}:{each.line}: the tag '{tag}' of the sentence that ends here"
+                    raise UserError(f"{where} does not occur in {origin}; mend it")
+
+    @override
+    def remarks(self, examples: Sequence[TaggedSentence]) -> Iterator[str]:
+        """Tell of tags that follow each other as neither BIO nor train has it."""
+        if self.spans and not self.moves.odd:
+            yield from self.moves.remarks((each.line, each.tags or ()) for each in examples)
 
     @override
     def encode(self, examples: Sequence[TaggedSentence], format: InputFormat) -> Items:
         sentences, tags = [each.texts for each in examples], [each.tags for each in examples]
         encoded, owners, targets = tag_windows(sentences, tags, self.places, format)
-        return Items(encoded, np.arange(len(owners) + 1), owners, targets)
+        return Items(encoded, np.arange(len(owners) + 1), owners, targets, list(self.remarks(examples)))
 
     def _of_words(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> Tensor:
         """(words of the chosen items, C) log-probabilities of the tags."""
@@ -268,18 +280,8 @@ class Tagging(Task):
     @override
     def simplest(self, train: Sequence[TaggedSentence], test: Sequence[TaggedSentence]) -> dict[str, float]:
         """Scores of giving each word its most frequent tag of train, and unknown words the most frequent tag of all."""
-        counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        every = Counter[str]()
-        for each in train:
-            for word, tag in zip(each.texts, each.tags or (), strict=True):
-                counts[word][tag] += 1
-                every[tag] += 1
-
-        def first(counted: Counter[str]) -> str:
-            return min(counted, key=lambda tag: (-counted[tag], tag))
-
-        known, other = {word: first(counted) for word, counted in counts.items()}, first(every)
-        return self.score(test, [[known.get(word, other) for word in each.texts] for each in test])
+        learned = ((each.texts, each.tags or ()) for each in train)
+        return self.score(test, most_frequent_tags(learned, (each.texts for each in test)))
 
     @override
     def line(self, example: TaggedSentence, answer: Sequence[str]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ CONLLU = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "dep
 """The columns of CoNLL-U (Universal Dependencies, version 2)."""
 COLUMNS = (".conll", ".conllu", ".txt", ".tsv", ".iob", ".bio", ".bmes", ".train", ".dev", ".test", ".testa", ".testb")
 """Files with a word a line; the last ones are called so where they are published (CoNLL-2003)."""
+_TOO_LONG = 1000  # words that are no sentence
 _WORD = re.compile(r"\w+|[^\w\s]")
 _IDEOGRAPH = re.compile(f"[{IDEOGRAPHS}]")
 
@@ -79,7 +80,7 @@ def read_tagged(
     word_place = _column(columns.words or ("form" if universal else "1"), universal, path)
     tag_place = _column(columns.tags or ("upos" if universal else "-1"), universal, path) if labelled else None
     found: list[tuple[str, str]] = []
-    number = width = 0
+    number = width = words = 0
     for number, text, _ in LineReader(path, errors, encoding=encoding).whole():
         line = text.rstrip("\r\n")
         if not line.strip():
@@ -93,17 +94,23 @@ def read_tagged(
             continue
         cells = line.split("\t") if universal or "\t" in line else [cell for cell in line.split(" ") if cell]
         if universal and (len(cells) != len(CONLLU) or not cells[0].replace("-", "").replace(".", "").isdigit()):
-            raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each")
+            raise UserError(f"{path}:{number}: no row of CoNLL-U, whose ten columns have a tab between each; mend it")
         if universal and not cells[0].isdigit():
             continue
         if width and len(cells) != width:
             raise UserError(f"{path}:{number}: {len(cells)} columns, where the sentence began with {width}; mend it")
         width = len(cells)
         if max(word_place, tag_place or 0) >= width or (tag_place is not None and width == 1):
-            raise UserError(f"{path}:{number}: {width} columns; there is none for the {'tag' if labelled else 'word'}")
+            what, option = ("tag", "--label-column") if labelled else ("word", "--text-column")
+            raise UserError(f"{path}:{number}: {width} columns; there is none for the {what}; name it by {option}")
+        words += 1
         found.append((cells[word_place], "" if tag_place is None else cells[tag_place].strip()))
         if tag_place is not None and not found[-1][1]:
             raise UserError(f"{path}:{number}: the tag is empty; every word needs one")
+    if len(found) == words >= _TOO_LONG:
+        raise UserError(
+            f"{path}: no blank line ends a sentence, so that all of its {words:,} words are one; put one behind each"
+        )
     if found:
         yield _sentence(number, found, labelled)
 
@@ -198,7 +205,9 @@ def _from_spans(text: str, spans: Any, where: str) -> tuple[tuple[str, ...], tup
         if not (type(start) is int and type(end) is int and isinstance(label, str) and label.strip()):
             raise UserError(f"{where}: a span is an object with start, end and label, not {str(span)[:80]}")
         if not 0 <= start < end <= len(text) or not text[start:end].strip():
-            raise UserError(f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters")
+            raise UserError(
+                f"{where}: the span {start}-{end} covers nothing of a text of {len(text)} characters; mend it"
+            )
         marks.append((start, end, label.strip()))
     marks.sort()
     for one, other in pairwise(marks):

@@ -1,0 +1,53 @@
+"""Sentences with tags that are not as they should be: without words, without an end, with tags that are not BIO."""
+
+import json
+
+import pytest
+
+from bakeoff.errors import UserError
+from bakeoff.tasks.finetune import finetune
+from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.fitting.finetune_config import FinetuneConfig
+from bakeoff.tasks.kinds.tagging import TaggedSentence, TaggingConfig
+from bakeoff.tasks.predict import answer_file
+
+
+def test_a_sentence_without_words_is_counted_and_has_an_answer_of_its_own(recipe, corpus, tmp_path):
+    rows = [{"w": [f"a{n}", "town"], "t": ["FRUIT" if n % 2 else "TOOL", "O"]} for n in range(24)]
+    path = tmp_path / "a.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in [rows[0], {"w": [], "t": []}, *rows[1:]]))
+    task = TaggingConfig(train=path, text_column="w", label_column="t")
+    quick = FinetuneConfig(epochs=1, least_steps=0)
+    result = finetune(recipe, task, tmp_path / "run", config=quick, tokenizer=corpus, device="cpu", progress=False)
+    assert result.notes[0] == "1 rows of a.jsonl were left out: the row has no words"
+    found = [
+        each.answer for part in answer_file(FinetunedRun.open(tmp_path / "run"), path, device="cpu") for each in part
+    ]
+    assert [len(each) for each in found] == [2, 0, *[2] * (len(rows) - 1)]
+
+
+def test_words_without_a_blank_line_between_are_no_sentence(tmp_path):
+    path = tmp_path / "a.conll"
+    path.write_text("word O\n" * 1000)
+    with pytest.raises(
+        UserError, match=r"a.conll: no blank line ends a sentence, so that all of its 1,000 words are one"
+    ):
+        list(TaggingConfig(train=path).read(path))
+    path.write_text("word O\n" * 1000 + "\nword O\n")
+    assert [len(each.texts) for each in TaggingConfig(train=path).read(path)] == [1000, 1]
+
+
+def test_tags_that_are_not_bio_are_told_in_every_split(tmp_path):
+    task = TaggingConfig(train=tmp_path / "train.conll").learn(
+        [TaggedSentence(3, ("a", "b"), ("B-X", "I-X")), TaggedSentence(5, ("c",), ("O",))], "train.conll"
+    )
+    sentence = TaggedSentence(7, ("a", "b", "c"), ("O", "I-X", "I-X"))
+    assert list(task.remarks([sentence])) == [
+        "1 tags stand where BIO does not have them, such as I-X behind O in the sentence that ends on line 7: they are "
+        "read as conlleval does, by which I- begins a span where none is open"
+    ]
+    assert not list(task.remarks([TaggedSentence(3, ("a", "b"), ("B-X", "I-X"))]))
+    with pytest.raises(
+        UserError, match=r"dev\.conll: the tag 'Q-X' of the sentence that ends on line 7 is neither O nor B-"
+    ):
+        task.check([TaggedSentence(7, ("a",), ("Q-X",))], tmp_path / "dev.conll", "train.conll")
