@@ -222,8 +222,8 @@ class LoadedRun(LoadedWeights):
             settings: as for `generate`, without `beams`: a beam search has its text only at the end.
 
         Raises:
-            UserError: as for `generate`. A run that cannot generate and wrong settings are told at the call; `beams` and
-                a prompt that is too long are told when the first piece is asked for.
+            UserError: as for `generate`. A run that cannot generate and wrong settings are told at the call; `beams`
+                and a prompt that is too long are told when the first piece is asked for.
         """
         in_memory([prompt])
         writer = self.writer(GenerationConfig.parse(settings, "generate"))

@@ -69,8 +69,8 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
             least_score, at, whiten and errors; pooling, layers and length as for `embed`.
 
     Returns:
-        The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words); truncated
-        (number of different texts that were cut); cosines, one for each row; scores of the run, and floors, the scores
+        The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words);
+        truncated (number of different texts that were cut); cosines, one for each row; scores of the run, and floors, the scores
         of each baseline without a model. Scores have spearman and pearson if there is a column of scores (0 if either
         side is constant), and for retrieval recall by k, mrr, and the numbers of queries and partners.
 
