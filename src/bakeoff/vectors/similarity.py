@@ -70,9 +70,9 @@ def similarity(run: str | Path, data: str | Path, *, device: str = "auto", **opt
 
     Returns:
         The options run, data, pooling, layers, whiten; width (D); rows; blank (number of texts without words);
-        truncated (number of different texts that were cut); cosines, one for each row; scores of the run, and floors, the scores
-        of each baseline without a model. Scores have spearman and pearson if there is a column of scores (0 if either
-        side is constant), and for retrieval recall by k, mrr, and the numbers of queries and partners.
+        truncated (number of different texts that were cut); cosines, one for each row; scores of the run, and floors,
+        the scores of each baseline without a model. Scores have spearman and pearson if there is a column of scores (0
+        if either side is constant), and for retrieval recall by k, mrr, and the numbers of queries and partners.
 
     Raises:
         UserError: an option or the file has a mistake, or `embed` would refuse the run.
