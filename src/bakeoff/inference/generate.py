@@ -9,7 +9,7 @@ from bakeoff.errors import UserError
 from bakeoff.inference.around_masks import encoded_around
 from bakeoff.inference.generation import Generator
 from bakeoff.inference.generation_config import GenerationConfig
-from bakeoff.inference.sampling import Draws
+from bakeoff.inference.sampling import PromptSeed
 from bakeoff.inference.text_files import Texts, in_memory, is_blank, read_ahead
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.objectives.objective import ObjectiveConfig
@@ -127,24 +127,24 @@ class PromptWriter:
         self._continues = not objective.rewrites or objective.continues_source
         self._done = 0
 
-    def write(self, prompts: Sequence[str], draws: Sequence[Draws] | None = None) -> list[Written]:
+    def write(self, prompts: Sequence[str], seeds: Sequence[PromptSeed] | None = None) -> list[Written]:
         """Generate the texts for the next prompts.
 
         Args:
             prompts: N texts.
-            draws: (N,) random numbers of the prompts; None: those of the config's seed and of each prompt's number
+            seeds: (N,) random numbers of the prompts; None: those of the config's seed and of each prompt's number
                 among all prompts so far.
 
         Raises:
             UserError: a prompt is too long for the model.
         """
         rows = self._rows(prompts)
-        draws = [self._draws(row) for row in range(len(rows))] if draws is None else draws
+        seeds = [self._seed(row) for row in range(len(rows))] if seeds is None else seeds
         if self._has_source:
             starts = [self._objective.prompt(self._tokenizer)] * len(rows)
-            written = self._generator.write(starts, self._config, rows, draws)
+            written = self._generator.write(starts, self._config, rows, seeds)
         else:
-            written = self._generator.write(rows, self._config, draws=draws)
+            written = self._generator.write(rows, self._config, seeds=seeds)
         self._done += len(rows)
         return [self._joined(*each) for each in zip(prompts, rows, written, strict=True)]
 
@@ -164,7 +164,7 @@ class PromptWriter:
         start, sources = (self._objective.prompt(self._tokenizer), [row]) if self._has_source else (row, None)
         ids: list[int] = []
         told = ""
-        for token in self._generator.stream(start, self._config, sources, self._draws(0)):
+        for token in self._generator.stream(start, self._config, sources, self._seed(0)):
             ids.append(token)
             whole = self._joined(prompt, row, ids).answer
             if whole.startswith(told) and not whole.endswith("\N{REPLACEMENT CHARACTER}") and len(whole) > len(told):
@@ -175,9 +175,9 @@ class PromptWriter:
             yield whole[len(told) :]
         self._done += 1
 
-    def _draws(self, row: int) -> Draws:
+    def _seed(self, row: int) -> PromptSeed:
         """The default random numbers of the prompt `row` of a call."""
-        return Draws(self._config.seed, self._done + row)
+        return PromptSeed(self._config.seed, self._done + row)
 
     def _rows(self, prompts: Sequence[str]) -> list[list[int]]:
         """The ids of prompts, checked to fit into the model."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from bakeoff.inference.beam_search import Found, Search, beam_search
 from bakeoff.inference.generation_config import GenerationConfig
 from bakeoff.inference.prompts import Prompts, ids_of, padded_before, source_of, together
-from bakeoff.inference.sampling import Draws, chooser
+from bakeoff.inference.sampling import PromptSeed, chooser
 from bakeoff.inference.writer import Writer, writer_of
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.model_state import chosen_rows
@@ -42,7 +42,7 @@ class Generator:
         prompts: Prompts,
         config: GenerationConfig,
         sources: Prompts | None = None,
-        draws: Sequence[Draws] | None = None,
+        seeds: Sequence[PromptSeed] | None = None,
     ) -> list[list[int]]:
         """Generate the ids that follow each prompt.
 
@@ -50,14 +50,14 @@ class Generator:
             prompts: token ids of any lengths, at least one id each.
             config: how tokens are chosen.
             sources: for sequence-to-sequence models, the ids that the encoder reads for each prompt.
-            draws: the random numbers of each prompt; None: those of the config's seed and the prompt's index.
+            seeds: the random numbers of each prompt; None: those of the config's seed and the prompt's index.
 
         Returns:
             The generated ids of each prompt, without the end token. They do not depend on the other prompts.
         """
         if config.beams is not None and config.beams > 1:
             return [each.ids for each in self.search(prompts, config, sources)]
-        drawn = [Draws(config.seed, row) for row in range(len(prompts))] if draws is None else draws
+        drawn = [PromptSeed(config.seed, row) for row in range(len(prompts))] if seeds is None else seeds
         written: list[list[int]] = [[] for _ in prompts]
         for rows in self._together(prompts, sources, config.tokens):
             own = [prompts[row] for row in rows]
@@ -80,10 +80,10 @@ class Generator:
         prompt: Sequence[int],
         config: GenerationConfig,
         sources: Prompts | None = None,
-        draws: Draws | None = None,
+        seed: PromptSeed | None = None,
     ) -> Iterator[int]:
         """Generate the ids of `write` for one prompt, each as soon as it is chosen; arguments as for `write`."""
-        steps = self._steps([prompt], config, [draws or Draws(config.seed)], sources)
+        steps = self._steps([prompt], config, [seed or PromptSeed(config.seed)], sources)
         while True:
             with torch.inference_mode():  # not held while the caller uses the token
                 step = next(steps, None)
@@ -92,13 +92,13 @@ class Generator:
             yield from (token for _, token in step)
 
     def _steps(
-        self, prompts: Prompts, config: GenerationConfig, draws: Sequence[Draws], sources: Prompts | None
+        self, prompts: Prompts, config: GenerationConfig, seeds: Sequence[PromptSeed], sources: Prompts | None
     ) -> Iterator[list[tuple[int, int]]]:
         """Generate for a batch of prompts, which are aligned at their ends, with padding before shorter ones.
 
         Yields for each step the rows that are not done and their next tokens. Each row has its own random numbers.
         """
-        choose = chooser(config, draws)
+        choose = chooser(config, seeds)
         going = list(range(len(prompts)))  # rows of the batch in the order of the state
         counts, done = [0] * len(prompts), [False] * len(prompts)
         lengths = [len(prompt) for prompt in prompts]

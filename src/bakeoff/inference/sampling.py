@@ -13,7 +13,7 @@ Choose = Callable[[Tensor, list[int]], Tensor]
 """A function from the (N, V) scores of rows, and the indices of these rows, to their (N,) next tokens."""
 
 
-class Draws(NamedTuple):
+class PromptSeed(NamedTuple):
     """The key of a prompt's random numbers, which are the same whatever the batch."""
 
     seed: int
@@ -26,7 +26,7 @@ Seeds = Sequence[int | tuple[int, int]]
 """For each prompt a seed, which stands for (seed, 0), or a pair of a seed and the prompt's number under the seed."""
 
 
-def drawn_by(seeds: Seeds, count: int) -> list[Draws]:
+def drawn_by(seeds: Seeds, count: int) -> list[PromptSeed]:
     """The keys of the random numbers of `count` prompts.
 
     Raises:
@@ -36,7 +36,7 @@ def drawn_by(seeds: Seeds, count: int) -> list[Draws]:
     pairs = [each if isinstance(each, tuple) else (each, 0) for each in given]
     if len(pairs) != count or not all(len(pair) == 2 and all(map(_is_whole, pair)) for pair in pairs):
         raise UserError(f"generate: seeds: a whole number, or (seed, place), for each of the {count} prompts is wanted")
-    return [Draws(*pair) for pair in pairs]
+    return [PromptSeed(*pair) for pair in pairs]
 
 
 def _is_whole(value: object) -> bool:
@@ -78,15 +78,15 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return torch.minimum(place, last)
 
 
-def chooser(config: GenerationConfig, draws: Sequence[Draws]) -> Choose:
+def chooser(config: GenerationConfig, seeds: Sequence[PromptSeed]) -> Choose:
     """A function that chooses next tokens.
 
     Args:
         config: how tokens are chosen.
-        draws: (B,) keys of the rows' random numbers.
+        seeds: (B,) keys of the rows' random numbers.
     """
-    seeds = [(seed * 1_000_003 + number) % 2**64 for seed, number in draws]
-    drawn = [torch.Generator().manual_seed(seed) for seed in seeds]
+    numbers = [(seed * 1_000_003 + number) % 2**64 for seed, number in seeds]
+    drawn = [torch.Generator().manual_seed(number) for number in numbers]
 
     def choose(scores: Tensor, rows: list[int]) -> Tensor:
         if config.greedy:

@@ -9,10 +9,10 @@ STEPS_AT_ONCE = 4096
 """Sizes of batches are added up for so many steps at once."""
 
 
-Progress = TypeVar("Progress", float, NDArray[np.float64])
+Share = TypeVar("Share", float, NDArray[np.float64])
 
 
-def evenly(first: float, last: float, progress: Progress) -> Progress:
+def evenly(first: float, last: float, progress: Share) -> Share:
     """First + (last - first) p: what changes evenly over a training, where that share of it is done."""
     return first + (last - first) * progress
 

@@ -62,7 +62,7 @@ class Architecture(ABC):
         writer.add_layer_norm_eps(recipe.model.norm_epsilon)
 
 
-class Bert(Architecture):
+class BertArchitecture(Architecture):
     """BERT: an encoder without its heads."""
 
     name: ClassVar[str] = "bert"
@@ -82,7 +82,7 @@ class Bert(Architecture):
         writer.add_token_type_count(config["type_vocab_size"])
 
 
-class Gpt2(Architecture):
+class Gpt2Architecture(Architecture):
     """GPT-2: a decoder with its head."""
 
     name: ClassVar[str] = "gpt2"
@@ -99,7 +99,7 @@ class Gpt2(Architecture):
         writer.add_head_count(config["n_head"])
 
 
-class T5(Architecture):
+class T5Architecture(Architecture):
     """T5: an encoder and a decoder with tables of relative distances."""
 
     name: ClassVar[str] = "t5"
@@ -153,5 +153,6 @@ class T5(Architecture):
         writer.add_layer_norm_rms_eps(config["layer_norm_epsilon"])
 
 
-ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in (Bert(), Gpt2(), T5())}
+_ALL = (BertArchitecture(), Gpt2Architecture(), T5Architecture())
+ARCHITECTURES: dict[str, Architecture] = {each.name: each for each in _ALL}
 """The architectures that can be written, by name of the family."""

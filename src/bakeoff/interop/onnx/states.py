@@ -24,7 +24,7 @@ Axes = tuple[int | str, ...]
 """The size of each axis of a tensor, or the name of a free axis."""
 
 
-class TextState:
+class StateTensors:
     """The state of a causal model as a list of tensors.
 
     A memory with a limit always has its full length M, of which the last R positions are filled: a memory that grows

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.onnx.graphs import Graph, Input, row_inputs
-from bakeoff.interop.onnx.states import TextState, source_reader
+from bakeoff.interop.onnx.states import StateTensors, source_reader
 from bakeoff.models.inputs import Source
 from bakeoff.models.mixers.attention_heads import split_heads
 from bakeoff.models.model import Model
@@ -32,7 +32,7 @@ class OfDecoder(Graph):
     def __init__(self, model: Model, writer: Head, reads_prefix: bool, where: str) -> None:
         super().__init__()
         self.model, self.writer, self.reads_prefix = model, writer, reads_prefix
-        self.state = TextState(model, where)
+        self.state = StateTensors(model, where)
         self.counted = reads_prefix or self.state.needs_count()
         """Whether `past_ids`, the tokens read before, is an input; their number alone matters."""
         self.inputs = [Input("input_ids", ("batch", "length"))]
@@ -95,7 +95,7 @@ class OfSource(Graph):
         return tuple(found)
 
 
-def source_axes(state: TextState) -> list[tuple[int | str, ...]]:
+def source_axes(state: StateTensors) -> list[tuple[int | str, ...]]:
     """The axes of the keys and values that a decoder reads of its source."""
     return [("batch", part.heads, "source", width) for part in state.cross for width in part.widths]
 
