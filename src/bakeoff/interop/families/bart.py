@@ -13,8 +13,6 @@ from bakeoff.interop.links import Link, behind, joined_linear, linear, same, tie
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
 
-LEARNT = ("denoising", "deshuffling", "prefix_lm", "translation")
-"""Objectives whose heads BART has."""
 UNUSED_POSITIONS = 2
 """Rows of a position table before the first position: fairseq starts behind the id of its padding token, 1."""
 FIXED = {

@@ -18,8 +18,6 @@ from bakeoff.recipe import Recipe
 
 KINDS = {"lightweight": "light_conv", "dynamic": "dynamic_conv"}
 """Our mixers by fairseq's kinds of convolution."""
-NORMS = {"encoder": ("layer_norms.0", "layer_norms.1"), "decoder": ("conv_layer_norm", "final_layer_norm")}
-"""Names of the two norms in a layer of each side: behind the convolution, behind the feed-forward network."""
 
 
 class Lightconv(Family):

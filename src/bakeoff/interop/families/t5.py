@@ -14,8 +14,6 @@ from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.recipe import Recipe
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
-LEARNT = ("span_corruption", "denoising", "deshuffling", "prefix_lm", "translation")
-"""Objectives whose heads T5 has."""
 NETWORKS = {
     "relu": ("relu", False),
     "gelu": ("gelu", False),
