@@ -26,6 +26,13 @@ def test_a_sentence_without_words_is_counted_and_has_an_answer_of_its_own(recipe
     assert [len(each) for each in found] == [2, 0, *[2] * (len(rows) - 1)]
 
 
+@pytest.mark.parametrize(("column", "expected"), [(None, False), ("1", True), ("text", False)])
+def test_columns_of_a_text_file_are_read_where_one_is_called_by_its_number(column, expected, tmp_path):
+    config = TaggingConfig(train=tmp_path / "a.conll")
+    assert [config.reads_files(tmp_path / f"new{end}", column) for end in (".txt", ".tsv")] == [expected] * 2
+    assert config.reads_files(tmp_path / "new.conll", column)
+
+
 def test_words_without_a_blank_line_between_are_no_sentence(tmp_path):
     path = tmp_path / "a.conll"
     path.write_text("word O\n" * 1000)

@@ -65,6 +65,15 @@ def test_the_f1_of_a_named_class_is_reported_and_can_decide():
         ClassificationConfig(**FILES, positive="Yes").learn(examples(), "train.tsv")
 
 
+@pytest.mark.parametrize("name", [1, "1", 1.0])
+def test_a_class_may_be_named_by_its_number(name):
+    weights = {name: 3}
+    task = ClassificationConfig(
+        train="t.tsv", text_column="t", label_column="l", metric="f1", positive=name, class_weights=weights
+    )
+    assert (task.positive, task.class_weights) == ("1", {"1": 3.0})
+
+
 def test_balanced_weights_are_those_of_scikit_learn():
     task = ClassificationConfig(**FILES, class_weights="balanced").learn(examples(), "train.tsv")
     expected = compute_class_weight("balanced", classes=np.array(["no", "perhaps", "yes"]), y=np.array(LABELS))

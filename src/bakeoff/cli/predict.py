@@ -80,7 +80,7 @@ def predict(
     if form and texts is None:
         raise UserError("--option says how --texts FILE is read")
     if texts is not None and (
-        form or on_hub(texts) or config.reads_files(texts) or (not named and config.reads_its_form(texts))
+        form or on_hub(texts) or config.reads_files(texts, text_column) or (not named and config.reads_its_form(texts))
     ):
         if arguments[0] or pair:
             raise UserError(f"{texts}: is read as in fine-tuning; leave texts out")

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -191,7 +191,7 @@ def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[i
     opened = 0  # the line on which the quotation mark opened that is open now; 0: none is
     before = 0  # of a row that is not at its end, the line on which the last one opened that was closed again
 
-    def fed() -> Iterator[str]:
+    def fed() -> Generator[str, None, None]:
         nonlocal opened, before
         for line in lines.whole():
             marks = line.text.replace('""', "").count('"')
@@ -203,7 +203,8 @@ def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[i
                 opened = line.number
             yield line.text
 
-    reader = csv.reader(fed(), delimiter=separator, strict=True)
+    text = fed()
+    reader = csv.reader(text, delimiter=separator, strict=True)
     try:
         for row in reader:
             opened = before = 0
@@ -221,3 +222,5 @@ def _csv_rows(path: Path, lines: LineReader, separator: str) -> Iterator[tuple[i
         if "new-line" in str(error):
             reason = "a carriage return within a line); convert the file: tr '\\r' '\\n' < FILE"
         raise UserError(f"{path}:{reader.line_num}: broken CSV ({reason}") from None
+    finally:
+        text.close()  # with the file, which the error would keep open

@@ -84,8 +84,13 @@ class TaskConfig(Config):
         """The columns with an example's texts, in their order, of a file of texts to be answered."""
         return ["text"]
 
-    def reads_files(self, path: Path) -> bool:
-        """Whether a file of examples to be answered has the format of the task's own, and not texts or columns."""
+    def reads_files(self, path: Path, column: str | None = None) -> bool:
+        """Whether a file of examples to be answered has the format of the task's own, and not texts or columns.
+
+        Args:
+            path: the file.
+            column: what the user calls the column of its texts, or words; None: nothing is said.
+        """
         return self.sides is None
 
     def reads_its_form(self, path: Path) -> bool:

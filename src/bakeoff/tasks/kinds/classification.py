@@ -22,7 +22,7 @@ from bakeoff.errors import UserError
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.floors.tfidf import INVERSE_REGULARISATION, counted
 from bakeoff.tasks.items import Items
-from bakeoff.tasks.reading.texts import TextsConfig, sides_of
+from bakeoff.tasks.reading.texts import LabelName, TextsConfig, sides_of
 from bakeoff.tasks.rows.inputs import InputFormat
 from bakeoff.tasks.scores.jackknife import Vector, of_classes, of_ratios
 from bakeoff.tasks.scores.label_scores import LabelScore, counts_of, label_scores
@@ -86,9 +86,9 @@ class ClassificationConfig(TextsConfig):
     """The kind of the task: one class for each text or pair."""
     metric: Literal["accuracy", "macro_f1", "matthews", "f1"] = "accuracy"
     """The score on dev that decides which epoch and which learning rate are kept."""
-    positive: str | None = None
+    positive: LabelName | None = None
     """A class whose own F1, precision and recall are reported as well, as GLUE does for MRPC and QQP."""
-    class_weights: Literal["balanced"] | dict[str, Annotated[float, Field(gt=0)]] | None = None
+    class_weights: Literal["balanced"] | dict[LabelName, Annotated[float, Field(gt=0)]] | None = None
     """The weight of each class in the training loss. balanced: N / (C n) for a class with n of the N rows of train, of
     C classes (King and Zeng 2001); or a mapping from classes to numbers, with 1 for classes that it does not name."""
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
@@ -182,10 +182,8 @@ class Classification(Task):
     @property
     def _shown(self) -> str:
         """The names of the classes, as many as fit into a line, and what to do with others."""
-        more = ", ..." if len(self.classes) > 12 else ""
-        return (
-            f", which has {', '.join(self.classes[:12])}{more}; mend it, or leave its rows out by null in label_names"
-        )
+        shown = ", ".join(self.classes[:12]) + (", ..." if len(self.classes) > 12 else "")
+        return f", which has {shown}; mend it, or leave its rows out by null in label_names"
 
     def places_of(self, examples: Sequence[LabelledText]) -> list[int]:
         """(N,) the place of each example's label in the list of classes."""

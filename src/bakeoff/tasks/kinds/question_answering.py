@@ -92,7 +92,7 @@ class QuestionAnsweringConfig(TaskConfig):
         return [self.text_column, self.pair_column]
 
     @override
-    def reads_files(self, path: Path) -> bool:
+    def reads_files(self, path: Path, column: str | None = None) -> bool:
         return is_layout(path)
 
     @override

@@ -125,10 +125,10 @@ class TaggingConfig(TaskConfig):
         return [self.text_column or "text"]
 
     @override
-    def reads_files(self, path: Path) -> bool:
-        return bool(set(path.suffixes) & (set(COLUMNS) - {".txt", ".tsv"})) or (
-            has_fields(path) and self.text_column is not None
-        )
+    def reads_files(self, path: Path, column: str | None = None) -> bool:
+        # A .txt may have a text a line, and a .tsv a column of them: a column that is called by its number says it.
+        unsaid = set() if column is not None and column.isdigit() else {".txt", ".tsv"}
+        return bool(set(path.suffixes) & (set(COLUMNS) - unsaid)) or (has_fields(path) and self.text_column is not None)
 
     @override
     def example(self, texts: Sequence[str]) -> TaggedSentence:

@@ -2,14 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 from typing_extensions import override
 
 from bakeoff.tasks.examples import Example, LeftOut
 from bakeoff.tasks.reading.table_config import TableConfig
 from bakeoff.tasks.reading.tables import label_text, texts_of_table
+
+
+def _as_label(value: Any) -> Any:
+    return label_text(value) if isinstance(value, str | int | float) else value
+
+
+LabelName = Annotated[str, BeforeValidator(_as_label)]
+"""The name of a class as a file's labels are read, so that the number 1 is the class `1`."""
 
 
 class TextsConfig(TableConfig):
@@ -22,8 +30,8 @@ class TextsConfig(TableConfig):
     label_column: str
     """The column with the label: the class, or the number."""
     label_names: dict[str, str | None] = Field(default={})
-    """Names for labels of the files, `{0: negative, 4: positive, 2: null}`; rows whose label has null are left out, and
-    counted in the notes. A label that is not named is its own name."""
+    """Names for labels of the files, `{"0": negative, "4": positive, "2": null}`; rows whose label has null are left
+    out, and counted in the notes. A label that is not named is its own name."""
 
     @field_validator("text_column", "pair_column", "label_column", mode="before")
     @classmethod
