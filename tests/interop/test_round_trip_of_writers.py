@@ -115,6 +115,44 @@ def test_settings_that_no_run_has_are_one_line(case, t5, tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["theirs"]
 
 
+OF_FAMILIES = {
+    "t5-tiny": "T5ForConditionalGeneration",
+    "bart-tiny": "BartForConditionalGeneration",
+    "transformer-tiny": None,
+}
+"""The class that a recipe's runs go out with; None: code of their own."""
+
+
+@pytest.mark.parametrize(
+    "recipe", ["t5-tiny", *(pytest.param(name, marks=pytest.mark.slow) for name in ("bart-tiny", "transformer-tiny"))]
+)
+def test_it_goes_out_with_the_class_that_its_family_has(recipe, t5, corpus, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    run, _ = t5 if recipe == "t5-tiny" else fitted(recipe, corpus, tmp_path)
+    done = bakeoff.export(run.path, tmp_path / "native")
+    architecture = json.loads((done.path / "config.json").read_text())["architectures"][0]
+    assert architecture == (OF_FAMILIES[recipe] or "BakeoffForSeq2SeqLM")
+    if OF_FAMILIES[recipe] is None:
+        return
+    assert not list(done.path.glob("*.py"))
+    assert "each source is to begin with 'shorten:' and a space" in done.remarks
+    texts = sentences(4, seed=3)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(done.path)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(done.path)
+    rows = model.generate(**tokenizer([f"shorten: {text}" for text in texts], padding=True, return_tensors="pt"))
+    greedy = bakeoff.import_model(done.path, tmp_path / "back")
+    assert isinstance(greedy, FinetunedRun)
+    ours = bakeoff.predict(run.path, texts, device="cpu")
+    again = bakeoff.predict(greedy.path, texts, device="cpu")
+    assert [each["text"] for each in ours] == [each["text"] for each in again]
+    settings = (greedy.path / "task.yaml").read_text()
+    (greedy.path / "task.yaml").write_text(settings.replace("beams: 3", "beams: 1"))
+    (greedy.path / "bakeoff.sha256").unlink()
+    likeliest = bakeoff.predict(greedy.path, texts, device="cpu")
+    assert [each["text"] for each in likeliest] == tokenizer.batch_decode(rows, skip_special_tokens=True)
+    assert bakeoff.export(run.path, tmp_path / "again").largest_difference < 1e-5
+
+
 def test_without_its_head_it_is_a_model_that_writes(t5, tmp_path):
     back = import_model(t5[1], tmp_path / "back", head=False)
     assert not isinstance(back, FinetunedRun)

@@ -15,6 +15,7 @@ from bakeoff.interop.hugging_face.folder import CONFIG, GENERATION, WEIGHTS
 from bakeoff.interop.hugging_face.importing import LEFT
 from bakeoff.interop.hugging_face.reloading import pretrained_difference, task_difference
 from bakeoff.interop.hugging_face.task_export import head_form, require_bias, require_plain, task_config, task_tensors
+from bakeoff.interop.hugging_face.writer_export import chosen_writer, generation_of_task, remarks_of_task
 from bakeoff.interop.model_card import model_card
 from bakeoff.interop.tensors_across import give
 from bakeoff.interop.tokenizer_files import TokenizerSettings, frame_of, with_marks, write_tokenizer
@@ -76,6 +77,8 @@ def _chosen(source: Run | FinetunedRun) -> FamilyChoice | dict[str, str]:
     if isinstance(source, Run):
         return choose(source.recipe, source.tokenizer, preferred)
     source.require_current()
+    if source.task.head == "writing":
+        return chosen_writer(source, preferred)
     if reason := require_plain(source):
         return {"any family": reason}
     chosen = choose(source.recipe, source.tokenizer, preferred, head_form(source))
@@ -120,9 +123,13 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
     remarks = list(imported["remarks"]) if imported else []
     remarks += write_tokenizer(tokenizer, folder, _tokenizer_settings(run, chosen, rows))
     architecture = config["architectures"][0]
-    if isinstance(run, FinetunedRun):
+    writes = isinstance(run, FinetunedRun) and run.task.head == "writing"
+    if isinstance(run, FinetunedRun) and not writes:
         largest = task_difference(run, folder, architecture, chosen.head is not None and chosen.head.pads_before)
     else:
+        if isinstance(run, FinetunedRun):
+            named |= generation_of_task(run, named)
+            remarks += remarks_of_task(run)
         if any(part.writes for part in run.recipe.objective):
             write_json(folder / GENERATION, named)
         largest = pretrained_difference(run, chosen.family, folder, architecture)
@@ -134,9 +141,11 @@ def _write(run: Run | FinetunedRun, chosen: FamilyChoice, folder: Path) -> tuple
 
 def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int) -> TokenizerSettings:
     """The tokenizer's settings that the model needs."""
-    recipe, writes = run.recipe, False
+    recipe, writes, longest = run.recipe, False, run.recipe.model.longest_input
     segments = recipe.model.embedding.segments >= 2 or any(mixer.reads_segments for mixer in recipe.model.mixers)
-    if isinstance(run, FinetunedRun):
+    if isinstance(run, FinetunedRun) and run.task.head == "writing":
+        longest = run.config.length
+    if isinstance(run, FinetunedRun) and run.task.head != "writing":
         frame = frame_of(recipe, run.task.kind == "question_answering")
     elif recipe.model.sequence_to_sequence:
         frame = "start" if recipe.objective[0].before_source(run.tokenizer) else "source"
@@ -145,7 +154,7 @@ def _tokenizer_settings(run: Run | FinetunedRun, chosen: FamilyChoice, rows: int
         frame = "opening" if writes else frame_of(recipe)
     return TokenizerSettings(
         frame,
-        recipe.model.longest_input,
+        longest,
         segments,
         writes=writes,
         pads_before=writes or (chosen.head is not None and chosen.head.pads_before),

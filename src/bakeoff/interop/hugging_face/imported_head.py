@@ -39,7 +39,7 @@ TAKES_PAIRS = ("classification", "multilabel", "regression")
 """Kinds of tasks that read single texts or pairs; no config.json says which."""
 NAMED = ("classification", "multilabel", "tagging")
 """Kinds of tasks whose outputs have meaningful names."""
-WRITING = ("ForSeq2SeqLM", "ForCausalLM")
+WRITING = ("ForConditionalGeneration", "ForSeq2SeqLM", "ForCausalLM")
 """Endings of the names of classes that write texts."""
 LONGEST = 1_000_000
 """The largest length of a row that is believed, in tokens; tokenizers without a limit state more."""

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from bakeoff.errors import UserError
 from bakeoff.interop.families import Family
+from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.models.inputs import Inputs, Source
 from bakeoff.recipe import Recipe
 from bakeoff.runs.run import Run
 from bakeoff.tasks.finetuned_run import FinetunedRun
+from bakeoff.tasks.heads.writing_head import WritingHead
 from bakeoff.tasks.kinds.regression import Regression
 from bakeoff.tasks.rows.batches import InputBatch
 from bakeoff.tokenizer.tokenizer import Tokenizer
@@ -23,7 +25,7 @@ TOLERANCE = 1e-5
 TEXT = "Language models read text: 12 words, and some more, 中文 and العربية too."
 
 
-def pretrained_difference(run: Run, family: Family, folder: Path, architecture: str) -> float | None:
+def pretrained_difference(run: Run | FinetunedRun, family: Family, folder: Path, architecture: str) -> float | None:
     """Load a folder and compare the logits of all heads, for padded rows of random tokens and of text.
 
     Raises:
@@ -36,7 +38,7 @@ def pretrained_difference(run: Run, family: Family, folder: Path, architecture: 
     ids, real, segments = rows_of(run.recipe, run.tokenizer, imported.get("rows"))
     worst = 0.0
     with torch.no_grad():
-        module = run.load()
+        module = run.load() if isinstance(run, Run) else _as_pretrained(run)
         inputs, given = Inputs(ids, segments, real), _given(ids, real, segments)
         if module.model.config.sequence_to_sequence:
             inputs = Inputs(ids.flip(1).contiguous(), source=Source(ids, real))
@@ -46,6 +48,16 @@ def pretrained_difference(run: Run, family: Family, folder: Path, architecture: 
             kept = real if theirs.dim() == 3 else torch.ones(len(theirs), dtype=torch.bool)
             worst = max(worst, _difference(ours[kept][..., : theirs.shape[-1]], theirs[kept], f"{folder}: {name}"))
     return worst
+
+
+def _as_pretrained(run: FinetunedRun) -> PretrainingModel:
+    """The model of a run that was fine-tuned to write, with its head as that of its one objective."""
+    head = run.load()
+    assert isinstance(head, WritingHead)
+    module = PretrainingModel(run.recipe, run.tokenizer.size)
+    writer = {f"heads.{head.owner.kind}.{name}": tensor for name, tensor in head.writer.state_dict().items()}
+    module.load_state_dict({f"model.{name}": tensor for name, tensor in head.model.state_dict().items()} | writer)
+    return module.eval()
 
 
 def task_difference(run: FinetunedRun, folder: Path, architecture: str, pads_before: bool = False) -> float | None:
