@@ -137,6 +137,14 @@ class T5(SequenceToSequenceFamily):
             "architectures": ["T5ForConditionalGeneration"],
         }
 
+    @override
+    def remarks(self, recipe: Recipe) -> list[str]:
+        """Their cache of a decoder has room for as many layers as the encoder has."""
+        encoder, decoder = recipe.model.encoder, recipe.model.decoder
+        if encoder is None or decoder is None or decoder.layers <= encoder.layers:
+            return []
+        return ["generate() of transformers needs use_cache=False, since the decoder has more layers than the encoder"]
+
     def body(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the table of tokens, and of each stack's table of distances, layers and last norm."""
         yield same("model.embedding.tokens.weight", "shared.weight", vocabulary=True)
