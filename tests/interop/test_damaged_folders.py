@@ -9,6 +9,7 @@ from safetensors.torch import load_file, save_file
 
 import bakeoff
 from bakeoff.errors import UserError
+from tests.interop.decoder_models import byte_bpe
 from tests.interop.test_encoders import saved as saved_encoder
 from tests.interop.test_modernbert import BASES
 from tests.interop.test_modernbert import saved as saved_modernbert
@@ -49,6 +50,17 @@ def linked(name):
 
 def pickled(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+
+
+def one_id(folder):
+    """A tokenizer.json of byte-level BPE, of which one token has the number of another."""
+    inner = byte_bpe(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"], 331)
+    text = json.loads(inner.to_str())
+    ids = sorted(text["model"]["vocab"], key=text["model"]["vocab"].get)
+    order = [*ids[:5], "a", "b", *(token for token in ids[5:] if token not in "ab")]
+    text["model"]["vocab"] = {token: number for number, token in enumerate(order)} | {"b": 5}
+    (folder / "tokenizer.json").write_text(json.dumps(text))
+    edit_config(vocab_size=len(order))(folder)
 
 
 def parts(folder):
@@ -104,6 +116,7 @@ OF_BERT = {
         "by the config the model has",
     ),
     "broken tokenizer": (lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer"),
+    "two tokens with one id": (one_id, "the tokens 'a' and 'b' have one id, 5; this is no tokenizer of a model"),
     "outside": (outside, "names the file '../outside.safetensors', which is outside of this folder"),
     "tokenizer outside": (
         lambda folder: (folder / "tokenizer_config.json").write_text('{"vocab_file": "/etc/passwd"}'),

@@ -1,6 +1,7 @@
 """Tokenizers of published models, from any of the forms that their files have."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import tokenizers
@@ -51,11 +52,13 @@ def filled_up(text: str, rows: int, where: str) -> str:
     """The text of a tokenizer.json with a special token `[unused row N]` for each of the table's rows without a token.
 
     Raises:
-        UserError: more than MOST_FILLED rows have no token.
+        UserError: more than MOST_FILLED rows have no token, or two tokens have one id.
     """
     with tokenizer_file.quiet(), guarded(where, "not a tokenizer.json of the tokenizers library"):
         inner = tokenizers.Tokenizer.from_str(text)
-        size = max(inner.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+        ids = inner.get_vocab(with_added_tokens=True)
+    _require_own_ids(ids, where)
+    size = max(ids.values(), default=-1) + 1
     if rows - size > MOST_FILLED:
         raise UserError(
             f"{where}: has {size:,} tokens, but by the config the model has {rows:,}: this is another model's tokenizer"
@@ -64,6 +67,21 @@ def filled_up(text: str, rows: int, where: str) -> str:
         inner.add_special_tokens([f"[unused row {number}]" for number in range(size, rows)])
         text = inner.to_str(pretty=True)
     return text
+
+
+def _require_own_ids(ids: Mapping[str, int], where: str) -> None:
+    """Refuse tokens that share an id: one of them could be neither read nor written.
+
+    Raises:
+        UserError: two tokens share an id.
+    """
+    tokens: dict[int, str] = {}
+    for token, number in sorted(ids.items()):
+        if (other := tokens.setdefault(number, token)) != token:
+            raise UserError(
+                f"{where}: the tokens {other!r:.50} and {token!r:.50} have one id, {number}; this is no tokenizer of a "
+                "model, get its files again"
+            )
 
 
 def _wordpiece(words: str, where: str, settings: dict[str, Any]) -> str:
