@@ -10,6 +10,8 @@ from safetensors.torch import load_file, save_file
 import bakeoff
 from bakeoff.errors import UserError
 from tests.interop.decoder_models import byte_bpe
+from tests.interop.decoder_models import saved as saved_decoder
+from tests.interop.test_decoder_families import xlnet
 from tests.interop.test_encoders import saved as saved_encoder
 from tests.interop.test_modernbert import BASES
 from tests.interop.test_modernbert import saved as saved_modernbert
@@ -151,6 +153,16 @@ REFUSED_OF_MODERNBERT = {
     "intermediate_size": (52, "of shape"),
 }
 DAMAGE = {f"bert, {name}": ("bert", *each) for name, each in OF_BERT.items()}
+REFUSED_OF_XLNET = {
+    "bi_data": (True, "bi_data: True has no counterpart here; only False has"),
+    "attn_type": ("uni", "attn_type: 'uni' has no counterpart here"),
+    "clamp_len": (7, "clamp_len: 7 has no counterpart here"),
+    "same_length": (True, "same_length: True has no counterpart here"),
+}
+DAMAGE |= {
+    f"xlnet, {key}": ("xlnet", edit_config(**{key: value}), message)
+    for key, (value, message) in REFUSED_OF_XLNET.items()
+}
 DAMAGE |= {
     f"modernbert, {key}": ("modernbert", edit_config(**{key: value}), message)
     for key, (value, message) in REFUSED_OF_MODERNBERT.items()
@@ -163,6 +175,7 @@ def whole(tmp_path_factory):
     folder = tmp_path_factory.mktemp("whole")
     saved_encoder(folder / "bert", "bert")
     saved_modernbert(folder / "modernbert", "as published")
+    saved_decoder(folder / "xlnet", *xlnet())
     return folder
 
 

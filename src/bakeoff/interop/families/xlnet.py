@@ -63,6 +63,7 @@ class XLNet(Family):
         config.require("attn_type", "bi")
         config.require("clamp_len", -1)
         config.require("same_length", False)
+        config.require("bi_data", False)
         width, heads = config.whole("d_model"), config.whole("n_head")
         config.require("d_head", width // heads)
         dropout = config.number("dropout", 0.1)
