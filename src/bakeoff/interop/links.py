@@ -38,9 +38,14 @@ def same(ours: str, theirs: str, vocabulary: bool = False) -> Link:
     return Link((ours,), (theirs,), list, list, vocabulary=vocabulary)
 
 
-def linear(ours: str, theirs: str) -> list[Link]:
-    """Weight and bias of a linear layer or a norm."""
-    return [same(f"{ours}.{name}", f"{theirs}.{name}") for name in ("weight", "bias")]
+def linear(ours: str, theirs: str, bias: bool = True) -> list[Link]:
+    """Weight of a linear layer or a norm, and its bias if it has one."""
+    return [same(f"{ours}.{name}", f"{theirs}.{name}") for name in of_linear(bias)]
+
+
+def of_linear(bias: bool) -> tuple[str, ...]:
+    """Names of the tensors of a linear layer or a norm."""
+    return ("weight", "bias") if bias else ("weight",)
 
 
 def joined(ours: str, theirs: Sequence[str]) -> Link:

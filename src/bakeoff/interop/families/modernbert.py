@@ -10,7 +10,7 @@ from bakeoff.interop.config_reader import ConfigReader
 from bakeoff.interop.families.bert import ACTIVATIONS, HEAD, THEIR_ACTIVATIONS, mlm_objective, require_heads
 from bakeoff.interop.families.family import Family
 from bakeoff.interop.families.task_heads import CLASSES, HeadForm, NotSaid, TaskHead
-from bakeoff.interop.links import Link, linear, parted, same, tied
+from bakeoff.interop.links import Link, linear, of_linear, parted, same, tied
 from bakeoff.models.blocks.transformer import TransformerBlockConfig
 from bakeoff.models.mixers.attention import AttentionConfig
 from bakeoff.objectives.mlm import MaskedLanguageModelConfig
@@ -134,28 +134,28 @@ class ModernBert(Family):
         assert isinstance(block, TransformerBlockConfig)
         ffn_bias = model.bias if block.ffn.bias is None else block.ffn.bias
         yield same("model.embedding.tokens.weight", "model.embeddings.tok_embeddings.weight", vocabulary=True)
-        yield from _linear("model.embedding.norm", "model.embeddings.norm", model.norm_bias)
+        yield from linear("model.embedding.norm", "model.embeddings.norm", model.norm_bias)
         for number in range(encoder.layers):
             mixer, network = (f"model.encoder.parts.{part}.{number}" for part in ("mixer", "ffn"))
             theirs = f"model.layers.{number}"
             if number:
-                yield from _linear(f"{mixer}.norm", f"{theirs}.attn_norm", model.norm_bias)
-            yield from _linear(f"{mixer}.function.query_key_value", f"{theirs}.attn.Wqkv", model.bias)
-            yield from _linear(f"{mixer}.function.output", f"{theirs}.attn.Wo", model.bias)
-            yield from _linear(f"{network}.norm", f"{theirs}.mlp_norm", model.norm_bias)
-            for name in _names(ffn_bias):
+                yield from linear(f"{mixer}.norm", f"{theirs}.attn_norm", model.norm_bias)
+            yield from linear(f"{mixer}.function.query_key_value", f"{theirs}.attn.Wqkv", model.bias)
+            yield from linear(f"{mixer}.function.output", f"{theirs}.attn.Wo", model.bias)
+            yield from linear(f"{network}.norm", f"{theirs}.mlp_norm", model.norm_bias)
+            for name in of_linear(ffn_bias):
                 inner = [f"{network}.function.{part}.{name}" for part in ("input", "gate")]
                 yield parted(inner, f"{theirs}.mlp.Wi.{name}")
-            yield from _linear(f"{network}.function.output", f"{theirs}.mlp.Wo", ffn_bias)
-        yield from _linear("model.encoder.norm", "model.final_norm", model.norm_bias)
+            yield from linear(f"{network}.function.output", f"{theirs}.mlp.Wo", ffn_bias)
+        yield from linear("model.encoder.norm", "model.final_norm", model.norm_bias)
 
     def heads(self, recipe: Recipe) -> Iterator[Link]:
         """Links of the mlm head."""
         (objective,) = recipe.objective
         assert isinstance(objective, MaskedLanguageModelConfig)
         for link in (
-            *_linear("heads.mlm.transform", "head.dense", objective.map_bias),
-            *_linear("heads.mlm.norm", "head.norm", recipe.model.norm_bias),
+            *linear("heads.mlm.transform", "head.dense", objective.map_bias),
+            *linear("heads.mlm.norm", "head.norm", recipe.model.norm_bias),
         ):
             yield link.may_miss(HEAD)
         # A remark of its own: checkpoints with a task head have the linear layer and the norm, but not this bias.
@@ -183,8 +183,8 @@ class ModernBert(Family):
         (objective,) = recipe.objective
         assert isinstance(objective, MaskedLanguageModelConfig)
         links = [
-            *_linear("transform.map", "head.dense", objective.map_bias),
-            *_linear("transform.norm", "head.norm", recipe.model.norm_bias),
+            *linear("transform.map", "head.dense", objective.map_bias),
+            *linear("transform.norm", "head.norm", recipe.model.norm_bias),
             *linear("output", "classifier"),
         ]
         told = {"classifier_pooling": form.pooling} if form.of_rows else {}
@@ -295,14 +295,3 @@ def _attention_of(recipe: Recipe) -> tuple[list[AttentionConfig], TransformerBlo
     if blocks[-1].norm != "pre" or encoder.share != "none":
         raise NotSaid("its norms do not stand before its functions, or its layers share parts")
     return mixers, blocks[-1]
-
-
-def _names(bias: bool) -> tuple[str, ...]:
-    """Names of the tensors of a linear layer or a norm."""
-    return ("weight", "bias") if bias else ("weight",)
-
-
-def _linear(ours: str, theirs: str, bias: bool) -> Iterator[Link]:
-    """Links of a linear layer or a norm: its weight, and its bias if it has one."""
-    for name in _names(bias):
-        yield same(f"{ours}.{name}", f"{theirs}.{name}")
