@@ -154,7 +154,7 @@ class Stack(nn.Module):
         context = self._with_bias(x, context)
         wanted, context = context.wanted, context._replace(wanted=None)
         apply = compiled_layer() if self.compiled else apply_layer
-        eager = not self.compiled
+        eager = apply is apply_layer
         if context.real is not None and eager and not context.queries and worth_packing(x):
             packing = packing_of(context.real)
             x, context = packing.packed(x), context._replace(packing=packing)
