@@ -30,7 +30,8 @@ def test_a_run_opens_by_its_path_and_says_what_it_is(corpus, tmp_path):
     (tmp_path / "run" / "recipe.yaml").write_text("name: [")
     assert repr(bakeoff.Run(run.path)) == f"Run('{run.path}')"
     for path, problem in ((tmp_path / "none", "no such run"), (tmp_path, "this is not a run: it has no recipe.yaml")):
-        with pytest.raises(UserError, match=f"^{path}: {problem}"):
+        advice = "`bakeoff runs FOLDER` lists the runs below a folder"
+        with pytest.raises(UserError, match=f"^{path}: {problem}; {advice}$"):
             bakeoff.Run(str(path))
 
 

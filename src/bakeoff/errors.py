@@ -3,6 +3,9 @@
 import difflib
 from collections.abc import Iterable
 
+WHERE_RUNS_ARE = "`bakeoff runs FOLDER` lists the runs below a folder"
+"""The end of an error about a run that is not there."""
+
 
 class UserError(Exception):
     """A mistake in the user's input; the command line prints it as one line and exits with status 2."""

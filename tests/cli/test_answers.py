@@ -270,6 +270,20 @@ def test_output_that_was_held_back_meets_a_closed_pipe():
     assert process.returncode == 141
 
 
+def test_standard_error_that_is_closed_is_not_standard_output():
+    script = f"{sys.executable} -m bakeoff show nosuch 2>&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+
+
+@pytest.mark.slow
+def test_answers_come_where_standard_error_is_closed(single):
+    script = f"{sys.executable} -m bakeoff predict {single} 'The river' --device cpu 2>&-"
+    done = subprocess.run(["bash", "-c", script], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.endswith(b"\tThe river\n")
+
+
 @pytest.mark.slow
 def test_standard_input_that_is_closed_and_process_substitution(single, gpt):
     script = f"{sys.executable} -m bakeoff predict {single} --device cpu <&-"

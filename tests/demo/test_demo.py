@@ -124,3 +124,16 @@ def test_files_are_whole_or_not_there(quick_files, tmp_path, monkeypatch):
     monkeypatch.setattr("bakeoff.demo.run.write_files", broken)
     assert run(["demo", "--files-only", "--out", str(tmp_path / "files")]) == 2
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "told"), [(["--files-only"], "nothing was kept"), ([], "with more space the same")]
+)
+def test_a_full_disk_is_named(options, told, tmp_path, monkeypatch, capsys):
+    def full(folder):
+        raise OSError(28, "No space left on device")  # what a write to an open file says names no file
+
+    monkeypatch.setattr("bakeoff.demo.run.write_files", full)
+    out = tmp_path / "demo"
+    assert run(["demo", *options, "--out", str(out)]) == 2
+    assert f"bakeoff: {out}: cannot be written: No space left on device; {told}" in capsys.readouterr().err

@@ -372,8 +372,8 @@ def test_a_run_records_the_tokenizer_of_its_corpus(corpus, tmp_path, capsys):
     assert run.environment["recipe"]["tokenizer"] == used.model_dump()
     lines = [line for line in capsys.readouterr().err.splitlines() if "tokenizer" in line]
     assert lines == [
-        f"bert-tiny: the corpus's tokenizer is wordpiece of {used.size}, cased; the recipe's, which `prepare --recipe` "
-        "trains, would be unigram of 30,522, lower-cased"
+        f"bert-tiny: the corpus's tokenizer, wordpiece of {used.size}, cased, is used; the recipe's own, which "
+        "`prepare --recipe` trains, would be unigram of 30,522, lower-cased"
     ]
     assert costs_of(load_recipe(run.path / "recipe.yaml"), used.size).parameters == run.summary["parameters"]
     # What the corpus was asked for, what it has, and another run's recipe are no other tokenizers.

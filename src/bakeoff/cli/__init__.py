@@ -26,6 +26,7 @@ _OUT_OF_MEMORY = re.compile("can't allocate memory|out of memory", re.IGNORECASE
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and exit: status 0, or 2 for a user's mistake, or 128 plus the number of a signal."""
+    _open_standard_error()
     received: list[int] = []
     caught: list[int] = []
 
@@ -99,6 +100,14 @@ def _plugins_first(arguments: Sequence[str]) -> list[str]:
         else:
             (first if argument.startswith("--plugin=") else others).append(argument)
     return [*first, *others, *rest]
+
+
+def _open_standard_error() -> None:
+    """Open standard error where the caller has closed it; else a file that is opened later would take its number."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+        os.dup2(sys.stderr.fileno(), 2)
+        os.set_inheritable(2, True)
 
 
 def _flushed(status: int) -> int:

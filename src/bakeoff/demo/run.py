@@ -12,6 +12,7 @@ from bakeoff.display.console import Console
 from bakeoff.display.terminal import show
 from bakeoff.durable import fresh, remove
 from bakeoff.errors import UserError
+from bakeoff.full_disk import full_disk
 from bakeoff.preparation.prepare import prepare
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 from bakeoff.yaml_files import dump_yaml
@@ -60,7 +61,7 @@ def write_demo_files(out: Path) -> None:
         raise UserError(f"{out}: is there already; choose another --out")
     folder = out.with_name(f".{out.name}.unfinished")
     try:
-        with fresh(folder, out):
+        with full_disk(out, lambda: "nothing was kept"), fresh(folder, out):
             write_files(folder)
             folder.rename(out)
     finally:
@@ -75,6 +76,7 @@ def _corpus(out: Path, console: Console) -> Corpus:
     if (out / "corpus").exists():
         return Corpus.open(out / "corpus")
     console.print("collecting the documentation of Python's library and of the packages installed with Bakeoff")
-    classes = write_files(out)
+    with full_disk(out, lambda: "with more space the same command goes on"):
+        classes = write_files(out)
     console.print(f"task: of which of {len(classes)} packages is a paragraph? {', '.join(classes)}")
     return prepare(out / "text.jsonl", out / "corpus", tokenizer=TOKENIZER, validation=0.02)

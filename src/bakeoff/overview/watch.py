@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bakeoff.display.terminal import tell
 from bakeoff.durable import is_held
-from bakeoff.errors import UserError
+from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.overview.entries import RunEntry, entry_of, folder_of, planned_steps
 from bakeoff.overview.lines import Follower, Line
 from bakeoff.overview.listing import run_folders, state_text
@@ -34,7 +34,7 @@ def watch(path: str | Path, *, every: float = 1.0, sleep: Callable[[float], None
     path = Path(path)
     folder = folder_of(path)
     if not folder.is_dir():
-        raise UserError(f"{path}: no such run")
+        raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
     if next(iter(run_folders(folder)), None) == folder and not (folder / "search.json").is_file():
         return [_Watched(path).follow(every, sleep)]
     return _follow_all(path, every, sleep)

@@ -13,7 +13,7 @@ import torch
 from bakeoff import checksums
 from bakeoff.corpus.mixture import AnyCorpus
 from bakeoff.durable import beside, holds_something, remove, removed_after_an_error, write_atomically
-from bakeoff.errors import UserError
+from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import read_json
 from bakeoff.learner.pretraining_model import PretrainingModel
 from bakeoff.plugins import missing_plugins
@@ -47,9 +47,9 @@ class Run:
         """
         self.path = path = Path(path)
         if not path.exists():
-            raise UserError(f"{path}: no such run")
+            raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
         if not (path / "recipe.yaml").is_file():
-            raise UserError(f"{path}: this is not a run: it has no recipe.yaml")
+            raise UserError(f"{path}: this is not a run: it has no recipe.yaml; {WHERE_RUNS_ARE}")
         if (path / SEARCH).is_file():
             raise UserError(f"{path}: this is not a run but a search; its runs are in {path / 'trials'}")
         self.checkpoints = path / "checkpoints"

@@ -9,7 +9,7 @@ import torch
 
 from bakeoff import checksums
 from bakeoff.config import Record
-from bakeoff.errors import UserError
+from bakeoff.errors import WHERE_RUNS_ARE, UserError
 from bakeoff.json_files import parse_any_json, read_json, read_json_lines
 from bakeoff.recipe import Recipe
 from bakeoff.runs.records import Environment, read_metrics
@@ -57,7 +57,7 @@ class FinetunedRun:
         """
         path = Path(path)
         if not path.exists():
-            raise UserError(f"{path}: no such run")
+            raise UserError(f"{path}: no such run; {WHERE_RUNS_ARE}")
         if not cls.at(path):
             what = (
                 "a pre-trained run; make one with `bakeoff finetune`" if (path / "recipe.yaml").is_file() else "not it"

@@ -25,7 +25,8 @@ def other_tokenizer(wanted: TokenizerConfig, corpus: AnyCorpus) -> Iterator[str]
     made = [TokenizerConfig.parse(each, str(corpus.path)) for each in asked if isinstance(each, Mapping)]
     used = corpus.tokenizer.config
     if wanted not in [used, *made]:  # a small text gives a smaller one than was asked for
-        yield f"the corpus's tokenizer is {used}; the recipe's, which `prepare --recipe` trains, would be {wanted}"
+        own = f"the recipe's own, which `prepare --recipe` trains, would be {wanted}"
+        yield f"the corpus's tokenizer, {used}, is used; {own}"
 
 
 def unread(recipe: Recipe, corpus: AnyCorpus, seed: int) -> Iterator[str]:
