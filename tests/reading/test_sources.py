@@ -1,5 +1,6 @@
 import gzip
 import json
+import os
 import sys
 import unicodedata
 from collections import Counter
@@ -69,6 +70,22 @@ def test_json_lines_are_read_whatever_they_are_called(tmp_path, suffix):
     for content in ('[{"text": "One."}]', '{\n"text": "One."\n}\n', '"text"\n', "", "{" * 100_000):
         with pytest.raises(UserError, match=r"a\.json.*: no object stands in its first line; write one object a line"):
             read(write(file, content))
+
+
+@pytest.mark.parametrize("closed", ["texts", "texts/inner"])
+def test_a_folder_that_may_not_be_read_is_not_passed_over(closed, tmp_path, monkeypatch):
+    (tmp_path / "texts" / "inner").mkdir(parents=True)
+    (tmp_path / "texts" / "a.txt").write_text("A river.", encoding="utf-8")
+    scan = os.scandir
+
+    def refusing(path):
+        if Path(path) == tmp_path / closed:
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)  # root, who may run this test, reads everything
+    with pytest.raises(UserError, match=f"^{tmp_path / closed}: cannot be read .Permission denied.; "):
+        find_files(tmp_path / "texts", Counter())
 
 
 def test_document_per_line_and_separator(tmp_path):

@@ -76,7 +76,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
         Files in the order given, sorted within a folder or glob; a file that is meant twice comes once.
 
     Raises:
-        UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text.
+        UserError: a path does not exist, is of no supported kind, or a folder or glob holds no text or cannot be read.
     """
     if isinstance(texts, str | Path):
         texts = [texts]
@@ -110,7 +110,7 @@ def find_files(texts: str | Path | Sequence[str | Path], skips: Counter[str]) ->
 
 def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
     found: list[Path] = []
-    for parent, folders, names in os.walk(folder):
+    for parent, folders, names in os.walk(folder, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
             # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
@@ -124,6 +124,11 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
     if not found:
         raise UserError(f"{folder}: a folder without text; supported are {_SUPPORTED}")
     return found
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that is passed over in silence would be text that is lost."""
+    raise UserError(f"{error.filename}: cannot be read ({error.strerror}); change its permissions or move it away")
 
 
 NUL_BYTES = "it holds NUL bytes, as UTF-16 without a mark does; convert it: iconv -f utf-16le -t utf-8 FILE"
