@@ -85,7 +85,7 @@ def removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: Fa
 
 
 def beside(path: Path) -> Path:
-    """Where a file's next content is written before it takes the file's place; nothing is there, no link either."""
+    """A free path beside a file, for new content until it takes the file's place; no link stands there either."""
     partial = path.with_name(f".{path.name}.partial")
     partial.unlink(missing_ok=True)
     return partial

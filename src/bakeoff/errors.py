@@ -22,7 +22,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
 
 
 def similar(name: str, candidates: Iterable[str], cutoff: float = 0.5) -> str:
-    """The same, but nothing where no candidate is close (1: the same): for names that are too many for one line."""
+    """A question whether the nearest of many candidates is meant; empty where none is close (`cutoff`, 1: equal)."""
     close = difflib.get_close_matches(name, sorted(candidates), n=1, cutoff=cutoff)
     return f"; did you mean '{close[0]}'?" if close else ""
 

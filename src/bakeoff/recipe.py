@@ -55,7 +55,7 @@ class Recipe(Config):
     name: str
     """The recipe's name: that of its file, where the file gives none."""
     paper: str = ""
-    """Where the recipe comes from."""
+    """The publication that the recipe reproduces, or the reason for it."""
     published: Published | None = None
     """The paper's size, to compare with; recipes that change the model do not take it over."""
     tokenizer: TokenizerConfig = TokenizerConfig()
@@ -206,7 +206,7 @@ class Recipe(Config):
 
     @property
     def moves_with_the_steps(self) -> list[str]:
-        """Keys of what is a function of the share of all steps, so that another number of them would move it."""
+        """The keys whose values depend on the share of steps done; another number of steps would move these values."""
         keys = ["training.curriculum"] if self.training.curriculum else []
         keys += ["training.first_batch"] if self.training.first_batch != 1 else []
         keys += ["training.running_average"] if self.training.running_average else []
@@ -214,7 +214,7 @@ class Recipe(Config):
         return keys + [f"{part.kind}'s first_rate" for part in masking if part.first_rate is not None]
 
     def idle(self) -> list[frozenset[str]]:
-        """For each of `stages()` the objectives that are not trained in it."""
+        """The objectives that are not trained in each of `stages()`."""
         return [*(stage.idle for stage in self.training.curriculum), frozenset()]
 
     def weights_at(self, step: int) -> dict[str, float]:

@@ -33,7 +33,7 @@ class BatchSizes:
     micro_batch: int | TokenBatch
     """Rows, or tokens, of each of these."""
     steps: int | None = None
-    """Those of the training, where what is drawn depends on how far it is; None: as at its end."""
+    """Steps of the whole training, for draws that change with its progress; None: all draws are those of its end."""
     first_batch: float = 1.0
     """The share of the rows that the first batch has, from which they grow evenly."""
 

@@ -46,7 +46,7 @@ class MixtureOrder:
         return Selection(indices[turn], epochs[turn], cuts, steps_between(first, bounds), drawn.corpora[turn])
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """So many examples, of each corpus its share, spread evenly over it."""
+        """A number of examples: each corpus gives its share, spread evenly over the corpus."""
         counts = apportioned(self.mixture.shares, examples)
         for number, (order, own) in enumerate(zip(self.orders, counts, strict=True)):
             if own:
@@ -64,6 +64,6 @@ class MixtureOrder:
 
 
 def _of(number: int, selections: Iterator[Selection]) -> Iterator[Selection]:
-    """The same rows as those of the corpus of that number."""
+    """The selections, marked as rows of the corpus with this number."""
     for each in selections:
         yield each._replace(texts=np.full_like(each.indices, number))

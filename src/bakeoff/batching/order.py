@@ -18,7 +18,7 @@ TOKENS_AT_ONCE = 4096
 """Tokens that go through the model at once where all of a text is measured."""
 
 Cuts = Sequence[tuple[int, int]]
-"""Where micro-batches begin and end in some rows."""
+"""The first row of each micro-batch, and the row behind its last."""
 
 
 class Selection(NamedTuple):
@@ -29,7 +29,7 @@ class Selection(NamedTuple):
     epochs: NDArray[np.int64]
     """(n,) how often each had been read before."""
     micro_batches: Cuts
-    """Where the micro-batches begin and end that they are handed out in."""
+    """The bounds of the micro-batches in which the rows are handed out."""
     steps: NDArray[np.int64] | None = None
     """(n,) the step that each belongs to, in rising order; None: rows of no training."""
     texts: NDArray[np.int64] | None = None
@@ -91,7 +91,7 @@ class ShuffledOrder:
         return examples_of(int(bounds[0]), int(bounds[-1] - bounds[0]), self.format.size, self.seed)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """So many examples, or all where there are fewer, in batches as large as the training's last."""
+        """A number of examples spread evenly over the text, at most all, in batches as large as the training's last."""
         indices = spread(examples, self.format.size)
         bounds = np.array([*range(0, len(indices), self.course.batch), len(indices)])
         yield Selection(indices, np.zeros_like(indices), micro_batch_bounds(bounds, self.micro_batch))
@@ -111,7 +111,7 @@ class ShuffledOrder:
 
 
 def in_order(size: int, rows: int) -> Iterator[Selection]:
-    """All of so many examples as they come, some at a time, in micro-batches of so many rows."""
+    """All of `size` examples in their order, some at a time, in micro-batches of `rows` rows."""
     for begin in range(0, size, EXAMPLES_AT_ONCE):
         indices = np.arange(begin, min(begin + EXAMPLES_AT_ONCE, size))
         bounds = [(low, min(low + rows, len(indices))) for low in range(0, len(indices), rows)]

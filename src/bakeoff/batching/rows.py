@@ -28,7 +28,7 @@ class RowsWithTargets:
 
     examples: Examples
     targets: Mapping[str, Targets]
-    """Of each objective, by its name."""
+    """The targets of each objective, by the objective's name."""
 
     @property
     def length(self) -> int:

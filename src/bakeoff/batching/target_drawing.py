@@ -45,7 +45,7 @@ class TargetDrawing:
         """The special tokens that rows of text have."""
 
     def draws(self, draws: Draws) -> Draws:
-        """The same random numbers in every epoch for as many versions of an example as there are."""
+        """The random numbers of the rows, which repeat from epoch to epoch where examples have few versions."""
         return draws if self.versions is None else draws.static(self.versions)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> dict[str, Targets]:

@@ -75,7 +75,7 @@ class TokenOrder:
         return Selection(indices, epochs, self.micro_batches(indices, self.micro_tokens), steps)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """So many examples, or all where there are fewer."""
+        """A number of examples spread evenly over the text, at most all."""
         indices = spread(examples, len(self.lengths))
         for low, high in self.micro_batches(indices, self.micro_tokens):
             yield Selection(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
@@ -89,7 +89,7 @@ class TokenOrder:
         return map(self.steps, range(self.batches))
 
     def micro_batches(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
-        """Where micro-batches of at most so many tokens begin and end in (B,) examples, in their order."""
+        """The bounds of micro-batches of at most `tokens` tokens in (B,) examples, in their order."""
         longest = np.maximum.accumulate(self.lengths[examples].max(1))
         return list(pairwise(cut_by_tokens(longest, tokens)))
 

@@ -70,11 +70,11 @@ class ComparisonFacts:
     floors: list[Floor]
     """What is reached on it without a neural network."""
     searches: Mapping[str, TuningResults]
-    """By the recipe's name, the search for its learning rate, where there was one."""
+    """The search for the learning rate of each recipe that had one, by the recipe's name."""
     starts: Mapping[str, StartFacts]
-    """By the recipe's name, the run that its first weights come from, where there is one."""
+    """The run from which a recipe's first weights come, by the name of each recipe that has one."""
     machine: dict[str, str]
-    """Where it runs."""
+    """The machine on which the comparison runs."""
     versions: dict[str, str]
     """With which libraries."""
 

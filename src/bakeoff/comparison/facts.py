@@ -16,7 +16,7 @@ class StartFacts(Config):
     run: str
     """The run's directory; what was imported is in that of the comparison."""
     origin: str | None
-    """Where that run's own first weights are from, in words; None: from chance."""
+    """The origin of the run's own first weights, in words; None: they were random."""
     steps: int
     """Steps that the run has had; 0 of an imported one, of whose training nothing is known."""
     weights: str
@@ -45,7 +45,7 @@ class TaskFacts(Config):
     metric: str
     """The metric by which epochs are chosen and recipes ranked."""
     metric_title: str
-    """The same in words."""
+    """The metric in words."""
     unit: Literal["%", "× 100", ""]
     """The metric is shown in percent; times 100; or as it is, on a scale of its own."""
     lower_is_better: bool = False
@@ -95,11 +95,11 @@ class BudgetFacts(Config):
     text: str
     """The budget as the plan gives it."""
     steps: dict[str, int] = Field(default={})
-    """For a budget in minutes: the steps that it was turned into, by recipe."""
+    """The steps that a budget in minutes became, by recipe."""
     seconds_per_step: dict[str, float] = Field(default={})
-    """For a budget in minutes: the speed, by recipe, as an idle machine has it."""
+    """Seconds of a step on an idle machine, by recipe; for a budget in minutes alone."""
     work_seconds_per_step: dict[str, float] = Field(default={})
-    """For a budget in minutes: the work of a step, by recipe, on a CPU in processor time of all threads."""
+    """Work of a step, on a CPU in processor time of all threads, by recipe; for a budget in minutes alone."""
     corrected: list[str] = Field(default=[])
     """Recipes whose steps were corrected by what the first tenth of their first training took."""
     threads: int | None = None

@@ -56,7 +56,7 @@ class SearchPlan(Config):
 
     @property
     def share(self) -> float:
-        """The same as a fraction."""
+        """The share of a pre-training's budget that a search may spend, as a fraction."""
         return float(self.budget.removesuffix(" %")) / 100
 
 
@@ -93,7 +93,7 @@ class TaskPlan(Config):
 
     @property
     def files(self) -> dict[str, Path | None]:
-        """By key, the files of the task; None: held out of train."""
+        """The files of the task by their keys; None: the split is held out of train."""
         values = {name: getattr(self.data, name) for name in type(self.data).model_fields}
         files = {name: values[name] for name in ("train", "dev", "test")}
         return files | {name: value for name, value in values.items() if isinstance(value, Path)}
@@ -167,7 +167,7 @@ class Plan(Config):
         return cls.parse(_with_data_sets(read_yaml(path), path), str(path))._resolved(path)
 
     def _resolved(self, path: Path) -> Self:
-        """The same plan with absolute paths, all of which exist."""
+        """The plan with absolute paths, all of which exist."""
 
         def find(key: str, value: Path, *, directory: bool = False) -> Path:
             if on_hub(value):

@@ -28,7 +28,7 @@ def label_of(recipe: str) -> str:
 
 
 def elsewhere(name: str, folder: Path) -> str | None:
-    """Where weights come from: a folder's absolute path, or a name on the Hub; None: it is neither."""
+    """The source of weights: a folder's absolute path, or a name on the Hub; None: the text is neither."""
     place = (folder / Path(name).expanduser()).resolve()
     return str(place) if place.is_dir() else name if HUB.fullmatch(name) else None
 
@@ -62,7 +62,7 @@ class RecipePlan(Config):
         return values
 
     def found_from(self, where: str, folder: Path) -> Self:
-        """The same with paths that do not depend on where one stands.
+        """The recipe's plan with absolute paths.
 
         Args:
             where: what errors call it.

@@ -33,7 +33,7 @@ class CurvePoint(Config):
     losses: dict[str, float]
     """Validation loss of each objective, nats a target."""
     bits_per_byte: dict[str, float] = Field(default={})
-    """The same in bits a byte of text, for objectives that predict every token."""
+    """Validation loss of each objective that predicts every token, bits a byte of text."""
     accuracy: dict[str, float] = Field(default={})
     """Fraction of right predictions of each objective."""
 
@@ -62,7 +62,7 @@ class PretrainingRun(Config):
     unigram_entropy: float | None
     """Loss of guessing every token by its frequency alone, nats; a model near it has learned nothing else."""
     validation_loss: float | None = None
-    """Its last one, of all objectives together; None in results of older versions."""
+    """The last validation loss, of all objectives together; None in results of older versions."""
     curve: list[CurvePoint]
     """Its validations in order."""
 
@@ -104,7 +104,7 @@ class RecipeEntry(Config):
     search: TuningResults | None = None
     """The search of its values; None where they are its own."""
     start: StartFacts | None = None
-    """Where its first weights come from; None: from chance. From scratch they are always from chance."""
+    """The run from which the first weights come; None: they are random, as they are always from scratch."""
     parameters: int
     """Distinct trainable numbers, heads of pre-training included."""
     flops_per_token: float
@@ -166,13 +166,13 @@ class Analysis(Config):
     task: str
     """The task's name."""
     pretrained: dict[str, Spread]
-    """By recipe: the metric over seeds, pre-trained."""
+    """The metric over seeds of each recipe, pre-trained."""
     scratch: dict[str, Spread] = Field(default={})
-    """By recipe: the metric over seeds, from random weights."""
+    """The metric over seeds of each recipe, from random weights."""
     pairs: list[Difference] = Field(default=[])
     """Every two recipes, pre-trained."""
     gains: dict[str, Difference] = Field(default={})
-    """By recipe: pre-trained against random weights."""
+    """The difference between pre-trained and random weights, by recipe."""
 
 
 class Results(Config):
@@ -185,11 +185,11 @@ class Results(Config):
     planned_seeds: list[int]
     """The seeds of the plan."""
     finished_seeds: list[int]
-    """Those finished by now; the rest of this holds these alone."""
+    """The seeds that have finished; all other fields are about these alone."""
     finetune_seeds: int
     """Fine-tunings nested in each seed."""
     device: str
-    """Where it ran, as the plan asked."""
+    """The device that the plan asked for."""
     budget: BudgetFacts
     """What every pre-training was allowed."""
     search: SearchPlan | None = None

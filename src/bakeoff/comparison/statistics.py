@@ -82,7 +82,7 @@ class Difference(Config):
     p: float | None = None
     """Chance of at least such a difference if there were none."""
     adjusted_p: float | None = None
-    """The same after Holm's correction over all pairs of the task, or over all its gains."""
+    """The p-value after Holm's correction over all pairs of the task, or over all its gains."""
     real: bool | None = None
     """Whether it exceeds the noise; none: no claim can be made."""
 

@@ -30,7 +30,7 @@ def fresh(name):
 
 
 def length_of(module):
-    """So many tokens that the outermost taps of every layer fall into the row, from before and behind."""
+    """A length of rows at which the outermost taps of every layer fall into the row, on both sides."""
     parts = [part for stack in module.model.stacks().values() for layer in stack.layers for part in layer]
     return 24 + int(max(0, *(side for part in parts for side in part.reach() if side != float("inf"))))
 

@@ -49,11 +49,11 @@ OPTIONS = {
 }
 """Settings of a block that no registered recipe has, by their keys within it."""
 WINDOW = {"mixer.window": 5, "mixer.positions": "rotary", "mixer.rotary_base": 500.0}
-"""The same of decoders, of which no registered one attends within a window."""
+"""Settings of a decoder's block that no registered recipe has: attention within a window."""
 VARIANTS = {f"{name} with options": OPTIONS for name in ("bert-base", "gpt2-base", "t5-base") if name in REGISTRY}
 VARIANTS |= {f"{name} with a window": WINDOW for name in ("gpt2-base",) if name in REGISTRY}
-"""Recipes beside the registry's, so that settings that none of these has are tested like all others: a registered
-recipe's name, and behind it ` with` and a word, to what is set in every block of it."""
+"""Further recipes to test, with settings that no registered recipe has. The key is a registered recipe's name, ` with`
+and a word; the value is set in every block of the recipe."""
 
 
 @cache
@@ -159,13 +159,13 @@ def _narrowed(node: Any, widths: dict[int, int]) -> Any:
 
 
 def _what_is_tested(name: str) -> str:
-    """All of a recipe that the contracts look at; its name, its tokenizer and its training are not among it."""
+    """The parts of a recipe that the contracts look at: all but its name, its tokenizer and its training."""
     values = narrow(name).model_dump(mode="json")
     return json.dumps([values["model"], values["input"], values["objective"]], sort_keys=True)
 
 
 ALIKE: dict[str, list[str]] = {}
-"""For one recipe of each kind the names of all that are the same once they are narrow."""
+"""The names of all recipes that are equal once they are narrow, by the first of these names."""
 _first: dict[str, str] = {}
 for _name in [*REGISTRY, *VARIANTS]:
     ALIKE.setdefault(_first.setdefault(_what_is_tested(_name), _name), []).append(_name)

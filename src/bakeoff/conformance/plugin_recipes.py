@@ -1,4 +1,4 @@
-"""Recipes in which the parts of plugins stand in the place of others, so that what is tested of recipes is of them."""
+"""Recipes with the parts of plugins in place of others, so that the tests of recipes test plugins."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -17,14 +17,14 @@ from bakeoff.recipe import Recipe
 from bakeoff.recipe_files import load_recipe
 
 BASES = ("bert-tiny", "roberta-tiny", "gpt2-tiny", "xlnet-tiny", "t5-tiny", "transformer-translation-tiny")
-"""Recipes of every kind of model and of rows, in one of which at least a part can stand."""
+"""Recipes of every kind of model and of rows; every part fits into one of them."""
 MODELS = ("roberta-tiny", "gpt2-tiny")
-"""One that sees both sides, and a causal one: those in which mixers and blocks stand."""
+"""The recipes for mixers and blocks: a model that sees both sides, and a causal one."""
 VOCABULARY = 160
 
 
 def plugin_recipes(plugins: list[Plugin]) -> dict[str, Recipe]:
-    """For each example of each part of some plugins every recipe in which it can stand, by a name that says so.
+    """Every recipe in which an example of a plugin's part can stand, for all examples; the recipe's name tells both.
 
     Raises:
         UserError: a part can stand in none; the message is the first refusal.

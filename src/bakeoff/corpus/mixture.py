@@ -88,7 +88,7 @@ class Mixture:
 
     @property
     def pairs(self) -> bool:
-        """They hold pairs of a source and a target."""
+        """Whether the corpora hold pairs of a source and a target."""
         return self.corpora[0].pairs
 
     @property
@@ -100,7 +100,7 @@ class Mixture:
         return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
     def interleaving(self, seed: int, first: int, count: int) -> "Interleaving":
-        """From which corpus the rows of a training come, from row `first` of all on; see `Interleaving`."""
+        """The corpus of each of `count` rows of a training, from row `first` on; see `Interleaving`."""
         return Interleaving.of(self.shares, seed, first, count)
 
 
@@ -108,12 +108,12 @@ AnyCorpus = Mixture | Corpus
 
 
 def corpora_of(corpus: AnyCorpus) -> tuple[Corpus, ...]:
-    """Those of a mixture, or the single one."""
+    """The corpora of a mixture, or the single corpus."""
     return corpus.corpora if isinstance(corpus, Mixture) else (corpus,)
 
 
 class MixedText:
-    """The same split, training or held-out, of several corpora."""
+    """One split, training or held-out, of several corpora."""
 
     def __init__(self, splits: Sequence[Split], shares: Sequence[float]) -> None:
         self.splits, self.shares = tuple(splits), tuple(shares)
@@ -129,7 +129,7 @@ class MixedText:
 
 
 class Interleaving:
-    """From which corpus each of some rows comes, and which of that corpus's rows, in its own order, it is.
+    """The corpus of each row of a stretch of a training, and the row's number in its corpus's own order.
 
     Attributes:
         corpora: (N,) the number of the corpus.

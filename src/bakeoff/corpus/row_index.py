@@ -1,4 +1,4 @@
-"""Where the rows of a format start and stop: made once, and kept beside a large corpus."""
+"""The index of a format's rows, where each starts and stops: made once, and kept beside a large corpus."""
 
 import contextlib
 import glob
@@ -16,7 +16,7 @@ from bakeoff.digests import checked_once, digest
 from bakeoff.durable import own_folder, sync
 
 VERSION = 2
-"""To be raised where the same key and text give other rows."""
+"""Version of the index; a change that gives other rows for the same key and text has to raise it."""
 KEPT_FROM = 1 << 20
 """Sentences of a text from which on its indexes are kept; below it takes no time to make them again."""
 AT_ONCE = 1 << 28

@@ -26,7 +26,7 @@ class Split:
     """
 
     index_path: Path | None = None
-    """Where `row_index` keeps its files, all of whose names start so; None: nowhere."""
+    """The beginning of the paths of the files that `row_index` keeps; None: it keeps none."""
 
     def __init__(self, folder: Path, name: str, counts: SplitCounts, dtype: str) -> None:
         """Map the files of one split; `folder` holds `name.tokens` and its companions."""

@@ -127,7 +127,7 @@ class Corpus:
 
     @property
     def pairs(self) -> bool:
-        """It holds pairs of a source and a target, for translation, and no text."""
+        """Whether the corpus holds pairs of a source and a target, for translation, instead of text."""
         return self.manifest.splits["train"].target_tokens is not None
 
     def verify(self) -> None:

@@ -19,7 +19,7 @@ _LEFT_OUT = re.compile(r"(^|/)(tests?|testing|_?vendor(ed)?|site-packages|idleli
 
 
 def package_folders() -> dict[str, Path]:
-    """Where the sources of the standard library and of each installed package are."""
+    """The folders of sources of the standard library and of each installed package."""
     folders = {STANDARD_LIBRARY: Path(sysconfig.get_path("stdlib"))}
     for name in PACKAGES:
         found = util.find_spec(name)

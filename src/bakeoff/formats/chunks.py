@@ -1,4 +1,4 @@
-"""Where rows of whole sentences start and stop: the text of every document walked through, all documents at once.
+"""The starts and ends of rows of whole sentences: all documents are walked through at once, chunk by chunk.
 
 Shapes: S sentences, D documents, n chunks that are looked at together.
 """
@@ -12,8 +12,8 @@ from bakeoff.randomness.draws import Draws
 
 Integers = NDArray[np.int64]
 Step = Callable[[Integers, Integers], tuple[Integers, Integers]]
-"""From (n,) where chunks start and (n,) the ends that they may not pass, to (n,) where they stop, and (n,) where the
-next ones start."""
+"""A function of (n,) starts of chunks and (n,) ends that they may not pass; it gives (n,) where the chunks stop, and
+(n,) where the next ones start."""
 
 STRETCH = 1 << 20
 """Tokens of a document, or of documents in a row, that are walked through one chunk after the other. Longer ones are

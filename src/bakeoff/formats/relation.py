@@ -26,7 +26,7 @@ class TwoSegments:
     """Whether each segment is one sentence, else a run of them."""
 
     def swapped(self, chosen: NDArray[np.bool_]) -> "TwoSegments":
-        """The same with first and second segment exchanged where (N,) chosen."""
+        """The pairs, with first and second segment exchanged in the (N,) chosen ones."""
         return TwoSegments(
             np.where(chosen, self.second, self.first),
             np.where(chosen, self.second_length, self.first_length),
@@ -47,7 +47,7 @@ class Relation(Protocol):
 
 
 class AsTheyAre:
-    """In place of an objective that is not trained for now: B follows A."""
+    """The relation in stages that do not train the objective of the segments: B follows A."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws

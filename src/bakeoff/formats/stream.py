@@ -33,7 +33,7 @@ class TokenStream:
         self.total = len(split.tokens) + self.marks * count
 
     def places(self, tokens: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Where tokens of the text stand in the stream."""
+        """The places in the stream of tokens of the text."""
         return tokens + self.marks * np.searchsorted(np.asarray(self.split.documents), tokens, side="right")
 
     def tokens(self, places: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -47,7 +47,7 @@ class Preferences(NamedTuple):
     pairs: int
     """Number of all pairs."""
     kinds: list[dict[str, float]]
-    """For each column of kinds the accuracy of each kind, the mean over its groups."""
+    """The accuracy of each kind, the mean over its groups; one mapping for each column of kinds."""
 
     @property
     def accuracy(self) -> float:
@@ -86,7 +86,7 @@ def read_minimal_pairs(
 
 
 def kinds_of(path: str | Path) -> list[str]:
-    """Those of `KINDS` that a file has as columns.
+    """The names of `KINDS` that a file has as columns.
 
     Raises:
         UserError: there is no such file, or it has no columns.

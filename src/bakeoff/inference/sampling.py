@@ -23,7 +23,7 @@ class PromptSeed(NamedTuple):
 
 
 Seeds = Sequence[int | tuple[int, int]]
-"""For each prompt a seed, which stands for (seed, 0), or a pair of a seed and the prompt's number under the seed."""
+"""One seed for each prompt, which stands for (seed, 0), or a pair of a seed and the prompt's number under the seed."""
 
 
 def drawn_by(seeds: Seeds, count: int) -> list[PromptSeed]:

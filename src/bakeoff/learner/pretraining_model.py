@@ -77,7 +77,7 @@ class PretrainingModel(nn.Module):
         return hidden
 
     def gather(self, batch: Batch) -> dict[str, tuple[Tensor, Tensor]]:
-        """For each objective the (N, D) hidden states of the rows that have a target, and the (N,) targets."""
+        """The (N, D) hidden states of the rows that have a target, and the (N,) targets, by objective."""
         generated: dict[str, tuple[Tensor, Tensor]] = {}
         if self.generating is not None:
             batch, generated = self._generate(self.generating, batch)
@@ -105,7 +105,7 @@ class PretrainingModel(nn.Module):
         return next(each.head for each in self.objectives if each.name == name)
 
     def gather_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, tuple[Tensor, Tensor]], ModelState]:
-        """The same for rows that go on from a state, and the state from which the next ones do."""
+        """`gather` for rows that continue from a state; also the state behind these rows."""
         hidden, after = self.model.extend(
             batch.ids, state, batch.segments, batch.queries, batch.advance, banded=False, backwards=batch.backwards
         )
@@ -123,11 +123,11 @@ class PretrainingModel(nn.Module):
         return hidden.flatten(0, 1).view(-1, self._row_width)
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
-        """For each objective the loss summed over its targets, in nats."""
+        """The loss of each objective, summed over its targets, in nats."""
         return self._losses(self.gather(batch))
 
     def forward_on(self, batch: Batch, state: ModelState) -> tuple[dict[str, Tensor], ModelState]:
-        """The same for rows that go on from a state, and the state from which the next ones do."""
+        """`forward` for rows that continue from a state; also the state behind these rows."""
         gathered, after = self.gather_on(batch, state)
         return self._losses(gathered), after
 

@@ -38,7 +38,7 @@ class BuildContext:
     """Index of the layer, for settings that differ by layer."""
 
     def at(self, layer: int, width: int) -> "BuildContext":
-        """The same in another layer, into which states of that width come."""
+        """The build context of another layer, whose input has that width."""
         return replace(self, layer=layer, width=width)
 
     def norm(self, width: int | None = None, affine: bool | None = None) -> nn.Module:

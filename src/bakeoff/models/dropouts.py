@@ -6,7 +6,7 @@ from bakeoff.models.model import ModelConfig
 
 
 def with_dropout(model: ModelConfig, rate: float) -> ModelConfig:
-    """The same model with another rate for its own dropout, and for every part's that is not 0, DropConnect's too.
+    """The model with another rate for its own dropout and for every part's dropout that is not 0, DropConnect included.
 
     Parts whose dropout is 0 stay without: attention weights of the Transformer, for example.
     """

@@ -75,7 +75,7 @@ class Embedding(nn.Module):
         self.dropout = context.dropout if config.dropout is None else config.dropout
 
     def initialise(self) -> None:
-        """As everywhere in the model, but for a table of tokens that has an initial distribution of its own."""
+        """Draw the initial weights; the table of tokens may have a distribution of its own."""
         for child in self.children():
             initialise(child)
         if self.initial is not None and self.tokens is not None:

@@ -20,7 +20,7 @@ class InitialConfig(Config):
     """A distribution around zero."""
 
     kind: Literal["normal", "truncated", "uniform"]
-    """Its form; truncated: normal, cut at two deviations."""
+    """Form of the distribution; truncated: normal, cut at two deviations."""
     scale: float = Field(gt=0)
     """Standard deviation of the normal distribution, before it is cut, or bound of the uniform one."""
 

@@ -15,7 +15,7 @@ GrowBy = Literal["repeat", "interleave"]
 
 
 def source_layers(old: int, new: int, by: GrowBy) -> list[int]:
-    """For each of `new` layers the one of `old` that it starts from.
+    """The number of the old layer from which each of `new` layers starts, of `old` old layers.
 
     repeat: 0 1 2 0 1 2, the whole stack again; interleave: 0 0 1 1 2 2, every layer again.
     """
@@ -62,7 +62,7 @@ def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str,
 
 
 def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str, str]:
-    """For each tensor of a model the name of the one of another that it starts from.
+    """The name of the old model's tensor from which each tensor of a new model starts.
 
     Args:
         old: where the tensors come from; names and shapes are enough, so that it may be on the meta device.
@@ -85,7 +85,7 @@ def model_sources(old: Model, new: Model, by: GrowBy | None = None) -> dict[str,
 
 
 def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -> dict[str, str]:
-    """For each tensor of a stack the name of the one of another that it starts from.
+    """The name of the old stack's tensor from which each tensor of a new stack starts.
 
     Attention to a source, where the other stack has none, is left out.
 

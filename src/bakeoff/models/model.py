@@ -111,7 +111,7 @@ class Model(nn.Module):
         return (x, context) if queries is None else self._with_queries(x, context, queries)
 
     def reversed_inputs(self, x: Tensor, inputs: Inputs) -> tuple[Tensor, Context]:
-        """What comes into the decoder that reads backwards, where (B, T, D) x comes into the other one.
+        """The input of the decoder that reads backwards, from (B, T, D) x, the input of the one that reads forwards.
 
         Reversed after the embedding, so that a token's absolute position stays what it is.
         """

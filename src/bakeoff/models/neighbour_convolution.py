@@ -38,7 +38,7 @@ class NeighbourConvolution(nn.Module):
         return y, last_inputs(left, x)
 
     def offsets(self) -> list[int]:
-        """Where the taps look, relative to the output's position."""
+        """Distance of each tap from the output, in tokens; negative before it."""
         return tap_offsets(self.kernel, self.causal)
 
     def start(self, rows: int, like: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ State: TypeAlias = "Tensor | tuple[State, ...] | None"
 
 
 def map_state(state: State, function: Callable[[Tensor], Tensor]) -> State:
-    """The same tree with another tensor in the place of each."""
+    """The tree with `function` applied to each tensor."""
     if isinstance(state, tuple):
         return tuple(map_state(part, function) for part in state)
     return None if state is None else function(state)
@@ -35,7 +35,7 @@ class Part(nn.Module):
     """With a state, too, it looks at `context.real`: padding that stands before a row's first token leaves no trace in
     what it gives for tokens and remembers. Models that have other parts read prompts of unlike lengths one by one."""
     chooses: ClassVar[bool] = False
-    """Gives the states of `context.wanted` places alone where it is told them; others are given no such places."""
+    """The part computes the states at the places `context.wanted` alone; parts without this are told no places."""
 
     def forward(self, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
         """(B, T, D) to (B, T, D'), and the state behind the last token."""
@@ -43,7 +43,7 @@ class Part(nn.Module):
 
     @property
     def reads_packed(self) -> bool:
-        """Whether it can be given rows that are packed; what cannot is given them spread out, padding included."""
+        """Whether the part reads packed rows; parts without this get the rows spread out, with padding."""
         return False
 
     @property
@@ -64,7 +64,7 @@ class Part(nn.Module):
         raise NotImplementedError
 
     def flops_per_query(self, length: int) -> int:
-        """The same of one row of a second stream, of which no keys and values are made."""
+        """Floating-point operations of one row of a second stream, for which no keys and values are made."""
         return self.flops_per_token(length)
 
     def flops_per_pair(self) -> int:
@@ -83,7 +83,7 @@ class Part(nn.Module):
         return None
 
     def offsets(self) -> list[int]:
-        """Where the taps of `kernels` look, relative to the output's position."""
+        """Distance of each tap of `kernels` from the output, in tokens; negative before it."""
         return []
 
     def reach(self) -> tuple[float, float]:
@@ -93,7 +93,7 @@ class Part(nn.Module):
 
 
 def apply_part(part: Part, x: Tensor, context: Context, state: State = None) -> tuple[Tensor, State]:
-    """What a part gives, whether or not it can read rows as they are packed."""
+    """The output of a part; rows are spread out first for a part that cannot read packed ones."""
     packing = context.packing
     if packing is None or part.reads_packed:
         applied: tuple[Tensor, State] = part(x, context, state)
@@ -116,7 +116,7 @@ class Wrapper(Part):
 
     @property
     def skips_padding(self) -> bool:  # type: ignore[override]
-        """As its function does."""
+        """Whether the function honours `context.real` behind a state."""
         return self.function.skips_padding
 
     @override

@@ -191,7 +191,7 @@ class Stack(nn.Module):
         return [x, *(states[-1] for states in steps)]
 
     def steps(self, x: Tensor, context: Context) -> tuple[list[list[Tensor]], Context]:
-        """For each layer the (B, T, D) states that come into each of its parts, and what leaves the last.
+        """The (B, T, D) states that come into each part of each layer, and those that leave the layer's last part.
 
         The norm behind the last layer belongs to none of them and is left out. Also the context that the parts are
         given.

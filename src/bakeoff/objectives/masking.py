@@ -55,7 +55,7 @@ class MaskingConfig(TokenObjectiveConfig):
 
     @property
     def head_activation(self) -> str | None:
-        """That of the transform in front of the table."""
+        """The activation of the transform in front of the table."""
         return self.activation
 
     def transform(self, model: ModelConfig) -> HeadTransform:

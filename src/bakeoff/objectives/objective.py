@@ -39,7 +39,7 @@ class Targets:
     """T that `rows` are counted with; None: that of the examples' ids."""
 
     def in_rows_of(self, own: int, length: int) -> "Targets":
-        """The same places counted with another T, where examples' ids have T = own."""
+        """The targets with their places counted for another T; the examples' ids have T = `own`."""
         counted = self.length or own
         if counted == length:
             return self
@@ -80,7 +80,7 @@ class ObjectiveConfig(PartConfig):
     peek_note: ClassVar[str | None] = None
     """What `peek` says of a next token x that the objective predicts; None: that all before x predict it."""
     targets_together: ClassVar[int] = 1
-    """So many targets, one behind the other, are tokens that are read in another order."""
+    """How many targets in a row are tokens that the model reads in another order; 1: none."""
     writes: ClassVar[bool] = False
     """A model that has learnt the objective can go on with a text, or write one for a source."""
     continues_source: ClassVar[bool] = False
@@ -94,7 +94,7 @@ class ObjectiveConfig(PartConfig):
     from_before: ClassVar[bool] = False
     """Tokens that are hidden are predicted at the place before theirs."""
     moves: ClassVar[bool] = False
-    """The objective moves tokens that no other one has hidden, so that it chooses its own behind all others."""
+    """The objective moves tokens. It chooses them after all other objectives, from those that are not hidden."""
     head_of: ClassVar[str | None] = None
     """The objective whose head this one scores with, where both are trained."""
 
@@ -218,7 +218,7 @@ class Sharing(Protocol):
     """An objective that takes some rows for itself, and leaves the others to those beside it."""
 
     rows_left: float
-    """The share that it leaves."""
+    """The share of the rows that the objective leaves to others."""
 
 
 @runtime_checkable
@@ -245,9 +245,9 @@ class Generating(Protocol):
     """An objective with a model of its own, which learns another objective and fills what that one has hidden."""
 
     generator: Model
-    """It has no tables and reads those of the model that it is trained with."""
+    """The generator; it has no tables of its own and reads those of the model."""
     learns: str
-    """The name of the objective that it learns."""
+    """The name of the objective that the generator learns."""
 
     def replace(
         self, ids: Tensor, hidden: tuple[Tensor, Tensor], log_probabilities: Tensor, drawn: tuple[Tensor, Tensor]

@@ -44,7 +44,7 @@ class WordStructureConfig(TokenObjectiveConfig):
 
     @property
     def head_activation(self) -> str | None:
-        """That of the transform in front of the table."""
+        """The activation of the transform in front of the table."""
         return self.activation
 
     @override

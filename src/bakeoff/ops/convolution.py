@@ -62,7 +62,7 @@ def convolution_naive(
     dilation: int = 1,
     documents: Tensor | None = None,
 ) -> Tensor:
-    """The same function written as its definition: loops over batch, position and tap."""
+    """`convolution` written as its definition: loops over batch, position and tap."""
     batch, length, _ = x.shape
     rows = []
     for b in range(batch):

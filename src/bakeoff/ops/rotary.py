@@ -76,7 +76,7 @@ def _kept_waves(start: int, length: int, width: int, base: float, dtype: torch.d
 
 
 def rotate_naive(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
-    """The same function as a complex multiplication in float64."""
+    """`rotate` as a complex multiplication in float64."""
     length, width = x.shape[-2:]
     pairs = torch.complex(*x.double().chunk(2, dim=-1))
     turned = [

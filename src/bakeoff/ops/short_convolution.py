@@ -14,7 +14,7 @@ from bakeoff.ops.taps import Taps
 
 
 def tap_offsets(kernel: int, causal: bool, dilation: int = 1) -> list[int]:
-    """Where each tap looks, relative to the output position; a centred kernel of even size looks one further left."""
+    """Distance of each tap from the output; a centred kernel of even size reaches one token further to the left."""
     reach = kernel - 1 if causal else kernel // 2
     return [(tap - reach) * dilation for tap in range(kernel)]
 
@@ -139,7 +139,7 @@ def _gradients_over_windows(
 def short_convolution_naive(
     x: Tensor, weight: Tensor, *, causal: bool, dilation: int = 1, documents: Tensor | None = None
 ) -> Tensor:
-    """The same function written as its definition: loops over batch, position, channel and tap."""
+    """`short_convolution` written as its definition: loops over batch, position, channel and tap."""
     batch, length, width = x.shape
     heads, kernel = weight.shape[-2:]
     rows = []

@@ -22,5 +22,5 @@ class Taps(NamedTuple):
         return (kernel - 1) * self.dilation
 
     def reversed(self, kernel: int) -> "Taps":
-        """From the outputs back to the inputs."""
+        """The taps of the gradient, which lead from outputs back to inputs."""
         return Taps(self.halo(kernel) - self.before, self.halo(kernel) - self.after, self.dilation)

@@ -40,7 +40,7 @@ def last_tokens(x: Tensor, slots: int, ages: Tensor | None = None, left: Tensor 
 
 
 def last_tokens_naive(x: Tensor, slots: int, ages: Tensor | None = None) -> Tensor:
-    """The same function written as its definition: loops over slot, row and position."""
+    """`last_tokens` written as its definition: loops over slot, row and position."""
     batch, length, _ = x.shape
     zero = torch.zeros_like(x[0, 0])
     windows = []

@@ -25,8 +25,8 @@ class Budget(Config):
     tokens: int | None = Field(default=None, gt=0)
     """Tokens seen, padding not counted."""
     epochs: float | None = Field(default=None, gt=0)
-    """So many times as many tokens as the corpus has to train on. Rows that overlap, or leave some of the text out, see
-    some of it more often, or less."""
+    """Tokens seen, in multiples of the training tokens of the corpus. Where rows overlap or leave text out, some tokens
+    are seen more often than others."""
     flops: float | None = Field(default=None, gt=0)
     """Floating-point operations, forward and backward."""
     minutes: float | None = Field(default=None, gt=0, le=1e7)

@@ -36,12 +36,12 @@ class FollowingRate(Config):
 
 
 class Carried(NamedTuple):
-    """A rate for another length than that at which it was found."""
+    """A rate for a training of another length than the one at which the rate was found."""
 
     rate: float
-    """The rate there."""
+    """The rate at the other length."""
     ratio: float
-    """That length, in units of the one at which it was found."""
+    """The other length, in multiples of the length at which the rate was found."""
     exponent: float | None
     """beta; None: there is none for the optimizer, and the rate is unchanged."""
     searched: bool = True

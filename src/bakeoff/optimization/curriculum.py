@@ -14,12 +14,12 @@ class StageConfig(Config):
     until: float = Field(gt=0, lt=1)
     """Share of the steps at which it ends; behind the last stage, rows and weights are the recipe's own."""
     length: int | None = Field(default=None, gt=2)
-    """In place of `input.length`."""
+    """Length of the stage's rows, in place of `input.length`."""
     batch_factor: float = Field(default=1.0, gt=0)
     """The batch has so many times the rows of `training.batch`; with shorter rows, for as many tokens."""
     weights: dict[str, float] = Field(default={})
-    """In place of the `weight` of some objectives, by their kind; 0: the objective is not trained for now, and leaves
-    the text alone."""
+    """Weights of some objectives in the stage, by kind, in place of their `weight`; 0: the objective is not trained in
+    the stage, and leaves the text alone."""
 
     @property
     def idle(self) -> frozenset[str]:

@@ -56,7 +56,7 @@ class LinearConfig(WarmupConfig):
     where the warm-up ends, as in the code of BERT and ALBERT."""
 
     def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
-        """As for every schedule, or 1 - step / steps behind the warm-up."""
+        """The factor of every schedule; with `decay_from_start`, 1 - step / steps after the warm-up."""
         if self.decay_from_start and step >= self.warmup:
             return self.decay(step / steps)
         return super().factor(step, steps, losses)
@@ -102,7 +102,7 @@ class CosineConfig(WarmupConfig):
         return self
 
     def factor(self, step: int, steps: int, losses: Sequence[float] = ()) -> float:
-        """As for every schedule, and final * (steps - step) / n in the last n steps."""
+        """The factor of every schedule; final * (steps - step) / n in the last n steps, the cooldown."""
         last = round(self.cooldown * steps)
         if last and step >= max(self.warmup, steps - last):
             return self.final * (steps - step) / last

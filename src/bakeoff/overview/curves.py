@@ -34,7 +34,7 @@ class Curve(NamedTuple):
     train: list[Point]
     """Place on the axis and smoothed training loss, in nats."""
     held_out: list[Point]
-    """The same for held-out text, or for dev."""
+    """The points of the held-out loss, or of the loss on dev."""
     objectives: tuple[str, ...]
     """What the loss is the sum of."""
 

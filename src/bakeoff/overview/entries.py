@@ -24,7 +24,7 @@ class RunEntry(Config):
     """One run in a list; a figure is None where it is not known."""
 
     path: Path
-    """Its directory; for a fine-tuning that has not finished the place where it will be."""
+    """The run's directory; for a fine-tuning that has not finished, the directory that it will have."""
     kind: Kind
     """What was trained."""
     state: RunState
@@ -34,7 +34,7 @@ class RunEntry(Config):
     step: int | None = None
     """Optimizer steps done, as far as metrics.jsonl says."""
     steps: int | None = None
-    """Those that are planned."""
+    """Optimizer steps planned."""
     tokens: int | None = None
     """Tokens seen."""
     loss: float | None = None
@@ -42,7 +42,7 @@ class RunEntry(Config):
     metric: str | None = None
     """What dev decides by, for a fine-tuning."""
     score: float | None = None
-    """Its value on test."""
+    """The metric's value on test."""
     parameters: int | None = None
     """Numbers of the model and its heads."""
     trials: int | None = None
@@ -54,7 +54,7 @@ class RunEntry(Config):
 
 
 def folder_of(path: Path) -> Path:
-    """Where a run's files are: a fine-tuning that has not finished stands beside its place."""
+    """The folder of a run's files; an unfinished fine-tuning has one beside the path that it will have."""
     beside = path.absolute().with_name(f".{path.absolute().name}{UNFINISHED}")
     return path if path.exists() or not beside.is_dir() else beside
 

@@ -46,10 +46,10 @@ class PrepareOptions(SourceOptions, SelectionOptions, CorpusOptions):
     """What is made of texts."""
 
     validation: float | list[str] = 0.01
-    """Share of the text to hold out: whole documents, or runs within them where they cannot give it; or files like
-    those of the text, which are held out whole, in their order, and the text is all trained on."""
+    """Share of the text to hold out: whole documents, or runs within documents where whole ones cannot give the share.
+    Or files of held-out text, which keep their order; all of the other text is trained on then."""
     test: list[str] | None = None
-    """Such files for a third split, which `evaluate` can be asked for."""
+    """Files of text for a third split, which `evaluate` can be asked for."""
     shuffle_ngrams: int | None = None
     """Shuffle the n-grams of so many words within each sentence, 1 all words; see `text/word_order.py`. None: do
     not."""
@@ -78,14 +78,13 @@ class PreparePairsOptions(PairOptions, LengthFilter, CorpusOptions):
     validation: float = 0.01
     """Share of the pairs to hold out; pairs with the same source stay together."""
     validation_source: tuple[Path, ...] = ()
-    """In place of that share, files of sources that are held out whole and in their order, whatever the lengths of
-    their pairs."""
+    """Files of held-out sources, in place of a share; all of their pairs are kept, in order and of any length."""
     validation_target: tuple[Path, ...] = ()
-    """Their translations."""
+    """Files of the held-out targets, as many lines as `validation_source`."""
     test_source: tuple[Path, ...] = ()
-    """Such files for a third split, which `evaluate` can be asked for."""
+    """Files of sources for a third split, which `evaluate` can be asked for."""
     test_target: tuple[Path, ...] = ()
-    """Their translations."""
+    """Files of targets for the third split, as many lines as `test_source`."""
 
     @field_validator("validation_source", "validation_target", "test_source", "test_target", mode="before")
     @classmethod

@@ -33,7 +33,7 @@ class ShardJournal(Config):
     """How far a shard is."""
 
     mark: CutPoint
-    """Where in the text to go on."""
+    """The point of the text at which encoding continues."""
     opened: int
     """Documents of the text before it, in this shard."""
     empty: int
@@ -199,7 +199,7 @@ def _encode(
 
 
 def _from_document(assigned: Assigned, mark: CutPoint) -> tuple[CutPoint, Assigned]:
-    """What follows a mark at the start of a document, and the mark with the pieces before it counted as they come."""
+    """The pieces from a cut point on, and the cut point with its count of earlier pieces put right."""
     for number, (split, piece) in enumerate(assigned):
         if piece.place is not None and piece.place.document >= mark.place.document:
             return mark._replace(pieces=number), chain([(split, piece)], assigned)

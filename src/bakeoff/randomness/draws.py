@@ -64,7 +64,7 @@ class Draws:
         self.examples = examples
 
     def static(self, versions: int = 1) -> "Draws":
-        """The same examples, which are drawn alike in every so many epochs."""
+        """Draws for the same examples that repeat every `versions` epochs."""
         return Draws(self.seed, self.epoch % versions, self.examples)
 
     def words(self, stream: str, count: int) -> NDArray[np.uint32]:

@@ -9,10 +9,10 @@ from bakeoff.reading.fields import existing
 
 
 class Place(NamedTuple):
-    """Where the value that a name means stands in a row, and what it is."""
+    """The field of a row that a name means: a column, or a key within one, and the names of its classes."""
 
     column: str
-    """The column."""
+    """The column's name."""
     keys: list[str]
     """The keys of objects within each other there: `translation.de` is `de` of the column `translation`."""
     classes: list[str] | None
@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 def place_of(name: str, names: list[str], features: Mapping[str, Any], where: str, advice: str) -> Place:
-    """The place that a name means.
+    """The field that a name means.
 
     Args:
         name: the name that the user gave.

@@ -6,7 +6,7 @@ CONTINUATION, PARAGRAPH, DOCUMENT, STRETCH = 0, 1, 2, 3
 
 
 class TextPosition(NamedTuple):
-    """Where a document starts in the text, so that a reading can start there."""
+    """The start of a document in the text, from which reading can begin."""
 
     file: int
     """Number of its file."""
@@ -31,4 +31,4 @@ class TextPiece(NamedTuple):
     text: str
     """NFC text; runs of whitespace are one space. A continuation starts with a space if the paragraph has one there."""
     place: TextPosition | None = None
-    """Where the document starts that this piece opens."""
+    """The start of the document, in the first piece of each document."""

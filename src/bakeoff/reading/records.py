@@ -31,7 +31,7 @@ class RecordStyle(NamedTuple):
 
 
 PLAIN = RecordStyle()
-"""As the name of a file says it."""
+"""The style that a file's name tells: nothing else is known of the file."""
 
 
 def read_records(

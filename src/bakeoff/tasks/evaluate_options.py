@@ -20,28 +20,27 @@ class EvaluateOptions(Config):
     data: str | Path | None = None
     """For a fine-tuned run, a .csv, .tsv or .jsonl file."""
     text_column: str | None = None
-    """The column of `data` with the text; None: the same as in fine-tuning, as for the next two. Or that of `texts`;
-    None: `text`."""
+    """The column of `data` with the text; None: the column of fine-tuning, as for the next two. Or the column of
+    `texts` with the text; None: `text`."""
     pair_column: str | None = None
     """The column of `data` with the second text."""
     label_column: str | list[str] | None = None
     """The column of `data` with the class, or that of each label."""
     settings: dict[str, Any] | None = None
-    """By the keys of the task's config whatever else is otherwise in `data` than in the files of fine-tuning: other
-    columns, header, separator, encoding, layout, ..."""
+    """Further differences between `data` and the files of fine-tuning, by keys of the task's config: other columns,
+    header, separator, encoding, layout, ..."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 in `data` or `texts` is an error, or is replaced."""
     texts: str | Path | None = None
     """For a pre-trained run, a file of texts to score."""
     source_column: str | None = None
-    """For pairs in `texts`, the column of a sequence-to-sequence model's source; None: `source`."""
+    """The column of `texts` with the source, for a sequence-to-sequence model; None: `source`."""
     target_column: str | None = None
-    """And that of its target; None: `target`."""
+    """The column of `texts` with the target; None: `target`."""
     last_word: bool = False
     """Score the last word of each text alone."""
     stride: int | None = None
-    """The most tokens that are scored of a row of a text that is longer than one, behind its first row; None: half a
-    row."""
+    """Tokens that each row after the first scores at most, in texts longer than a row; None: half a row."""
     minimal_pairs: str | Path | None = None
     """For a pre-trained run, a file of pairs of sentences, the first of which is to be the likelier one."""
     reading: Reading | None = None

@@ -40,9 +40,9 @@ class FinetuneResult(Config):
     seed: int
     """Seed of the random weights, the order and the dropout."""
     scores: dict[str, dict[str, float]]
-    """For dev and test all metrics, shares as fractions."""
+    """All metrics on dev and on test, shares as fractions."""
     labels: dict[str, LabelScore] = Field(default={})
-    """For each class, label or type of spans its precision, recall and F1 on test; none where there are no such."""
+    """Precision, recall and F1 on test of each class, label or type of spans; empty for tasks without these."""
     simplest: dict[str, float]
     """The metrics on test of answers without a model, such as the most frequent class of train."""
     transferred_tensors: int

@@ -31,7 +31,7 @@ class Predicted(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The example's."""
+        """The texts of the example."""
         texts: tuple[str, ...] = self.example.texts
         return texts
 

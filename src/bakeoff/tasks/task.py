@@ -58,7 +58,7 @@ class Task(ABC):
     """A task whose labels are known: how its examples become items, and the head's numbers become answers."""
 
     config: Any
-    """Its config."""
+    """The task's config."""
     labels: Any
     """What is known of the labels, as JSON has it."""
     metric: str
@@ -162,7 +162,7 @@ class Task(ABC):
         """All metrics of the answers to labelled examples."""
 
     def score_labels(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, LabelScore]:
-        """For each label, class or type of spans how well it is found; none where there are no such."""
+        """How well each label, class or type of spans is found; empty for tasks without these."""
         return {}
 
     @abstractmethod

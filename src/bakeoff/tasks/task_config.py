@@ -16,9 +16,9 @@ class Metric(NamedTuple):
     """How the values of a metric are shown."""
 
     title: str
-    """Its name in words."""
+    """The metric's name in words."""
     unit: Literal["%", "× 100", ""] = "%"
-    """In percent; times 100, as correlations are shown; or as they are, on a scale of their own."""
+    """The unit of shown values: percent; values times 100, as for correlations; or none, for any other scale."""
 
 
 class TaskConfig(Config):

@@ -30,7 +30,7 @@ CHECKPOINT = "checkpoint-"
 
 
 PARTIAL = ".checkpoint.partial"
-"""Where one is written before it is whole."""
+"""The folder in which a checkpoint is written until it is whole."""
 
 
 ASKED = "asked.json"
@@ -103,7 +103,7 @@ def what_is_kept(out: Path) -> str:
 
 
 def unfinished_folder(out: Path) -> Path:
-    """Where a fine-tuning stands that is to become `out`."""
+    """The folder of a fine-tuning that will become `out`."""
     return out.absolute().with_name(f".{out.absolute().name}.unfinished")
 
 

@@ -12,8 +12,8 @@ SPACED = (
     "\ua4ff"  # Lisu
     "\U00016e98"  # Medefaidrin
 )
-"""They end a sentence before a space alone: they stand within numbers and abbreviations too, or their script has small
-letters, with which a sentence goes on."""
+"""Marks that end a sentence only before a space. They stand within numbers and abbreviations too, or their script has
+small letters, with which a sentence goes on."""
 
 _LIVING = (
     "。｡！？︒︕︖﹖﹗"  # Chinese and Japanese
@@ -72,7 +72,7 @@ _RARE = (
     "\U0001da88"  # SignWriting
 )
 UNSPACED = _LIVING + _RARE
-"""They end a sentence, whether or not a space follows."""
+"""Marks that end a sentence, whether or not a space follows."""
 
 WIDE_PERIODS = "\uff0e\ufe52"
 """Japanese and Chinese; between digits, and behind the number of a list's item, they end nothing."""

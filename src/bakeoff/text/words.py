@@ -1,4 +1,4 @@
-"""Where words start in a text, whatever the tokenizer: the units of whole-word and n-gram masking."""
+"""The starts of words in a text, whatever the tokenizer: words are the units of whole-word and n-gram masking."""
 
 import unicodedata
 from functools import cache

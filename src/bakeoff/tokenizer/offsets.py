@@ -1,4 +1,4 @@
-"""Where the tokens of a text stand in it, as it was before it was normalised."""
+"""The positions of tokens in a text as it was before it was normalised."""
 
 import re
 import unicodedata
@@ -48,7 +48,7 @@ class CleanedText(NamedTuple):
 
 
 def cleaned(original: str) -> CleanedText:
-    """The same as `" ".join(unicodedata.normalize("NFC", original).split())`, with where each character comes from.
+    """The text `" ".join(unicodedata.normalize("NFC", original).split())`, and the origin of each of its characters.
 
     A space stands for all whitespace between two words, and a character that several make up for all of these.
     """

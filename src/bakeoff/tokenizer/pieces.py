@@ -20,7 +20,7 @@ class TokenRun(Config):
     Predicted at their own place: masked (the model reads a mask), replaced (another token), kept (the token itself),
     shuffled (tokens in another order), ordered (by permutation). next: predicted last, and not in the row."""
     place: int
-    """Where in the row its first token stands, counted from 0; for next, the place that it is predicted from."""
+    """The place of the first token in the row, counted from 0; for next, the place from which it is predicted."""
     ids: list[int]
     """What the model reads; empty for next."""
     space: bool
@@ -42,7 +42,7 @@ class TargetRun(NamedTuple):
     """What an objective predicts at places of a row, one behind the other."""
 
     objective: str
-    """The objective."""
+    """The objective's name."""
     targets: list[int]
     """The original id of each place."""
     order: int | None = None

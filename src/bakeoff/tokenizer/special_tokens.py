@@ -8,7 +8,7 @@ import tokenizers
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """Special tokens of a trained tokenizer; their ids are their positions here."""
 SPECIAL_TOKENS_OF_WORDS = tuple("<unk>" if name == "[UNK]" else name for name in SPECIAL_TOKENS)
-"""Those of kind whitespace, whose unknown token is spelt as in texts that are cut into words."""
+"""Special tokens of tokenizers of kind whitespace; the unknown token is spelt as in published corpora of words."""
 
 
 NAMES = {
@@ -18,7 +18,7 @@ NAMES = {
     "separator": ("[SEP]", "<sep>", "</s>", "<|endoftext|>", "<eos>"),
     "mask": ("[MASK]", "<mask>", "<|mask|>"),
 }
-"""By role the names that it has in files, the usual one first."""
+"""The names that files have for the token of each role, the usual name first."""
 
 
 def tokens_by_role(inner: tokenizers.Tokenizer, model: dict[str, Any]) -> dict[str, str | None]:

@@ -81,7 +81,7 @@ class Tokenizer:
 
     @cached_property
     def config(self) -> TokenizerConfig:
-        """The settings that describe it: of one that was trained its kind, and the size that it has got."""
+        """The settings that describe the tokenizer: its kind, its size as it turned out, and how it reads texts."""
         state, end_of_line = json.loads(self._inner.to_str()), self.end_of_line is not None
         values = {"kind": kind_of(state, end_of_line), "size": self.size, "lowercase": lowercases(state)}
         return TokenizerConfig.parse({**values, "end_of_line": end_of_line}, "tokenizer")
@@ -205,7 +205,7 @@ class Tokenizer:
         return ids, starts, np.array([len(part) // 4 for part in packed], dtype=np.int64)
 
     def encode_targets(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The same for the targets of pairs of texts."""
+        """`encode` for the targets of pairs of texts."""
         return self.encode_joined(texts)
 
     def decode(self, ids: Iterable[int] | np.ndarray, skip_special: bool = True) -> str:
@@ -242,7 +242,7 @@ class TwoVocabularies(Tokenizer):
 
     @cached_property
     def config(self) -> TokenizerConfig:
-        """That of the sources, with the size of both."""
+        """The config of the sources' tokenizer, with the size of both vocabularies."""
         return self.source.config.model_copy(update={"size": self.size})
 
     def id_of(self, token: str) -> int | None:

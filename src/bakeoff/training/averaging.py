@@ -32,7 +32,7 @@ def snapshot_steps(steps: int, count: int) -> list[int]:
 
 
 def average_path(out: Path, count: int) -> Path:
-    """Where the mean of so many snapshots of a run is written: beside it."""
+    """The path of the mean of a run's last `last` snapshots: beside the run."""
     out = out if out.name not in ("", "..") else out.resolve()
     return out.with_name(f"{out.name}-average-{count}")
 
@@ -130,5 +130,5 @@ def _mean(run: Run, steps: Sequence[int]) -> dict[str, Tensor]:
 
 
 def snapshot_file(run: Run, step: int) -> Path:
-    """Where the weights behind a step are kept."""
+    """The file of the weights behind a step."""
     return run.snapshots / f"step-{step:08d}.safetensors"

@@ -125,11 +125,11 @@ class WeightSource(NamedTuple):
     """What is taken from one run."""
 
     run: Run
-    """The run."""
+    """The run whose weights are taken."""
     names: dict[str, str]
-    """For each tensor of the module its name in the run."""
+    """The run's name of each tensor of the module."""
     needed: list[str]
-    """Tensors of the module that must come from it."""
+    """Tensors of the module that must come from the run."""
 
     def read(self, module: PretrainingModel) -> dict[str, Tensor]:
         """The tensors under their names in the module.

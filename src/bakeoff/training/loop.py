@@ -54,7 +54,7 @@ class Position:
     seconds: float = 0.0
     """Time spent in steps; validation and checkpoints are not counted."""
     work_seconds: float = 0.0
-    """The same by `work_clock`: on a CPU processor time of all threads."""
+    """Time spent in steps by `work_clock`: on a CPU, processor time of all threads."""
     sums: dict[str, float] = field(default_factory=dict)
     """Sum over the steps since the last line of metrics of each objective's mean loss, and of the gradient's norm."""
     since: int = 0

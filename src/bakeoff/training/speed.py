@@ -34,9 +34,9 @@ class StepTime(NamedTuple):
     """How long an optimizer step takes."""
 
     seconds: float
-    """By the clock of a machine that does nothing else."""
+    """Seconds on the clock of a machine that does nothing else."""
     work_seconds: float
-    """By `work_clock`."""
+    """Seconds by `work_clock`."""
 
 
 def step_times(

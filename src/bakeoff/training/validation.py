@@ -21,7 +21,7 @@ class HeldOut(NamedTuple):
     text: Split | MixedText
     """The held-out text."""
     batches: Iterable[Batch]
-    """Its rows, or those of them that are measured."""
+    """The measured rows of the held-out text: all, or a part of them."""
 
 
 @torch.no_grad()

@@ -74,7 +74,7 @@ def _distance(trials: Sequence[Trial], winner: Trial) -> str:
 
 
 def standard_error(one: Trial, other: Trial) -> float:
-    """That of the difference of the last losses of two finished trials, whose seeds are the same, seed by seed."""
+    """The standard error of the difference of two finished trials' last losses, paired by their common seeds."""
     pairs = zip(one.runs, other.runs, strict=True)
     return stdev(a.losses[-1] - b.losses[-1] for a, b in pairs) / math.sqrt(len(one.runs))
 

@@ -20,9 +20,9 @@ FEWEST = 2
 
 
 def looks(validations: int, steps: Sequence[int]) -> list[list[int]]:
-    """For each trial the steps behind which it is compared with the others; the last is its end.
+    """The steps after which each trial is compared with the others; the last is the trial's end.
 
-    They are those at which a training measures its held-out loss anyway; a short one has fewer, or only its end.
+    A training measures its held-out loss at these steps anyway; a short trial has fewer of them, or only its end.
 
     Args:
         validations: the recipe's `training.validations`.

@@ -28,17 +28,17 @@ class Planning:
     ranges: list[Range]
     """What is searched."""
     corpus: str
-    """The corpus."""
+    """The corpus, as the user names it."""
     budget: Budget
     """What one whole trial may spend."""
     device: str
     """auto, cpu, cuda or mps."""
     engine: TrialEngine = field(default_factory=TrialEngine)
-    """What trains."""
+    """The engine that runs the trainings of trials."""
     say: Callable[[str], None] = lambda line: None
-    """Told a line before something takes seconds."""
+    """A function that shows a line before work that takes seconds."""
     option: str = OVER
-    """Where the ranges come from, as errors name it."""
+    """The option that gave the ranges, for errors."""
 
     @property
     def measured_as(self) -> dict[str, Any]:

@@ -20,8 +20,8 @@ OVER = "--over"
 """The command line's option for ranges, as errors name it."""
 
 RATE_FACTOR = 8.0
-"""It is searched up to the recipe's own value times this, and as far down, or a trial less where their number is even:
-then the own value is one of evenly spread ones."""
+"""The learning rate is searched from the recipe's own value divided by this factor to the value times the factor. With
+an even number of trials the lower end is a trial nearer, so that the own value is one of the evenly spread ones."""
 
 LOGARITHMIC_FROM = 10.0
 """Ratio of a range's positive bounds from which on it is searched on a logarithmic scale."""
@@ -86,7 +86,7 @@ class Range(Config):
 
     @property
     def middle(self) -> Any:
-        """The recipe's value, or where it is not among them the one in the middle."""
+        """The recipe's own value, or the one in the middle where the range lacks the own value."""
         return self.own if self.has_own else self.at(0.5)
 
     def at(self, place: float) -> Any:
@@ -102,7 +102,7 @@ class Range(Config):
         return self._number(value if self.whole else min(max(float(f"{value:.{_DIGITS}g}"), self.low), self.high))
 
     def place(self, number: float) -> float:
-        """Where a number of the range lies in it, from 0 to 1."""
+        """The position of a number in the range, from 0 to 1."""
         assert self.low is not None
         assert self.high is not None
         if self.low == self.high:

@@ -22,13 +22,13 @@ class SeedRun(Config):
     """What has become of one seed of a trial that has several."""
 
     losses: list[float] = Field(default=[])
-    """Its held-out loss at each look, as far as it has been trained."""
+    """Held-out loss at each look so far."""
     seconds: float = 0.0
-    """Time in its steps."""
+    """Seconds in optimizer steps."""
     tokens: int = 0
     """Tokens seen."""
     diverged: str | None = None
-    """What was said where its loss was not a number any more."""
+    """The message where the loss was not a number any more; None: it did not diverge."""
 
     def after(self, outcome: TrialOutcome) -> "SeedRun":
         """The seed's run behind one more look, with what came of it."""
@@ -46,17 +46,17 @@ class Trial(Config):
     steps: int
     """Steps of its whole training."""
     looks: list[int]
-    """The steps behind which it is compared with the others; the last is its end."""
+    """The steps after which the trial is compared with the others; the last is its end."""
     losses: list[float] = Field(default=[])
-    """Its held-out loss at each of them, as far as it has been trained: the mean over its seeds."""
+    """Held-out loss at each look so far: the mean over the trial's seeds."""
     seconds: float = 0.0
-    """Time in its steps, those of all seeds together."""
+    """Seconds in optimizer steps, all seeds together."""
     tokens: int = 0
-    """Tokens seen, likewise."""
+    """Tokens seen, all seeds together."""
     diverged: str | None = None
-    """What was said where the loss of one of its seeds was not a number any more."""
+    """The message where the loss of one seed was not a number any more; None: no seed diverged."""
     runs: list[SeedRun] = Field(default=[])
-    """Each seed's, where it has several."""
+    """The run of each seed, where the trial has several."""
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ class Trial(Config):
 
     @property
     def spreads(self) -> list[float]:
-        """At each look the standard deviation over seeds; nothing where there is one seed."""
+        """The standard deviation over seeds at each look; empty where there is one seed."""
         looks = range(len(self.losses) if len(self.runs) > 1 else 0)
         return [stdev(run.losses[look] for run in self.runs) for look in looks]
 
@@ -128,7 +128,7 @@ class SearchJournal(Config):
 
     @classmethod
     def read(cls, path: Path) -> "SearchJournal":
-        """Read it.
+        """Read the journal.
 
         Raises:
             UserError: it is damaged.
@@ -144,11 +144,11 @@ class CarriedRate(Config):
     """The rate of the best trial, carried to another budget."""
 
     budget: str
-    """That budget."""
+    """The other budget."""
     steps: int
-    """The steps that it pays for."""
+    """The steps that the other budget pays for."""
     rate: float
-    """The rate there."""
+    """The rate for the other budget."""
     rule: str
     """What was done, in words."""
 
@@ -167,7 +167,7 @@ class TuningResults(Config):
     seed: int
     """The seed of all trials, or the first of them."""
     seeds: int = 1
-    """How many each trial has: this one and those that follow it."""
+    """Number of seeds of each trial: `seed` and the numbers that follow it."""
     measured_as: list[str]
     """Keys under whose values in the recipe all trials were measured, because they were searched below them."""
     ranges: list[Range]
@@ -185,7 +185,7 @@ class TuningResults(Config):
     tokens: int
     """Tokens that they have seen."""
     full_trainings: float
-    """The same in full trainings."""
+    """Cost of the search, in full trainings."""
     environment: dict[str, Any]
     """Machine and versions."""
     cautions: list[str]

@@ -11,8 +11,8 @@ MEMORY_OF_A_GROUP = (
     ("memory.max", "memory.current", "inactive_file"),
     ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
-"""For both versions of control groups: the files with limit and use, and the key in memory.stat of reclaimable
-memory."""
+"""The files of a control group's limit and use, and the key in memory.stat of its reclaimable memory, for both versions
+of control groups."""
 
 
 def usable_cores() -> int:

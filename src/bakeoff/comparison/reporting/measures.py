@@ -63,7 +63,7 @@ class ShownMetric:
         return f"{self.value(value)} ({self.task.metric_title}{unit})"
 
     def short(self, value: float) -> str:
-        """The same without the metric's name."""
+        """A value with its unit alone: 81.2 %."""
         return f"{self.value(value)} %" if self.task.unit == "%" else self.value(value)
 
     def change(self, value: float) -> str:

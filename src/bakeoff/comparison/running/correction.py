@@ -5,22 +5,22 @@ from collections.abc import Callable
 from bakeoff.config import Config
 
 LOOK = 0.1
-"""Share of its first training behind which a recipe's steps are corrected once."""
+"""Share of a recipe's first training after which the planned steps are corrected, once."""
 FEWEST_STEPS = 10
-"""Steps that this takes at least."""
+"""Steps of the first tenth, at least."""
 SLOW_STEPS = 3
-"""The first ones, which take longer than those that follow."""
+"""Steps at the beginning of a training that are slower than later ones, and are not measured."""
 TOLERANCE = 0.05
-"""What was measured before may be wrong by so much."""
+"""Share by which the number of planned steps may be wrong without a correction."""
 
 
 class Pace(Config):
     """The steps that minutes allow a recipe, and what they follow from."""
 
     minutes: float
-    """The budget."""
+    """The budget in minutes."""
     steps: int
-    """The steps."""
+    """Optimizer steps that the budget allows."""
     seconds: float
     """Seconds of a step, by the clock of a machine that does nothing else."""
     work_seconds: float
@@ -33,7 +33,7 @@ class Pace(Config):
         return cls(minutes=minutes, steps=steps, seconds=seconds, work_seconds=work_seconds)
 
     def found(self, work_seconds: float) -> "Pace":
-        """The same where a step has taken so much work; itself where that is about what was measured before."""
+        """The pace by the measured work of a step; unchanged where the work is about what was planned."""
         seconds = self.seconds * work_seconds / self.work_seconds
         if abs(self.minutes * 60 / seconds / self.steps - 1) <= TOLERANCE:
             return self
@@ -53,7 +53,7 @@ class Corrected(Exception):
 
 
 class FirstTenth:
-    """Told how far a training is, it looks once.
+    """Compares a training's speed with the plan, once, when a tenth of the training is done.
 
     Args:
         pace: what was planned.

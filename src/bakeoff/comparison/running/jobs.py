@@ -39,7 +39,7 @@ class TrainingJob:
     """A pre-training or a fine-tuning, with its directory and the settings that decide its outcome."""
 
     directory: Path
-    """Where it writes."""
+    """The directory in which the training's run is written."""
     marker: str
     """The file that exists there only once it has finished."""
     settings: dict[str, Any]
@@ -135,7 +135,7 @@ class SearchJob(TrainingJob):
 
 
 def directory_of_search(out: Path, recipe: RecipePlan) -> Path:
-    """Where the search of a recipe is."""
+    """The directory of a recipe's search."""
     return out / "searches" / directory_name(recipe.name)
 
 
@@ -231,7 +231,7 @@ class Jobs:
         return Finetuning(directory, "results.json", settings, recipe, seed, task, start, nested, before)
 
     def renewed(self, job: Pretraining | Finetuning) -> Pretraining | Finetuning:
-        """The same job with the budget of now."""
+        """The job with the present budget."""
         if isinstance(job, Pretraining):
             return self.pretraining(job.recipe, job.seed)
         return self._finetuning(job.recipe, job.seed, job.task, job.initialisation, job.finetune_seed)

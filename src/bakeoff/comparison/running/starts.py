@@ -1,4 +1,4 @@
-"""Where the first weights of a plan's recipes come from, where it is not chance: runs, and models that become runs."""
+"""The runs, and the models that become runs, from which a plan's recipes take their first weights."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -43,7 +43,7 @@ class Starts:
         return self.engine.recipe(item.recipe, item.set, self.plan.device)
 
     def facts(self, recipes: Mapping[str, Any]) -> dict[str, StartFacts]:
-        """By label, what a recipe gets from the run that it starts from; recipes that start from chance are left out.
+        """What each recipe takes from the run that it starts from, by label; recipes with random weights are left out.
 
         Raises:
             UserError: a run's weights do not fit the recipe, or the corpus has another tokenizer than the run.

@@ -83,7 +83,7 @@ def carry_out(order: WorkOrder, recipe: Any, engine: Engine, progress: Shown, no
 
 
 def serve(values: dict[str, Any], note: Note) -> dict[str, Any]:
-    """The same in another process; see `bakeoff.workers`."""
+    """Do the work in another process; see `bakeoff.workers`."""
     from bakeoff.recipe import Recipe
 
     order = WorkOrder.parse(values["order"], "order")

@@ -139,7 +139,7 @@ class T5(SequenceToSequenceFamily):
 
     @override
     def remarks(self, recipe: Recipe) -> list[str]:
-        """Their cache of a decoder has room for as many layers as the encoder has."""
+        """Say that transformers' cache of a decoder has room for as many layers as the encoder has."""
         encoder, decoder = recipe.model.encoder, recipe.model.decoder
         if encoder is None or decoder is None or decoder.layers <= encoder.layers:
             return []

@@ -82,7 +82,7 @@ class FeedForward(Part):
         return None if self.convolution is None else self.convolution.taps
 
     def offsets(self) -> list[int]:
-        """Where these taps look, relative to the output's position."""
+        """Distance of each of these taps from the output, in tokens; negative before it."""
         return [] if self.convolution is None else self.convolution.offsets()
 
     def flops_per_token(self, length: int) -> int:

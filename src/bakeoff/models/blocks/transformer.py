@@ -48,7 +48,7 @@ class Sublayer(Wrapper):
 
     @property
     def chooses(self) -> bool:  # type: ignore[override]
-        """As its function does."""
+        """Whether the function computes the states at `context.wanted` alone."""
         return self.function.chooses
 
     def given(self, x: Tensor) -> Tensor:

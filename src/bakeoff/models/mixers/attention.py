@@ -71,7 +71,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def attention_window(self) -> int | None:
-        """W."""
+        """W, how many tokens away the mixer attends at most; None: to all."""
         return self.window
 
     @property
@@ -204,7 +204,7 @@ class Attention(Part):
         return None if self.convolution is None else self.convolution.taps
 
     def offsets(self) -> list[int]:
-        """Where these taps look, relative to the output's position."""
+        """Distance of each of these taps from the output, in tokens; negative before it."""
         return [] if self.convolution is None else self.convolution.offsets()
 
     def _parted(self, state: State) -> tuple[tuple[Tensor, Tensor] | None, Tensor | None]:

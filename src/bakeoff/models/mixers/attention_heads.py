@@ -42,7 +42,7 @@ class AttentionHeadsConfig(Config):
         return self.heads
 
     def widths(self, context: BuildContext) -> HeadWidths:
-        """Those of one head in that build context.
+        """The widths of one head in a build context.
 
         Raises:
             UserError: the heads do not divide the width, and the widths of a head are not both given.

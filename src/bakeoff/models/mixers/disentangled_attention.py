@@ -39,7 +39,7 @@ class DisentangledAttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def shares_distance_vectors(self) -> bool:
-        """Always."""
+        """True: every layer with this mixer reads the vectors of the stack."""
         return True
 
     @property

@@ -52,7 +52,7 @@ class Projecting(nn.LSTM):
     """Torch's LSTM with a projection, without its warning that oneDNN has no code for it."""
 
     def forward(self, *args: Any) -> Any:
-        """The same outputs and states as `nn.LSTM`, without the warning."""
+        """Outputs and states of `nn.LSTM`, without its warning."""
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "LSTM with projections is not supported with oneDNN")
             return super().forward(*args)

@@ -160,7 +160,7 @@ class RelativeAttention(Part):
         return round(self.flops_per_query(length) + 2 * self.key_value.weight.numel() * (1 + remembered))
 
     def flops_per_query(self, length: int) -> int:
-        """Those of one row of the second stream."""
+        """Floating-point operations of one row of the second stream."""
         memory = self.memory or 0
         attended = memory + ((length + 1) / 2 if self.causal else length)
         maps = self.query.weight.numel() + self.output.weight.numel()

@@ -50,7 +50,7 @@ class HeadsConfig(ConvolutionConfig):
         return self.heads
 
     def require_heads_that_divide(self, width: int) -> None:
-        """Raises UserError where they do not."""
+        """Raise a UserError where the number of heads does not divide the width."""
         if width % self.heads:
             raise UserError(f"mixer.heads: {self.heads} heads do not divide the width {width}")
 
@@ -125,7 +125,7 @@ class GatedShortConvolution(Part):
         return x
 
     def offsets(self) -> list[int]:
-        """Where the taps look, relative to the output's position."""
+        """Distance of each tap from the output, in tokens; negative before it."""
         return tap_offsets(self.kernel, self.causal, self.dilation)
 
     def start(self, rows: int, like: Tensor) -> State:

@@ -46,7 +46,7 @@ class MuonConfig(DecayConfig):
         return 2
 
     def kept(self, module: nn.Module) -> int:
-        """For each number the mean of the gradients, and for those that AdamW trains that of the squares too."""
+        """One mean of gradients for each number, and a second one, of squares, for each number that AdamW trains."""
         return super().kept(module) - sum(matrix.numel() for matrix in _matrices(module))
 
     def needed(self, module: nn.Module) -> int:

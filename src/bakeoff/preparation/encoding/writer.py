@@ -41,7 +41,7 @@ def check_target(out: Path, overwrite: bool) -> None:
 
 
 def work_folder(out: str | Path) -> Path:
-    """Where a corpus grows until it is complete.
+    """The folder in which a corpus grows until it is complete.
 
     Raises:
         UserError: `out` is the root of the file system.

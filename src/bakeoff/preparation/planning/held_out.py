@@ -18,8 +18,8 @@ FEWEST_DOCUMENTS = 200
 FEWEST_HELD_OUT = 2
 """Documents that are held out at least: pairs of text from two documents are measured on them too."""
 FARTHEST = 1.5
-"""Where documents or paragraphs would make a split so many times as large as was asked for, or as small, sentences are
-held out."""
+"""The largest ratio, either way, of the size of a held-out split to the size asked for. Where documents or paragraphs
+would miss it, sentences are held out."""
 IDENTITY = 1 << 16
 """Characters from the beginning of a document that stand for it."""
 _MOST_RUNS = 64

@@ -36,7 +36,7 @@ class PreparationPlan(Config):
     survey: Survey
     """What the first look at the text has found."""
     starts: list[CutPoint]
-    """Where each shard starts; one shard is the whole text."""
+    """The start of each shard; a single shard is the whole text."""
     tokenizer_sample: dict[str, Any]
     """What the tokenizer was trained on; empty if it was given."""
     skips: dict[str, int]
@@ -158,5 +158,5 @@ class PreparationPlan(Config):
 
 
 def shard_folder(work: Path, shard: int, shards: int) -> Path:
-    """Where a shard, from 1, of a corpus grows; beside it stands how far it is."""
+    """The folder in which shard number `shard`, from 1, of a corpus grows; its journal stands beside the folder."""
     return work / f"part-{shard:05}-of-{shards:05}"

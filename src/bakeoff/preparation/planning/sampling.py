@@ -80,7 +80,7 @@ class CutPoint(NamedTuple):
     """A place in the text at which it can be cut, with what the kept documents before it hold."""
 
     place: TextPosition
-    """Where."""
+    """The document that starts here."""
     pieces: int
     """Pieces before it."""
     characters: int
@@ -88,7 +88,7 @@ class CutPoint(NamedTuple):
 
 
 class CutPoints:
-    """Marks all over the text, within a bounded memory, with about as many characters between two."""
+    """Points at which the text can be cut, about evenly spaced by characters; their number is bounded."""
 
     def __init__(self) -> None:
         self._marks: list[CutPoint] = []
@@ -104,7 +104,7 @@ class CutPoints:
             self._gap = 2 * mark.characters // _MOST_MARKS
 
     def divide(self, shards: int, characters: int) -> list[CutPoint]:
-        """Where each of so many shards of a text of so many characters starts; some are empty where it is short."""
+        """The starts of `shards` shards of a text of `characters` characters; some shards of a short text are empty."""
         starts = [CutPoint(BEGINNING, 0, 0)]
         for shard in range(1, shards):
             i = bisect_left(self._marks, characters * shard / shards, key=lambda mark: mark.characters)

@@ -13,7 +13,7 @@ class Candidate(NamedTuple):
     """A stretch of a context."""
 
     text: str
-    """As the context has it."""
+    """The stretch's text, as the context has it."""
     start: int
     """The character at which it begins."""
     end: int
@@ -32,11 +32,11 @@ class FoundAnswer(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """By how much the score of no answer is above that of the best stretch."""
+        """The score of no answer minus the score of the best stretch."""
         return self.none - self.candidates[0].score if self.candidates else float("inf")
 
     def probabilities(self, unanswerable: bool) -> tuple[list[float], float]:
-        """Those of the candidates, and that of no answer, which is 0 where each question has one."""
+        """The probabilities of the candidates, and of no answer; the latter is 0 where every question has an answer."""
         scores = np.array([each.score for each in self.candidates] + [self.none] * unanswerable, np.float64)
         shares = np.exp(scores - scores.max(initial=-np.inf)) if len(scores) else scores
         values = [round(float(share), 6) for share in shares / shares.sum()] if len(scores) else []

@@ -26,7 +26,7 @@ class WrittenText(NamedTuple):
     text: str | None
     """What it has written, in NFC, runs of white space as one space; None: it was not asked to."""
     log_probability: float | None
-    """That of the text, its end included, in nats."""
+    """Log-probability of the text with its end, in nats."""
     target_loss: float | None
     """The negative log-probability of the target, its end included, where there is one."""
     target_tokens: int

@@ -15,7 +15,7 @@ class LabelFinding(Config):
     count: int
     """How often it stands there."""
     share: float
-    """The same as a share of all."""
+    """The label's share of all labels of the split."""
     example: str
     """The first text that has it, cut."""
     line: int
@@ -28,9 +28,9 @@ class LengthFinding(Config):
     unit: Literal["tokens", "words"]
     """What is counted: tokens of rows where there is a tokenizer, else words."""
     mean: float
-    """The mean."""
+    """Mean length."""
     quantiles: dict[str, int]
-    """Of 0, 50, 90, 99 and 100 %."""
+    """Quantiles of the lengths at 0, 50, 90, 99 and 100 %."""
     limit: int | None = None
     """The length to which rows are cut, or in which long texts are read window by window."""
     longer: float | None = None

@@ -22,9 +22,9 @@ class Form:
     """Names that the file, or folder, may have, patterns such as `*-ud-train.conllu` among them; any may be .gz or
     .zst too."""
     dev: tuple[str, ...] = ()
-    """Those of dev; none: it is held out of train."""
+    """Names of the file of dev; none: dev is held out of train."""
     test: tuple[str, ...] = ()
-    """Those of test; none: it is held out of train."""
+    """Names of the file of test; none: test is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Columns, and whatever else the task's config needs to read the files."""
     remark: str = ""
@@ -38,16 +38,16 @@ class Form:
 
 @dataclass(frozen=True)
 class HubForm:
-    """The same data on the Hugging Face Hub."""
+    """A data set as the Hugging Face Hub has it."""
 
     repository: str
     """OWNER/NAME, or OWNER/NAME:CONFIG, of a data set that has this form; others may have it as well."""
     splits: Mapping[Split, str]
-    """What it calls each of ours; one that it does not have is held out of train."""
+    """The Hub's name of each split; a split without one is held out of train."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """As of `Form`."""
+    """Columns, and whatever else the task's config needs to read the rows."""
     remark: str = ""
-    """As of `Form`."""
+    """What a reader of the results must know."""
 
 
 @dataclass(frozen=True)
@@ -63,4 +63,4 @@ class DataSet:
     settings: Mapping[str, Any]
     """What all forms have in common."""
     hub: HubForm
-    """Where the Hub has it."""
+    """The data set on the Hub."""

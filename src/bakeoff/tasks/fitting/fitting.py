@@ -56,7 +56,7 @@ class Setting(NamedTuple):
     seed: int
     """Seed of the weights, the order and the dropout."""
     placement: Placement
-    """Where the head is, and the precision of its products."""
+    """The device of the head, and the precision of its products."""
 
 
 class Evaluation(NamedTuple):
@@ -70,12 +70,12 @@ class Evaluation(NamedTuple):
     """The task's mean loss."""
 
     def rank(self, task: Task) -> tuple[float, float]:
-        """What makes one look better than another: the metric, then the loss."""
+        """A key by which evaluations are compared, more being better: the metric, then the loss."""
         value = self.scores[task.metric]
         return -value if task.metric in task.config.lower_is_better else value, -self.loss
 
     def perfect(self, task: Task) -> bool:
-        """Behind this look there is no better one by the metric."""
+        """Whether the metric cannot get better."""
         return self.scores[task.metric] == (0 if task.metric in task.config.lower_is_better else 1)
 
 
@@ -83,7 +83,7 @@ class FittingTrial(NamedTuple):
     """What the trainings of one fine-tuning differ in."""
 
     learning_rate: float
-    """At the end of the warm-up."""
+    """Learning rate at the end of the warm-up."""
     epochs: int
     """The most passes over train."""
 

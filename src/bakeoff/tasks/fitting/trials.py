@@ -34,25 +34,25 @@ class StartingPoint(NamedTuple):
     """What a fine-tuning starts from."""
 
     recipe: Recipe
-    """The architecture."""
+    """The recipe whose architecture is fine-tuned."""
     tokenizer: Tokenizer
-    """The tokenizer."""
+    """The tokenizer of all texts."""
     run: Run | None
     """The pre-trained run, or one that is fine-tuned already; None: fresh weights."""
     learned: Task | None = None
     """The task of a run that is fine-tuned already; None: it is not."""
     config: FinetuneConfig | None = None
-    """How such a run was fine-tuned."""
+    """The config with which the fine-tuned run was made."""
 
     @property
     def precision(self) -> Literal["auto", "float32", "bfloat16"]:
-        """What was asked for, and not what the machine of the pre-training made of it: this may be another one."""
+        """The precision that the recipe asks for; the machine of the pre-training may have chosen another."""
         if self.run is None or self.learned is not None:
             return self.recipe.training.precision
         return Recipe.parse(self.run.environment["recipe"], str(self.run.path)).training.precision
 
     def continued(self, config: FinetuneConfig) -> FinetuneConfig:
-        """The config; where it does not say what the head is, and how pairs are read, as a fine-tuned run has it."""
+        """The config; settings of the head that it leaves out are those of the fine-tuned run."""
         before = self.config
         if before is None:
             return config
@@ -72,9 +72,9 @@ class Fitted(NamedTuple):
     """What came out of all trainings."""
 
     head: HeadedModel
-    """With the weights that did best, in evaluation mode."""
+    """The head with the best training's weights, in evaluation mode."""
     best: Fit
-    """Their training."""
+    """The best training."""
     transferred: int
     """Tensors that came from the run."""
     trials: list[TrialResult]

@@ -76,7 +76,7 @@ class HeadedModel(nn.Module):
         return self(batch), None
 
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """For each tensor of the head that pre-training has made, its name among those of the run.
+        """The run's name of each tensor of the head that pre-training has made.
 
         Args:
             names: the run's tensors.
@@ -113,7 +113,7 @@ class LinearHead(HeadedModel):
         return self.scores(self.hidden(batch), batch)
 
     def scores(self, hidden: Tensor, batch: InputBatch) -> Tensor:
-        """The same for hidden states that are known."""
+        """The numbers of a batch's rows from hidden states that are known."""
         raise NotImplementedError
 
     def outputs(self, vectors: Tensor) -> Tensor:
@@ -152,7 +152,7 @@ class LinearHead(HeadedModel):
 
     @override
     def pretrained(self, names: Collection[str], recipe: Recipe) -> dict[str, str]:
-        """The head of the objective by which it writes; pooler and transform, of a sentence head and mlm's or its own.
+        """The names for the writing objective's head, for the pooler of a sentence head, and for the transform.
 
         A pooler of several layers has no counterpart in pre-training.
         """

@@ -211,7 +211,7 @@ class Choice(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each item the (number of choices,) log-probabilities of the choices."""
+        """(number of choices,) log-probabilities of the choices, for each item."""
         table = self._by_item(scores, items, chosen).cpu().numpy()
         return [row[:count] for row, count in zip(table, np.diff(items.bounds)[chosen], strict=True)]
 

@@ -35,10 +35,10 @@ OF_ONE_CLASS: dict[str, Callable[[NDArray[np.bool_], NDArray[np.bool_]], tuple[A
     "precision": lambda true, found: (true & found, found),
     "recall": lambda true, found: (true & found, true),
 }
-"""For each score of one class: what a row adds to the numerator and to the denominator."""
+"""Functions that give what each row adds to the numerator and to the denominator of a score of one class."""
 
 FEWEST_SCORES = 5
-"""From this many classes on, a remark is made where all names of classes are numbers."""
+"""The fewest classes for which a remark is made where all names of classes are numbers."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Classification(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each item the (C,) log-probabilities of the classes."""
+        """(C,) log-probabilities of the classes, for each item."""
         return list(scores.log_softmax(-1).cpu().numpy())
 
     @override

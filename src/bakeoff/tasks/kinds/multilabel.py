@@ -217,7 +217,7 @@ class Multilabel(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each item the (C,) log-odds of the labels."""
+        """(C,) log-odds of the labels, for each item."""
         return list(scores.cpu().numpy())
 
     @override
@@ -228,7 +228,7 @@ class Multilabel(Task):
 
     @override
     def decode(self, outputs: Sequence[NDArray[np.float32]], items: Items) -> list[NDArray[np.float32]]:
-        """For each item the (C,) probabilities of the labels."""
+        """(C,) probabilities of the labels, for each item."""
         return list(items.mean_by_example(list(torch.from_numpy(np.stack(outputs)).sigmoid().numpy())))
 
     def given(self, answer: NDArray[np.float32]) -> list[str]:

@@ -185,7 +185,7 @@ class QuestionAnswering(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each window (1 + n, 2) scores of no answer and of its n tokens, as beginning and as end."""
+        """(1 + n, 2) scores of no answer and of a window's n tokens, as beginning and as end, for each window."""
         own = scores.cpu().numpy()
         return [row[items.targets[item].places] for row, item in zip(own, chosen, strict=True)]
 

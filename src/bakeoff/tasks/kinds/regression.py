@@ -143,7 +143,7 @@ class Regression(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each item the number () on the scale of the training."""
+        """The number () on the scale of the training, for each item."""
         return list(scores[:, 0].cpu().numpy())
 
     @override

@@ -222,7 +222,7 @@ class SequenceToSequence(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each item the (tokens of the target,) log-probabilities of these tokens."""
+        """(tokens of the target,) log-probabilities of the target's tokens, for each item."""
         return of_targets(scores, items, chosen)
 
     @override

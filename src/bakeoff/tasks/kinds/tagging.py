@@ -234,7 +234,7 @@ class Tagging(Task):
 
     @override
     def read_outputs(self, scores: Tensor, items: Items, chosen: NDArray[np.int64]) -> list[NDArray[np.float32]]:
-        """For each window (n, C) log-probabilities of the tags of its n words."""
+        """(n, C) log-probabilities of the tags of a window's n words, for each window."""
         ends = np.cumsum([len(items.targets[item].places) for item in chosen])[:-1]
         return np.split(self._of_words(scores, items, chosen).cpu().numpy(), ends)
 

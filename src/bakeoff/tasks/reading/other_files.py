@@ -11,7 +11,7 @@ SomeTask = TypeVar("SomeTask", bound=TaskConfig)
 
 
 def reading_otherwise(task: SomeTask, settings: Mapping[str, Any]) -> SomeTask:
-    """The same task, to read a file that has other columns, or another form, than those that it was learned from.
+    """The task, set to read a file with other columns, or of another form, than the files of fine-tuning.
 
     Args:
         task: as it was learned.

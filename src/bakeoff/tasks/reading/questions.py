@@ -30,13 +30,13 @@ class GoldAnswer(NamedTuple):
     """An answer that a file has."""
 
     text: str
-    """As the file has it."""
+    """The answer's text, as the file has it."""
     start: int | None
     """The character of the context at which it begins; None: it does not stand there."""
     end: int | None
     """The character behind it."""
     moved: bool = False
-    """The file says another place, at which it does not stand."""
+    """Whether the file gives a start at which the answer does not stand."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Question(Example):
 
     @property
     def context(self) -> str:
-        """Where the answer stands."""
+        """The text in which the answer stands."""
         return self.texts[1]
 
     @property

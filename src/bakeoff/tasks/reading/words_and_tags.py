@@ -38,7 +38,7 @@ class TaggedWords(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Where a file has words and tags, as far as the user says."""
+    """The columns of words and of tags in a file, as far as the user names them."""
 
     words: str | None
     """The column of the words, by its number from 1 or, in CoNLL-U, its name (default: form, else the first); in .jsonl
@@ -46,7 +46,7 @@ class Columns(NamedTuple):
     tags: str | None
     """The column of the tags (default: upos, else the last); in .jsonl the field with their list."""
     spans: str | None
-    """In .jsonl the field with a list of {start, end, label}, in characters of the text."""
+    """The field of .jsonl with a list of {start, end, label}, in characters of the text."""
 
 
 def read_tagged(

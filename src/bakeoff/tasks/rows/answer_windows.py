@@ -134,7 +134,7 @@ def window_loss(scores: Tensor, windows: Sequence[AnswerWindow]) -> Tensor:
 
 
 def mean_window_loss(outputs: Sequence[NDArray[np.float32]], windows: Sequence[AnswerWindow]) -> float:
-    """The same for scores at the places of each window, (1 + n, 2), in plain numbers."""
+    """The mean loss of windows from (1 + n, 2) scores at the places of each, in nats."""
     losses = [
         -float(torch.from_numpy(own).log_softmax(0)[list(window.target), [0, 1]].mean())
         for own, window in zip(outputs, windows, strict=True)

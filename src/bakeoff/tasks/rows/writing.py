@@ -67,7 +67,7 @@ class WritingItems(Items):
     looked_at: int
     """Targets that were decoded again."""
     changed: list[tuple[str, str]]
-    """Those of them that came back otherwise, and as what."""
+    """Decoded targets that differ from the original: the original, and the decoded text."""
 
     @property
     @override

@@ -35,7 +35,7 @@ class Right(NamedTuple):
     """How right an answer is, from 0 to 1."""
 
     exact: float
-    """It is one of the right ones."""
+    """1 where the answer is one of the right ones, else 0."""
     f1: float
     """F1 of words with the nearest of the right ones."""
 
