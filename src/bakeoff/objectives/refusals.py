@@ -1,38 +1,36 @@
-"""Reasons that several objectives share for not training a model on some rows, by the trait that they are about."""
-
-WRITING = "span_corruption, denoising, deshuffling, prefix_lm, translation"
-"""Objectives that write a target for a source."""
+"""Refusals that several objectives share: why they cannot train a model on some rows, by trait of model or rows."""
 
 
 def starts_anew(kind: str) -> dict[str, str]:
-    """Rows do not continue each other."""
+    """Refusals of an objective whose rows do not continue each other."""
     return {"recurrent rows": f"{kind} starts anew in every row; set input.recurrent to false"}
 
 
 def sees_both_sides(kind: str) -> dict[str, str]:
-    """It predicts a token from both sides of it."""
+    """Refusals of an objective that predicts a token from both sides."""
     return {
         "decoder": f"{kind} predicts from both sides, but a model with 'decoder' sees only what comes before; use "
         "'encoder'",
         "decoder with directions: 2": f"{kind} needs layers that see both sides, and 'directions: 2' has two that "
         "never meet; use bilm",
-        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use one of {WRITING}",
+        "encoder and decoder": f"{kind} leaves the decoder without anything to write; use an "
+        "objective that writes a target for a source, such as span_corruption",
         **predicts_all(kind),
     }
 
 
 def predicts_all(kind: str) -> dict[str, str]:
-    """No token of a text is only read."""
+    """Refusals of an objective that predicts, or may predict, every token of a row."""
     return {"context": f"{kind} has no use for tokens that are only read; set input.context to 0", **reads_text(kind)}
 
 
 def reads_text(kind: str) -> dict[str, str]:
-    """It reads a text, no pairs of a source and a target."""
+    """Refusals of an objective that reads a text, not pairs of a source and a target."""
     return {"parallel": f"{kind} needs a text, but input.format is parallel; use translation, or another format"}
 
 
 def relates_segments(kind: str) -> dict[str, str]:
-    """It tells how two segments relate."""
+    """Refusals of an objective that tells how two segments relate."""
     formats = ("blocks", "full_sentences", "doc_sentences", "continued_pair")
     without = {
         each: f"{kind} needs two segments, but input.format is {each}; use segment_pair or sentence_pair"
@@ -42,20 +40,20 @@ def relates_segments(kind: str) -> dict[str, str]:
 
 
 def reads_running_text(kind: str) -> dict[str, str]:
-    """It reads text that runs on through its row."""
+    """Refusals of an objective that reads running text."""
     formats = ("full_sentences", "doc_sentences", "segment_pair", "sentence_pair", "continued_pair")
     needed = {each: f"{kind} needs running text, but input.format is {each}; use blocks" for each in formats}
     return needed | reads_text(kind)
 
 
 def has_a_source(kind: str) -> dict[str, str]:
-    """It writes a target for a source."""
+    """Refusals of an objective that writes a target for a source."""
     families = ("encoder", "decoder", "decoder with directions: 2")
     return dict.fromkeys(families, f"{kind} has a source and a target; give the model both 'encoder' and 'decoder'")
 
 
 def writes_for_a_source(kind: str) -> dict[str, str]:
-    """It makes a source and a target of a row of text."""
+    """Refusals of an objective that makes a source and a target of a row of text."""
     isolated = {"isolated documents": f"{kind} reads rows as one text; set input.isolate to false"}
     texts = reads_running_text(kind) | isolated
     return has_a_source(kind) | texts | predicts_all(kind) | starts_anew(kind)

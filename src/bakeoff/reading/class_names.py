@@ -8,7 +8,7 @@ from bakeoff.errors import UserError
 from bakeoff.reading.fields import existing
 
 
-class Place(NamedTuple):
+class NamedField(NamedTuple):
     """The field of a row that a name means: a column, or a key within one, and the names of its classes."""
 
     column: str
@@ -29,7 +29,7 @@ class Place(NamedTuple):
         return stored if self.classes is None else _named(stored, self.classes)
 
 
-def place_of(name: str, names: list[str], features: Mapping[str, Any], where: str, advice: str) -> Place:
+def field_of(name: str, names: list[str], features: Mapping[str, Any], where: str, advice: str) -> NamedField:
     """The field that a name means.
 
     Args:
@@ -43,7 +43,7 @@ def place_of(name: str, names: list[str], features: Mapping[str, Any], where: st
         UserError: there is no such column.
     """
     column, keys = _column_and_keys(name, names, where, advice)
-    return Place(column, keys, None if keys else _class_names(features.get(column)))
+    return NamedField(column, keys, None if keys else _class_names(features.get(column)))
 
 
 def _column_and_keys(name: str, names: list[str], where: str, advice: str) -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bakeoff.errors import UserError
-from bakeoff.reading.class_names import Place, features_of, place_of
+from bakeoff.reading.class_names import NamedField, features_of, field_of
 from bakeoff.reading.files import kind_of
 
 _ROWS = 256  # rows of a Parquet file that are held at once
@@ -55,43 +55,43 @@ class ColumnReader:
         try:
             with open(self._path, "rb") as raw:
                 batches = self._parquet if kind_of(self._path) == ".parquet" else self._arrow
-                for place, column in batches(raw, name, advice):
+                for field, column in batches(raw, name, advice):
                     passed = min(len(column), skip - row) if row < skip else 0
                     row += passed
                     for value in _as_bytes(column.slice(passed)).to_pylist():
                         row += 1
                         value = self._decode(value, row) if isinstance(value, bytes) else value
-                        yield row, place.value(value, self._path, row)
+                        yield row, field.value(value, self._path, row)
         except (pyarrow.ArrowException, OSError) as error:
             reason = (str(error).splitlines() or [type(error).__name__])[0]
             raise UserError(f"{self._path}: cannot be read ({reason}); is it whole, and what its name says?") from None
 
-    def _parquet(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[Place, Any]]:
+    def _parquet(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
         from pyarrow import parquet
 
         size = os.fstat(raw.fileno()).st_size
         with parquet.ParquetFile(raw, buffer_size=1 << 20) as file:
-            place = self._place(name, file.schema_arrow, advice)
+            field = self._field(name, file.schema_arrow, advice)
             done = 0
-            for batch in file.iter_batches(_ROWS, columns=[place.column], use_threads=False):
-                yield place, batch.column(place.column)
+            for batch in file.iter_batches(_ROWS, columns=[field.column], use_threads=False):
+                yield field, batch.column(field.column)
                 done += len(batch)
                 self._position = size * done // file.metadata.num_rows
 
-    def _arrow(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[Place, Any]]:
+    def _arrow(self, raw: BinaryIO, name: str, advice: str) -> Iterator[tuple[NamedField, Any]]:
         from pyarrow import ipc
 
         # Arrow knows two forms; `datasets` writes the one that can be streamed, other programs often the other.
         streamed = raw.read(6) != b"ARROW1"
         raw.seek(0)
         with ipc.open_stream(raw) if streamed else ipc.open_file(raw) as file:
-            place = self._place(name, file.schema, advice)
+            field = self._field(name, file.schema, advice)
             for batch in file if streamed else map(file.get_batch, range(file.num_record_batches)):
-                yield place, batch.column(place.column)
+                yield field, batch.column(field.column)
                 self._position = raw.tell()
 
-    def _place(self, name: str, schema: Any, advice: str) -> Place:
-        return place_of(name, schema.names, features_of(schema.metadata), str(self._path), advice)
+    def _field(self, name: str, schema: Any, advice: str) -> NamedField:
+        return field_of(name, schema.names, features_of(schema.metadata), str(self._path), advice)
 
     def _decode(self, value: bytes, row: int) -> str:
         try:

@@ -253,7 +253,7 @@ class LineReader:
 
 
 def _cut(data: bytes) -> int:
-    """Where to cut a piece of a line: before its last space, else before the last character."""
+    """The place to cut a piece of a line: before its last space, else before the last character."""
     cut = max(data.rfind(b" "), data.rfind(b"\t"))
     if cut > 0:
         return cut

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bakeoff.errors import UserError
-from bakeoff.reading.class_names import Place, place_of
+from bakeoff.reading.class_names import NamedField, field_of
 
 PREFIX = "hub:"
 _CONVERTED = "refs/convert/parquet"  # the branch on which the Hub keeps what it has made of data sets, CONFIG/SPLIT/
@@ -57,12 +57,12 @@ class HubFile:
         `translation.de` is `de` of the column `translation`; a class that is stored as a number comes by its name.
         """
         features = self._rows.features.to_dict() if self._rows.features is not None else {}
-        places: list[Place] = []
+        fields: list[NamedField] = []
         try:
             for number, row in enumerate(self._rows.skip(skip) if skip else self._rows, skip + 1):
-                if not places:
-                    places = [place_of(name, list(row), features, self._name, advice) for name in names]
-                yield number, [place.value(row[place.column], self._name, number) for place in places]
+                if not fields:
+                    fields = [field_of(name, list(row), features, self._name, advice) for name in names]
+                yield number, [field.value(row[field.column], self._name, number) for field in fields]
         except (UserError, GeneratorExit):
             raise
         except Exception as error:  # of the library, of Arrow, of the network

@@ -144,64 +144,64 @@ def pretrain(
         return run
     if beside is not None:
         require_free(beside)
-    settled = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
-    precision = resolve_precision(settled.training.precision, on)
+    resolved = run.recipe if run else resolve_recipe(recipe, opened, budget, device)
+    precision = resolve_precision(resolved.training.precision, on)
     reset_peak_memory(on)
     torch.manual_seed(seed)
-    module = PretrainingModel(settled, opened.tokenizer.size).to(on)
-    if settled.training.compile is True:
+    module = PretrainingModel(resolved, opened.tokenizer.size).to(on)
+    if resolved.training.compile is True:
         module.compile_layers()
-    batches = Stages(settled, module, opened, seed)
-    held_out = make_batches(settled, module, opened, seed, split="validation")
+    batches = Stages(resolved, module, opened, seed)
+    held_out = make_batches(resolved, module, opened, seed, split="validation")
     batches.first_rows()  # what is wrong with the corpus comes out before there is a directory
     placement = Placement(on, precision)
-    measured = HeldOut(opened.validation, held_out.fixed(settled.training.validation_examples))
+    measured = HeldOut(opened.validation, held_out.fixed(resolved.training.validation_examples))
     here = environment(on, precision)
     taken = None
     if start is not None and not (run and (run.finished or list_checkpoints(run.checkpoints))):
         taken = start.load(module, opened)
-    steps = settled.training.budget.steps or 0
+    steps = resolved.training.budget.steps or 0
     if run:
         kept: AbstractContextManager[None] = nullcontext()
     else:
         facts = {**request, "steps": steps, "initial_weights": taken, **here}
         with full_disk(Path(out), lambda: "nothing was kept"):
-            run = Run.create(out, settled, opened.tokenizer, facts)
+            run = Run.create(out, resolved, opened.tokenizer, facts)
         kept = run.removed_before_a_step()
     with (
         full_disk(run.path, run.what_is_kept),
         held(run.path),
         kept,
-        TrainingProgress(settled.name, steps, progress) as shown,
+        TrainingProgress(resolved.name, steps, progress) as shown,
     ):
-        training = Training(run, settled, module, batches, measured, seed, placement, shown, watch)
+        training = Training(run, resolved, module, batches, measured, seed, placement, shown, watch)
         if not run.finished:  # which another process may have brought it to since we looked
             resumed = begun and training.resume()
             for line in changed:
-                shown.line(f"{settled.name}: {line}")
+                shown.line(f"{resolved.name}: {line}")
             if resumed:
-                shown.line(f"{settled.name}: resumed at step {training.position.step}")
+                shown.line(f"{resolved.name}: resumed at step {training.position.step}")
                 for change in older:
                     shown.line(
-                        f"{settled.name}: ATTENTION: begun before {change}; the rest is trained by that rule, so "
+                        f"{resolved.name}: ATTENTION: begun before {change}; the rest is trained by that rule, so "
                         "begin the run anew where its result counts"
                     )
                 for key in ("device", "device_name", "threads", "versions"):
                     for name, old, new in differing(run.environment[key], here[key], key):
                         shown.line(
-                            f"{settled.name}: {name} was {old}, now {new}: the last bits of the result may differ"
+                            f"{resolved.name}: {name} was {old}, now {new}: the last bits of the result may differ"
                         )
             elif resume:
-                shown.line(f"{settled.name}: nothing to resume in {out}; starting at step 0")
+                shown.line(f"{resolved.name}: nothing to resume in {out}; starting at step 0")
             if taken is not None and not resumed:
-                shown.line(f"{settled.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
+                shown.line(f"{resolved.name}: begun {start}: {taken['tensors']} of {taken['of']} tensors")
                 training.save()  # so that a resumed training does not need the runs that it started from
             if progress and start is None and not resumed:
                 for line in other_tokenizer(wanted, opened):
-                    shown.remark(f"{settled.name}: {line}")
+                    shown.remark(f"{resolved.name}: {line}")
             if progress and not finish_now:
-                for line in unread(settled, opened, seed):
-                    shown.remark(f"{settled.name}: {line}")
+                for line in unread(resolved, opened, seed):
+                    shown.remark(f"{resolved.name}: {line}")
             if finish_now:
                 training.end_here()
             else:
@@ -212,11 +212,11 @@ def pretrain(
             run.finish(module, _summary(training, opened, seed))
             if finish_now:
                 remove(run.snapshots)
-                shown.line(f"{settled.name}: cut short at step {training.position.step:,} of {steps:,}")
+                shown.line(f"{resolved.name}: cut short at step {training.position.step:,} of {steps:,}")
         if beside is not None and run.snapshots.exists():
             averaged = write_average(run, module, measured, placement)
             loss = averaged.summary["validation"]["loss"]
-            shown.line(f"{settled.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
+            shown.line(f"{resolved.name}: the average of its last weights is {averaged.path}: held-out loss {loss:.4f}")
     return run
 
 

@@ -26,8 +26,8 @@ IN_THEIR_PLACE = {
 ALWAYS = frozenset({"forward", "backward"})
 """Methods that torch calls, which are kept without a visible use."""
 
-Place = tuple[str, str]
-"""The name of a module, and a name in it."""
+QualifiedName = tuple[str, str]
+"""The name of a module, and a name within the module."""
 
 
 def model_source(config: ModelConfig, classes: Collection[str], heads: Collection[str], title: str) -> str:
@@ -75,12 +75,14 @@ class _Collector:
         if not any(stack.layer_weights for stack in config.stacks().values()):
             self._absent.add("LayerWeighting")
         self._attributes: set[str] = set()
-        self._reached: dict[Place, None] = {}
+        self._reached: dict[QualifiedName, None] = {}
 
     def text(self, classes: Collection[str], title: str) -> str:
         """The text of the file."""
         homes = {name: module for module in ("base", "language", "writing", "tasks") for name in self._of(module)}
-        seeds: list[Place] = [(f"{ROOM}.{homes[name]}", name) for name in ("BakeoffConfig", "BakeoffModel", *classes)]
+        seeds: list[QualifiedName] = [
+            (f"{ROOM}.{homes[name]}", name) for name in ("BakeoffConfig", "BakeoffModel", *classes)
+        ]
         seeds += [(PLAIN, "CONFIGS"), ("bakeoff.models.model", "ModelConfig")]
         seeds += [(config.__module__, config.__name__) for config in self._parts.values()]
         before = -1
@@ -99,7 +101,7 @@ class _Collector:
             self._modules[name] = Module(name)
         return self._modules[name]
 
-    def _follow(self, waiting: list[Place]) -> None:
+    def _follow(self, waiting: list[QualifiedName]) -> None:
         while waiting:
             place = waiting.pop()
             if place in self._reached:
@@ -113,7 +115,7 @@ class _Collector:
                 annotated, _ = names(node, annotations=True)
                 waiting += [own for name in sorted(annotated) if (own := self._alias(module, name)) is not None]
 
-    def resolve(self, module: Module, name: str) -> Place | None:
+    def resolve(self, module: Module, name: str) -> QualifiedName | None:
         """The module and name that define a name of a module; None: the definition does not go into the file."""
         if name in self._absent:
             return None
@@ -131,7 +133,7 @@ class _Collector:
             return None
         return (PLAIN, IN_THEIR_PLACE[place]) if place in IN_THEIR_PLACE else place
 
-    def _alias(self, module: Module, name: str) -> Place | None:
+    def _alias(self, module: Module, name: str) -> QualifiedName | None:
         """The definition of a type alias that an annotation uses; None: the annotation needs no definition."""
         place = self.resolve(module, name)
         if place is None:
@@ -176,7 +178,7 @@ class _Collector:
             return ast.unparse(node.target) in self._attributes
         return True
 
-    def _ordered(self) -> Sequence[Place]:
+    def _ordered(self) -> Sequence[QualifiedName]:
         """The definitions, in an order in which each stands behind those that it needs at import."""
         order: list[str] = []
         seen = set[str]()

@@ -23,13 +23,13 @@ from bakeoff.reading.pieces import BEGINNING, DOCUMENT, TextPiece, TextPosition
 from bakeoff.tokenizer.word_counts import WordCounts
 
 SURVEYED_DOCUMENTS = 10_000
-"""Up to so many documents are chosen by what they hold, so that the share that is held out is the one asked for. Where
-there are more, each is held out or not by itself, and chance evens out."""
+"""The largest number of documents among which the held-out ones are chosen by size, to meet the share that was asked
+for. Of more documents each is held out or not by itself, and chance evens out."""
 LEAST_TO_CUT = 2_000
-"""Characters to hold out, or to leave, below which whole documents are held out however far from that they are."""
+"""Characters to hold out, or to leave; below this, whole documents are held out, however much they miss the share."""
 LEAST_MISSED = 1_000
 """Characters too many or too few below which paragraphs are held out, however few were asked for."""
-_MOST_MARKS = 1 << 14
+_MOST_CUTS = 1 << 14
 _MOST_LENGTHS = 1 << 24
 
 
@@ -91,24 +91,24 @@ class CutPoints:
     """Points at which the text can be cut, about evenly spaced by characters; their number is bounded."""
 
     def __init__(self) -> None:
-        self._marks: list[CutPoint] = []
+        self._cuts: list[CutPoint] = []
         self._gap = 0
 
-    def add(self, mark: CutPoint) -> None:
+    def add(self, cut: CutPoint) -> None:
         """Offer the start of the next document."""
-        if self._marks and mark.characters < self._marks[-1].characters + self._gap:
+        if self._cuts and cut.characters < self._cuts[-1].characters + self._gap:
             return
-        self._marks.append(mark)
-        if len(self._marks) > _MOST_MARKS:
-            self._marks = self._marks[::2]
-            self._gap = 2 * mark.characters // _MOST_MARKS
+        self._cuts.append(cut)
+        if len(self._cuts) > _MOST_CUTS:
+            self._cuts = self._cuts[::2]
+            self._gap = 2 * cut.characters // _MOST_CUTS
 
     def divide(self, shards: int, characters: int) -> list[CutPoint]:
         """The starts of `shards` shards of a text of `characters` characters; some shards of a short text are empty."""
         starts = [CutPoint(BEGINNING, 0, 0)]
         for shard in range(1, shards):
-            i = bisect_left(self._marks, characters * shard / shards, key=lambda mark: mark.characters)
-            starts.append(max(starts[-1], self._marks[min(i, len(self._marks) - 1)]))
+            i = bisect_left(self._cuts, characters * shard / shards, key=lambda cut: cut.characters)
+            starts.append(max(starts[-1], self._cuts[min(i, len(self._cuts) - 1)]))
         return starts
 
 
