@@ -76,7 +76,7 @@ def check(path: str | Path, progress: Callable[[FileGroup], None] | None = None)
 
 
 def _kind(path: Path) -> Kind:
-    """What a directory is, by the files that make it so."""
+    """The kind of a directory, recognised by its files."""
     if not path.is_dir():
         raise UserError(f"{path}: no such directory; give a corpus, a run, a fine-tuned run, a comparison or a search")
     if (path / MANIFEST).is_file():
@@ -155,7 +155,7 @@ def _check(name: str, files: list[Path]) -> FileGroup:
 
 
 def _read(file: Path) -> None:
-    """Have a file read by what reads it in use: of directories from before there were checksums that is all there is.
+    """Read a file with the code that reads it in use, the only check for directories older than checksums.
 
     Raises:
         UserError: it cannot be used.

@@ -34,8 +34,8 @@ class Config(BaseModel):
     read_before: ClassVar[tuple[str, ...]] = ()
     """Keys that a file may have, but that are dealt with before its values are checked."""
     retired: ClassVar[Mapping[str, Any]] = {}
-    """Keys of older versions that are no more, with the values at which they did nothing; at these they are left out,
-    so that what was written down in full can still be read."""
+    """Keys that older versions had, with the values at which they did nothing. A key with its value here is left out,
+    so that complete recipes of older versions can still be read."""
 
     @model_validator(mode="before")
     @classmethod
@@ -213,7 +213,7 @@ def _configs(annotation: Any, metadata: Sequence[Any] = ()) -> list[type[Config]
 
 
 def _chosen(part: type[Config], values: Any) -> bool:
-    """Whether values are those of this config among several: they name its kind, or none where it is the default."""
+    """Whether values belong to this config of a union: they name its kind, or no kind where it is the default."""
     if not isinstance(values, Mapping):
         return False
     for tag in ("kind", "format"):
@@ -226,7 +226,7 @@ def _chosen(part: type[Config], values: Any) -> bool:
 def with_defaults(values: Any, config: type[Config]) -> Any:
     """Values that an older version wrote down, with the keys that have been added since at their defaults.
 
-    Values that the config does not take any more stay as they are, and so differ from all that it takes.
+    Values that the config takes no longer stay as they are, and therefore equal no values of today.
     """
     try:
         return config.parse(values, "").model_dump(mode="json")

@@ -75,7 +75,7 @@ def remove(folder: Path, inside: Path | None = None) -> None:
 
 @contextmanager
 def removed_after_an_error(folder: Path, unless: Callable[[], bool] = lambda: False) -> Iterator[None]:
-    """Remove a folder if what is done in it fails, `unless` that says then that it is of use."""
+    """Remove a folder if the work in it fails, but keep the folder where `unless` then says that it is of use."""
     try:
         yield
     except BaseException:

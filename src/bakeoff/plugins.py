@@ -27,18 +27,18 @@ from bakeoff.registry import Registry
 GROUP = "bakeoff.parts"
 """The group of entry points by which an installed package says where its parts are: modules, or single configs."""
 VARIABLE = "BAKEOFF_PLUGINS"
-"""The variable that names files with parts, between them what separates paths; processes that work for this one, on
-this machine, have it too."""
+"""The environment variable with the files of parts, separated like paths in PATH. Worker processes on this machine
+inherit it."""
 REGISTRIES: tuple[Registry[Any], ...] = (MIXERS, BLOCKS, OBJECTIVES, FORMATS)
 
 
 class Plugin(NamedTuple):
-    """Where parts have come from."""
+    """The origin of parts: a file, or an entry point."""
 
     name: str
-    """Its file's name, or that of its entry point."""
+    """The name of the file, or of the entry point."""
     digest: str
-    """What tells it from others of that name: the beginning of its file's SHA-256, or the package's version."""
+    """The beginning of the file's SHA-256, or the package's version; it tells plugins of one name apart."""
     configs: tuple[type[BaseModel], ...]
     """The configs of its parts."""
 
@@ -113,7 +113,7 @@ def loaded_plugins() -> list[Plugin]:
 
 
 def plugin_versions() -> dict[str, str]:
-    """What was loaded, as it stands among the versions of a run: `plugin NAME` and what tells it from others."""
+    """The loaded plugins for the versions of a run: `plugin NAME` and the plugin's digest."""
     return {f"plugin {plugin.name}": plugin.digest for plugin in _LOADED.values()}
 
 
@@ -123,7 +123,7 @@ def missing_plugins(versions: Mapping[str, Any]) -> list[str]:
 
 
 def registry_of(config: type[BaseModel]) -> Registry[Any] | None:
-    """The registry that a config belongs into, by what it inherits from; None where it is no part's."""
+    """The registry of a config, found by the base that it inherits from; None: it is no part's config."""
     return next((each for each in REGISTRIES if issubclass(config, each.base)), None)
 
 

@@ -275,7 +275,7 @@ def changes_the_model(changes: Mapping[str, Any]) -> bool:
 
 
 def _kind_first(node: Any) -> Any:
-    """The same tree, each mapping's name before the rest of it."""
+    """The tree with `kind` as the first key of each mapping."""
     if isinstance(node, list):
         return [_kind_first(item) for item in node]
     if not isinstance(node, dict):

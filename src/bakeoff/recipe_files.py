@@ -1,4 +1,4 @@
-"""Recipes as they are written: their files, what one takes over from others, and what is set besides."""
+"""Recipes in files: which file a name means, what a recipe takes over from others, and overrides."""
 
 import copy
 from collections.abc import Mapping, Sequence
@@ -52,7 +52,7 @@ DEEPEST = 200
 
 
 def _extended(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Where a recipe stands, and what it says with all that it extends merged in.
+    """The file of a recipe, and its values merged over those of the recipes that it extends.
 
     Raises:
         UserError: one of them does not exist, or extends itself through others, or more than DEEPEST in a row.
@@ -104,12 +104,12 @@ def _with_bases(
 
 
 def _identity(name_or_path: str) -> str:
-    """The same for all spellings of a file."""
+    """A key for a recipe that is equal for all spellings of a file's path."""
     return str(Path(name_or_path).resolve()) if _is_file(name_or_path) else name_or_path
 
 
 def _changed(base: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
-    """What a recipe says with what another one says over it."""
+    """The values of a recipe, overridden by the `written` ones of a recipe that extends it."""
     kept = {key: value for key, value in base.items() if key != "name"}
     if changes_the_model(written):
         kept.pop("published", None)
@@ -121,7 +121,7 @@ def _changed(base: dict[str, Any], written: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_file(name_or_path: str) -> bool:
-    """It names a file, and not one of the recipes that come with the package."""
+    """Whether a text names a file, and not a recipe of the package."""
     return Path(name_or_path).suffix in (".yaml", ".yml")
 
 
@@ -141,7 +141,7 @@ def _share_of_budget(values: dict[str, Any], base: dict[str, Any]) -> None:
 
 
 def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
-    """Where a recipe stands, and what its file says."""
+    """The file of a recipe, and the values in the file."""
     path = Path(name_or_path)
     if not _is_file(name_or_path):
         registered = _registered(name_or_path)
@@ -158,7 +158,7 @@ def _read(name_or_path: str) -> tuple[str, dict[str, Any]]:
 
 @cache  # many extend the same few
 def _registered(name: str) -> dict[str, Any] | None:
-    """What the file of a recipe that comes with the package says, if there is one of that name."""
+    """The values of the package's recipe of that name; None: there is none."""
     resource = resources.files("bakeoff.recipes").joinpath(f"{name}.yaml")
     return parse_yaml(resource.read_text(encoding="utf-8"), f"{name}.yaml") if resource.is_file() else None
 

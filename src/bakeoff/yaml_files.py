@@ -24,7 +24,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 class _Refused(ConstructorError):
-    """It is YAML, and no more than that."""
+    """A file that is valid YAML, but not what Bakeoff reads."""
 
 
 class _Loader(_C):  # type: ignore[misc, valid-type]
@@ -146,7 +146,7 @@ def dump_yaml(values: dict[str, Any]) -> str:
 
 
 def _require_shallow(text: str) -> None:
-    """Refuse what is nested so deep that composing it, which recurs, would not come back."""
+    """Refuse nesting so deep that PyYAML, which recurses, would run out of stack."""
     depth = 0
     for event in yaml.parse(text, Loader=_C):
         if isinstance(event, yaml.CollectionStartEvent):

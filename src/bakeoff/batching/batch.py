@@ -22,7 +22,7 @@ class Batch:
     documents: Tensor | None
     """(B, T) document of each token, 0 for padding; None where every row is one document."""
     targets: dict[str, tuple[Tensor, Tensor]]
-    """(n,) rows of the hidden states flattened to (B * T * directions, D), and (n,) labels."""
+    """(n,) rows of the hidden states flattened to (B * T * directions, D), and (n,) labels, by objective."""
     tokens: int
     """Number of tokens, those of the source included, padding not counted."""
     source: Source | None = None

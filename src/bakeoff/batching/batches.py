@@ -107,7 +107,7 @@ class Batches:
         return self._kept[1][place]
 
     def _steps(self, first: int) -> list[list[Batch]]:
-        """The batches of the steps that are made at once, from that one on, each in its micro-batches."""
+        """The micro-batches of each of the steps that are made at once, from step `first` on."""
         chosen = self.order.steps(first)
         assert chosen.steps is not None
         steps: list[list[Batch]] = [[] for _ in range(self.order.steps_at_once)]

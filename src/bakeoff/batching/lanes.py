@@ -16,7 +16,7 @@ FIXED_LANES = 16
 """Lanes of held-out rows that continue each other, whatever the size of a training's batches."""
 
 FEWEST_IN_TURN = 4
-"""Held-out rows that follow each other, so that what is remembered counts."""
+"""Rows of a held-out lane, at least: with fewer the memory of earlier rows would hardly count."""
 
 
 class Lanes:
@@ -82,7 +82,7 @@ class LaneOrder(ShuffledOrder):
         return self.lanes.examples_of(first, len(bounds) - 1)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """About so many examples in `FIXED_LANES` lanes, or in fewer, so that each has `FEWEST_IN_TURN` of them."""
+        """About `examples` examples in `FIXED_LANES` lanes, or in fewer lanes of at least `FEWEST_IN_TURN` each."""
         count, directions = len(spread(examples, self.format.size)), self.format.directions
         lanes = directions * max(1, min(FIXED_LANES, count // FEWEST_IN_TURN) // directions)
         steps = max(1, count // lanes)

@@ -44,7 +44,7 @@ class Order(Protocol):
     rows_a_step: tuple[float, ...]
     """Mean number of rows of a whole batch, for each text."""
     even: bool
-    """Rows lie in batches with others of about their length, so that they are cut to the longest of them."""
+    """Whether a batch holds rows of about the same length, so that rows can be cut to its longest."""
 
     def steps(self, first: int) -> Selection:
         """The rows of `steps_at_once` steps from one on; no micro-batch reaches over the end of a step."""

@@ -100,7 +100,7 @@ class TextRows:
 
 
 def trim(examples: Examples) -> None:
-    """Take away the places at which all rows are padding, but for those up to a multiple of `LENGTH_STEP`."""
+    """Cut rows to the longest of them, rounded up to a multiple of `LENGTH_STEP`."""
     length = padded_length((examples.documents > 0).sum(1))
     examples.ids, examples.documents = examples.ids[:, :length], examples.documents[:, :length]
     examples.sources = examples.sources[:, :length]
@@ -159,7 +159,7 @@ def _joined_targets(
     places: Sequence[NDArray[np.int64]],
     rows: RowsWithTargets,
 ) -> Targets:
-    """The same places counted in rows of all texts."""
+    """The targets of all texts together, by objective, with their places counted in the joined rows."""
     directions = max(target.directions for target in targets)
     length, whole = rows.examples.ids.shape[1], rows.length
     found, labels = [], []

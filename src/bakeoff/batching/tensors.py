@@ -14,7 +14,7 @@ def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) 
 
     Args:
         rows: N rows.
-        micro_batches: where each of them begins and ends in them.
+        micro_batches: the first row of each batch, and the row behind its last.
         advance: see `Batch`.
     """
     examples, length = rows.examples, rows.length

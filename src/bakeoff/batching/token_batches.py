@@ -1,4 +1,4 @@
-"""Batches of about as many tokens each, whose rows have about the same length, so that little of them is padding.
+"""Batches of about the same number of tokens, from rows of about the same length, with little padding.
 
 Shapes: S examples of an epoch, K lengths of each (its row, and perhaps its source), B rows of a batch.
 """

@@ -285,12 +285,12 @@ def _wants_it_finished(stop: Interrupted) -> bool:
 
 
 def _averaged(run: "Run") -> dict[str, Any]:
-    """Where the run with the mean of the last weights is, and its figures."""
+    """The path and the figures of the run with the mean of the last weights."""
     return {"average": run.path, **losses_text(run.summary["validation"], "average's held-out")}
 
 
 def _taken(environment: dict[str, Any]) -> str:
-    """How many tensors came from other runs, and what is fresh."""
+    """The number of tensors that came from other runs, and the names of fresh ones."""
     taken = environment["initial_weights"]
     fresh = f", fresh: {', '.join(taken['fresh'])}" if taken["fresh"] else ""
     return f"{taken['tensors']} of {taken['of']} tensors{fresh}"

@@ -20,10 +20,10 @@ Errors = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu, cuda or mps.")]
 LARGEST_SEED = 2**63 - 1
-"""As far as generators of random numbers count."""
+"""The largest seed that generators of random numbers take."""
 
 MOST = 1024
-"""Jobs and threads."""
+"""The largest number of jobs or threads."""
 
 
 def jobs_of(text: str) -> int | Literal["auto"]:

@@ -255,7 +255,7 @@ def _test_row(summary: dict[str, Any], unit: str) -> dict[str, str]:
 
 
 def _counted(count: int, units: str) -> str:
-    """So many documents, pairs, or runs of paragraphs or sentences: in all of them the first s is the plural's."""
+    """A count with its unit. One unit loses the first s, which is the plural's in all units here."""
     return f"{count:,} {units.replace('s', '', 1) if count == 1 else units}"
 
 

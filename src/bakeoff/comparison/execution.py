@@ -93,12 +93,12 @@ def _trained_with(out: Path) -> int | None:
 
 
 class KeptTask(Record):
-    """What a call keeps of a task for the next one."""
+    """A task of a comparison, as one call keeps it for the next."""
 
     settings: dict[str, Any]
-    """What it was read with."""
+    """The settings with which the task was read."""
     facts: dict[str, Any]
-    """The task."""
+    """The task's facts, see `TaskFacts`."""
     floors: list[dict[str, Any]]
     """The scores without any neural network."""
 
@@ -146,7 +146,7 @@ class _Comparison:
                     ) from None
 
     def _run(self) -> Results:
-        """The same, while no other process is at it."""
+        """Run the comparison, while the lock keeps other processes out."""
         self.searches.check()
         self.recipes |= self.searches.chosen
         waiting = self.searches.waiting

@@ -62,7 +62,7 @@ class TaskFacts(Config):
     @model_validator(mode="before")
     @classmethod
     def _of_older_comparisons(cls, values: Any) -> Any:
-        """Until other tasks than classification were there, these were its metrics."""
+        """Give the metrics of results from before other tasks than classification their present fields."""
         titles = {"accuracy": "accuracy", "macro_f1": "macro F1", "matthews": "Matthews correlation"}
         if isinstance(values, Mapping) and "unit" not in values and values.get("metric") in titles:
             unit = "× 100" if values["metric"] == "matthews" else "%"

@@ -149,7 +149,7 @@ class Floor(Config):
     @model_validator(mode="before")
     @classmethod
     def _of_older_comparisons(cls, values: Any) -> Any:
-        """Until other tasks than classification were there, there were these two."""
+        """Give the floors of results from before other tasks than classification their present fields."""
         names = {
             "majority": ("simplest", "most frequent class"),
             "tfidf_logistic_regression": ("learned", "TF-IDF with logistic regression"),
@@ -193,7 +193,7 @@ class Results(Config):
     budget: BudgetFacts
     """What every pre-training was allowed."""
     search: SearchPlan | None = None
-    """What was searched of each recipe before; None: nothing."""
+    """The search of each recipe before its trainings; None: there was none."""
     corpus: CorpusFacts
     """What was pre-trained on."""
     tasks: list[TaskFacts]

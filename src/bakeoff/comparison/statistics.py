@@ -72,7 +72,7 @@ class Difference(Config):
     first: str
     """What is compared."""
     second: str
-    """What it is compared with."""
+    """What the first is compared with."""
     difference: float
     """Mean of the first minus mean of the second, as the metric is, so that of errors less than zero is a gain."""
     relative: float | None

@@ -1,6 +1,6 @@
 """The recipes that are tested, with all their kinds of layers, but narrow; those that then are the same, once.
 
-They are the recipes that come with Bakeoff, or, where there are plugins, those in which a part of one stands.
+These are the recipes that come with Bakeoff, or, for plugins, recipes with a part of the plugin.
 
 What tells layers apart stays: block, mixer, kernel size, dilation, window, norm, and which widths differ. Of equal
 layers two are left, since a third does what the second does.

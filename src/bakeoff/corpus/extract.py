@@ -33,7 +33,7 @@ class Extract(Split):
 
 
 def _bounds(split: Split, size: int) -> list[tuple[int, int]]:
-    """Where stretches of at most `size` tokens start and stop; a sentence longer than that is cut."""
+    """The bounds of stretches of at most `size` tokens; a longer sentence is cut."""
     sentences, total = np.asarray(split.sentences), len(split.tokens)
     found: list[tuple[int, int]] = []
     for place in (np.arange(STRETCHES) * total // STRETCHES).tolist():
@@ -46,7 +46,7 @@ def _bounds(split: Split, size: int) -> list[tuple[int, int]]:
 
 
 def _starts(starts: np.ndarray, first: int, last: int) -> np.ndarray:
-    """Where sentences or documents start within a stretch, which itself starts one."""
+    """The starts of sentences or documents within a stretch; the beginning of the stretch is one of them."""
     low, high = np.searchsorted(starts, [first, last])
     return np.unique(np.append(np.asarray(starts[low:high], np.int64), first))
 

@@ -18,7 +18,7 @@ from bakeoff.durable import own_folder, sync
 VERSION = 2
 """Version of the index; a change that gives other rows for the same key and text has to raise it."""
 KEPT_FROM = 1 << 20
-"""Sentences of a text from which on its indexes are kept; below it takes no time to make them again."""
+"""The smallest number of sentences of a text whose indexes are kept; those of smaller texts are made again at once."""
 AT_ONCE = 1 << 28
 """Tokens of the documents from which an index is made at a time."""
 

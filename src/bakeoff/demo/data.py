@@ -79,7 +79,7 @@ def write_files(folder: Path) -> list[str]:
 
 
 def _files() -> Iterator[tuple[str, list[str], bool]]:
-    """For each source file its package, the paragraphs that no earlier file had, and whether it is held out."""
+    """The package of each source file, its paragraphs that no earlier file had, and whether it is held out."""
     seen: set[str] = set()
     for package, folder in package_folders().items():
         for path, texts in docstrings(folder):

@@ -157,7 +157,7 @@ def _wished(first: Integers, longest: int, short: float) -> Integers | int:
 
 
 def _stretches(sentences: Integers, documents: Integers) -> tuple[Integers, Integers]:
-    """Where documents start and end, those longer than a stretch in parts."""
+    """The bounds of documents; a document longer than a stretch is divided."""
     cuts = [documents]
     for document in np.flatnonzero(np.diff(documents) > STRETCH):
         inner = np.arange(documents[document] + STRETCH, documents[document + 1], STRETCH)

@@ -142,7 +142,7 @@ class PretrainingModel(nn.Module):
     def targets_per_token(self, idle: Collection[str] = ()) -> dict[str, float]:
         """Expected number of targets of each objective for each token of a row, where those that are `idle` have none.
 
-        One that takes rows for itself leaves those beside it the others.
+        An objective that takes a share of the rows for itself leaves only the rest to the other objectives.
         """
         trained = [objective for objective in self.objectives if objective.name not in idle]
         left = next((each.rows_left for each in trained if isinstance(each, Sharing)), 1.0)

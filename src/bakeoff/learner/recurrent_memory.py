@@ -57,7 +57,7 @@ class Memory:
 
 
 def _filled(state: ModelState, tensors: list[Tensor]) -> ModelState:
-    """The same tree with these tensors, in the order of `_leaves`."""
+    """The tree with new tensors, given in the order of `_leaves`."""
     following = iter(tensors)
     return state._replace(layers=map_state(state.layers, lambda _: next(following)))
 

@@ -11,8 +11,8 @@ class RunningAverage:
     """a <- a + (w - a) / n behind every step, where w are the weights and a begins as they do.
 
     That is an exponential mean with a decay of 1 - 1 / n: 0.999 in GPT-BERT (Charpentier and Samuel 2024,
-    arXiv:2410.24159), with n = 1,000 of 7,812 steps. What a module counts or measures beside its weights is averaged,
-    too, but for integers, of which it has the last ones.
+    arXiv:2410.24159), with n = 1,000 of 7,812 steps. Buffers are averaged,
+    too; integer buffers keep their last values.
 
     Args:
         module: what is trained.

@@ -83,7 +83,7 @@ class Context(NamedTuple):
     packing: Packing | None = None
     """The states are those of tokens alone, (1, N, D), where everything else here is of (B, T) rows with padding."""
     wanted: Tensor | None = None
-    """(B, M) places of each row whose states are asked for; None: those of all."""
+    """(B, M) places of each row whose states are wanted; None: all places."""
     source: Tensor | None = None
     """(B, U, D) output of the encoder, for cross-attention."""
     source_mask: Tensor | None = None

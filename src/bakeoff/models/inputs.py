@@ -36,7 +36,7 @@ class Inputs(NamedTuple):
     """(B, T) document of each token, 0 for padding, where a row holds several documents, which then do not see each
     other; `real` is not needed with it."""
     source: Source | None = None
-    """What a sequence-to-sequence model reads before."""
+    """The source that the encoder of a sequence-to-sequence model reads."""
     queries: Queries | None = None
     """N rows of the second stream, for models whose mixers have two."""
     backwards: Tensor | None = None

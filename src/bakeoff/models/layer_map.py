@@ -1,4 +1,4 @@
-"""Which tensors of a model become which of another that has its layers apart, more of them, or both.
+"""The map from a model's tensors to those of a model with unshared layers, with more layers, or both.
 
 Sharing is an index map (models/stack.py), so undoing it and growing are edits of that map: layer l of the new stack
 starts from one layer of the old, and every part that it applies from the part that the old layer applied.
@@ -49,7 +49,7 @@ def grown(model: ModelConfig, layers: int, by: GrowBy) -> dict[str, Any]:
 
 
 def _grown_blocks(stack: StackConfig, layers: int, by: GrowBy) -> list[dict[str, Any]]:
-    """The blocks of the layers that each new one starts from, equal neighbours as one with its `repeat`."""
+    """The blocks of a deeper stack, each that of the layer it starts from; equal neighbours are joined by `repeat`."""
     old = stack.layer_blocks()
     blocks: list[dict[str, Any]] = []
     for layer in source_layers(stack.layers, layers, by):
@@ -114,7 +114,7 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
 
 
 def _part_sources(old: Stack, new: Stack, layers: Sequence[int]) -> dict[tuple[str, int], int]:
-    """For each kind and index of a part of the new stack the index of the old one that it starts from."""
+    """The index of the old part from which each part of the new stack starts, by kind and index of the new part."""
     found: dict[tuple[str, int], int] = {}
     first: dict[tuple[str, int], int] = {}
     for layer, source in enumerate(layers):

@@ -11,14 +11,14 @@ class LayerWeighting(nn.Module):
 
     Depth-weighted averages of Pagliardini et al. 2024 (arXiv:2402.02622), behind every part as in GPT-BERT (Charpentier
     and Samuel 2024, arXiv:2410.24159), where a part is a mixer or a feed-forward network with its residual connection.
-    Part i + 1 reads x_i. The weights a_i begin as those of y_i alone, with which nothing is mixed. The stack owns them,
-    so that layers which share all their parts (ALBERT) can still differ in them.
+    Part i + 1 reads x_i. The weights a_i begin as those of y_i alone, which mixes nothing. The stack owns the weights,
+    so that layers which share all their parts (ALBERT) can still have different ones.
 
     Each a_i is a matrix of one row, which optimizers decay and adapt as they do others, like the published code.
     """
 
     def __init__(self, parts: int) -> None:
-        """For a stack that applies so many parts one after the other."""
+        """Make the weights of a stack that applies `parts` parts one after the other."""
         super().__init__()
         self.weights = nn.ParameterList(
             nn.Parameter(torch.cat([torch.zeros(1, count), torch.ones(1, 1)], dim=1)) for count in range(1, parts + 1)

@@ -258,7 +258,7 @@ class Model(nn.Module):
     def _mask(
         self, real: Tensor | None, documents: Tensor | None, causal: bool, shown: Tensor | None = None
     ) -> Tensor | None:
-        """As `attention_mask`; None where nothing attends."""
+        """The mask that `attention_mask` makes; None where nothing attends."""
         return attention_mask(real, documents, causal, shown) if self._attends else None
 
     def row_flops(self, length: int, source_length: int = 0, queries: float = 0.0, ahead: float = 0.0) -> int:

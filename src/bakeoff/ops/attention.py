@@ -67,7 +67,7 @@ def _plain(
     scale: float | None,
     dropout: float,
 ) -> Tensor:
-    """The same by two products; arguments as of `attention`."""
+    """Attention by two matrix products; arguments as of `attention`."""
     scores = (query * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)) @ key.transpose(-2, -1)
     if bias is not None:
         scores = scores + bias

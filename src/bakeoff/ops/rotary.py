@@ -35,7 +35,7 @@ def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
 
 
 class _Rotation(torch.autograd.Function):
-    """The same written into its place, with the rotation back as its gradient: a third of the operations."""
+    """The rotation, written straight into its output; its gradient is the inverse rotation. A third of the operations."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
@@ -70,7 +70,7 @@ def _waves(
 
 @lru_cache(maxsize=8)
 def _kept_waves(start: int, length: int, width: int, base: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The same on the CPU, kept for the next layer and the next step."""
+    """Sines and cosines on the CPU, kept for the next layer and the next step."""
     with torch.inference_mode(False):  # training may be next to use them
         return _waves(start, length, width, base, dtype, torch.device("cpu"))
 

@@ -76,7 +76,7 @@ def load_task(config: TaskConfig) -> TaskData:
 
 
 def _in_two(splits: Mapping[str, Sequence[Example]], same: bool) -> Iterator[str]:
-    """Tell of rows that stand in two splits; `same` where dev and test are one file, of which that is no news."""
+    """Remarks on rows that stand in two splits; dev and test are not compared where they are the `same` file."""
     for one, other in (("test", "train"), ("dev", "train"), *([] if same else [("test", "dev")])):
         known = {each.texts for each in splits[other]}
         if both := sum(each.texts in known for each in splits[one]):

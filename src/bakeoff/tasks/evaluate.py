@@ -131,11 +131,11 @@ def _train_of(config: TaskConfig, task: Task) -> list[Any] | None:
 
 
 def require_one(given: Mapping[str, str | Path | None], options: Mapping[str, Mapping[str, bool]]) -> None:
-    """Refuse anything but one of what a run can be evaluated on.
+    """Require exactly one option that names data, and no further option that belongs to another one.
 
     Args:
-        given: by its option each of these, None where it is not given.
-        options: of some of these the options that they alone have, and whether they are given.
+        given: the values of the options that name data, by option; None where an option is not given.
+        options: whether each further option is given, by the option to whose data it belongs.
 
     Raises:
         UserError: none is given, or more than one, or an option of another one.

@@ -30,7 +30,7 @@ class Learned(NamedTuple):
     """What learns from train without a neural network, fitted with one choice of its settings."""
 
     method: str
-    """What it is, in words: what it counts, and `with` what learns from that."""
+    """The method in words: the features that it counts, `with`, and the learner."""
     chosen: dict[str, Any]
     """The settings, of which dev chooses among those of one method."""
     score: Callable[[Sequence[Any]], dict[str, float]]
@@ -148,8 +148,8 @@ class Task(ABC):
     def resolve(self, examples: Sequence[Any], answers: Sequence[Any]) -> "Task":
         """The task with what dev decides beside the weights, such as a threshold, which its labels keep.
 
-        It is asked at every look at dev, which is scored by what it resolves, and once more for the weights that
-        are kept; evaluation and prediction use what was resolved then. Most tasks have nothing to resolve.
+        Every look at dev calls this, and is scored by the resolved task. The call for the weights that are kept is the
+        last one, whose result evaluation and prediction use. Most tasks have nothing to resolve.
 
         Args:
             examples: those of dev.

@@ -83,7 +83,7 @@ def _shuffled(words: list[str], arrange: list[int], choose: list[int], ngram: in
 
 
 def _units(count: int, ngram: int, choose: list[int]) -> list[tuple[int, int]]:
-    """Where units begin and end: n-grams, and the words between them."""
+    """The bounds of units: n-grams, and the words between n-grams."""
     if ngram == 1:
         return [(i, i + 1) for i in range(count)]
     free = [True] * count

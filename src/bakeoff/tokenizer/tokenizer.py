@@ -225,9 +225,9 @@ class Tokenizer:
 class TwoVocabularies(Tokenizer):
     """A vocabulary for the sources of pairs of texts, and another one for their targets.
 
-    The target's ids follow the source's, so that one table of the model holds both: its rows are the two tables, one
-    above the other. Special tokens are the source's. As a file it is both tokenizers' text in one JSON object, which
-    other libraries do not read.
+    The ids of the targets' vocabulary follow those of the sources', so that one table of the model holds both. Special
+    tokens are those of the sources' vocabulary. The file is one JSON object with both tokenizers' text, which other
+    libraries do not read.
     """
 
     def __init__(self, source: Tokenizer, target: Tokenizer) -> None:

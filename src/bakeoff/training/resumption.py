@@ -1,4 +1,4 @@
-"""What a resumed training keeps of the one that was begun: everything but its budget, which may become another."""
+"""Resuming a training: everything stays as it was begun, but for the budget, which may change."""
 
 from typing import Any
 

@@ -34,8 +34,8 @@ def optimize(
     """One optimizer step over the micro-batches of a batch.
 
     Each objective's loss is its sum over the whole batch divided once by its number of targets, however the batch is
-    cut into micro-batches. `losses` are the held-out losses so far, for schedules that look at them; `memory` is what
-    the batch before has left, where batches continue each other, and then what this one leaves.
+    cut into micro-batches. `losses` are the held-out losses so far, for schedules that look at them; `memory` holds
+    the states that the batch before has left, where batches continue each other; the step replaces them by its own.
 
     Returns:
         Each objective's mean loss and the norm of the gradient before clipping, as scalars on the device.

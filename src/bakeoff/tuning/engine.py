@@ -1,4 +1,4 @@
-"""What a search asks of the rest of Bakeoff, behind one door, so that a test can stand in for it."""
+"""The interface between a search and the rest of Bakeoff, which a test can replace."""
 
 import math
 from collections.abc import Callable

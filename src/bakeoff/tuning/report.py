@@ -122,13 +122,13 @@ def loss_figures(results: TuningResults, name: str) -> list[tuple[str, Figure]]:
 
 
 def _names(results: TuningResults) -> list[str]:
-    """The looks, the last one first, so that it has the first colour."""
+    """The names of the looks from the last to the first, so that the last has the first colour."""
     longest = results.winner
     return [_look_name(longest, look) for look in reversed(range(len(longest.looks)))]
 
 
 def _placed(value: Any) -> Any:
-    """Where a value stands on the axis: a number, or a text."""
+    """The position of a value on the axis: a number, or a text."""
     return value if isinstance(value, int | float) else written(value)
 
 

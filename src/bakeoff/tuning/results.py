@@ -1,4 +1,4 @@
-"""What a search has done and found: its journal, from which it goes on, and its results."""
+"""The journal of a search, from which it goes on, and its results."""
 
 from pathlib import Path
 from statistics import fmean, stdev

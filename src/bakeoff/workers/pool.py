@@ -1,4 +1,4 @@
-"""Worker processes that do one job after the other, as their parent sees them.
+"""The parent's side of worker processes, each of which does one job after the other.
 
 They are plain subprocesses, like those that encode text, and do not import the caller's main module. Jobs go to their
 standard input as lines of JSON, answers come from their standard output.

@@ -1,4 +1,4 @@
-"""What can be said of the searches of a comparison: what was chosen, what it cost, and what to know of it."""
+"""Findings on the searches of a comparison: the chosen values, the cost, and cautions."""
 
 import math
 from collections.abc import Iterator
@@ -104,7 +104,7 @@ def _edges(label: str, found: TuningResults) -> Iterator[str]:
 
 
 def _distance(entry: RecipeEntry, found: TuningResults) -> Iterator[str]:
-    """Where another seed might as well have chosen another trial, by what seeds do to the whole trainings."""
+    """A caution where another seed might have chosen another trial, by the spread of whole trainings over seeds."""
     second = second_best(found.trials, found.winner)
     if second is not None and found.seeds > 1:
         behind, error = second.losses[-1] - found.winner.losses[-1], standard_error(found.winner, second)

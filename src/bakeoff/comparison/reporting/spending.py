@@ -18,7 +18,7 @@ class Spending(NamedTuple):
     clock: float
     """What was spent; of minutes, time by the clock."""
     work: float | None
-    """The share of minutes without what other work on the machine did to the clock; none where it is not known."""
+    """The share of a budget in minutes by work done, which other processes do not slow down; None: it is not known."""
 
     @property
     def fair(self) -> float:

@@ -11,8 +11,8 @@ AnyJob = Pretraining | Finetuning
 class Schedule:
     """All jobs, in the order in which they run one at a time: all recipes of a seed, then the next seed.
 
-    A recipe that diverges is left out from that job on, whichever others of it have run already, so that the outcome
-    is the same however many run side by side.
+    A recipe that diverges is left out from the diverged job on, even where later jobs have run already, so that the
+    outcome does not depend on the number of jobs side by side.
 
     Args:
         jobs: all of them.

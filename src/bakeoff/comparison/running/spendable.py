@@ -70,7 +70,7 @@ class Spendable:
         self.write()
 
     def pace(self, name: str) -> Pace | None:
-        """What a recipe's steps follow from, where its first training is still to be looked at."""
+        """The planned speed of a recipe; None where its first training has been compared with it already."""
         facts = self.facts
         if self.minutes is None or name in facts.corrected or name not in facts.work_seconds_per_step:
             return None

@@ -19,7 +19,7 @@ from bakeoff.workers.pool import Workers
 
 CALL = "bakeoff.comparison.running.work:serve"
 MODULES = ("bakeoff.training.pretrain", "bakeoff.tasks.finetune")
-"""What it needs, and what takes seconds to import."""
+"""Modules that workers import when they start, because the import takes seconds."""
 
 Publish = Callable[[Jobs, list[int], dict[str, Failure]], Results]
 

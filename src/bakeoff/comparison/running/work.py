@@ -26,17 +26,17 @@ class WorkOrder(Config):
     seed: int
     """Seed of everything that is random."""
     corpus: Path
-    """The corpus."""
+    """The directory of the corpus."""
     device: str
     """auto, cpu, cuda or mps."""
     budget: str | None = None
     """What a pre-training may spend; None: a fine-tuning."""
     pace: Pace | None = None
-    """What its steps follow from, where that is to be looked at."""
+    """The planned speed of a pre-training whose speed is to be compared; None: no comparison is needed."""
     task: TaskPlan | None = None
-    """What is fine-tuned on."""
+    """The task of a fine-tuning; None: a pre-training."""
     start: Path | None = None
-    """The run that the first weights of a pre-training come from; None: chance."""
+    """The run that the first weights of a pre-training come from; None: random weights."""
     source: Path | None = None
     """The pre-trained run that a fine-tuning starts from; None: random weights."""
 

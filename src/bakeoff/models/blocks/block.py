@@ -33,7 +33,7 @@ class BlockBaseConfig(PartConfig):
 
     @property
     def needs_final_norm(self) -> bool:
-        """Nothing has normalised what leaves the last layer, though the block has norms."""
+        """Whether the stack needs a norm behind its last layer: the block has norms, but none at its end."""
         return False
 
     @property
@@ -51,7 +51,7 @@ class BlockBaseConfig(PartConfig):
 
 
 def refuse_source(kind: str, context: BuildContext) -> None:
-    """Raises UserError where there is an encoder that the layers would have to attend to."""
+    """Raise a UserError where there is an encoder to which the layers would have to attend."""
     if context.source is not None:
         raise UserError(
             f"decoder.block: {kind} cannot attend to an encoder; use a transformer block, or drop the encoder"

@@ -40,7 +40,7 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def counts_positions(self) -> bool:
-        """What it makes of a token depends on how many tokens stand before, beyond what its state holds of them."""
+        """The output for a token depends on the number of tokens before it, which the state alone does not tell."""
         return False
 
     @property

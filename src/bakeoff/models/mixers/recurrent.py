@@ -25,7 +25,7 @@ class Recurrent(Part):
     """Linear maps of input and state in each step."""
 
     def __init__(self, context: BuildContext, units: int | None = None) -> None:
-        """One layer, whose cells have so many units if they are not as many as its outputs.
+        """One layer; its cells have `units` units, by default as many as it has outputs.
 
         Raises:
             UserError: the width is odd where two directions share it, or the units are too few to be projected.
@@ -62,7 +62,7 @@ class Recurrent(Part):
         raise NotImplementedError
 
     def _behind_padding(self, x: Tensor, real: Tensor, state: State) -> tuple[Tensor, State]:
-        """The same of rows whose padding stands before their tokens, and is not read."""
+        """`go_on` for rows whose padding stands before their tokens; padding is not read."""
         length = x.shape[1]
         lengths = real.sum(1)
         places = torch.arange(length, device=x.device)

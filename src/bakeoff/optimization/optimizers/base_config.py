@@ -30,7 +30,7 @@ class OptimizerBaseConfig(Config):
 
     @property
     def rate(self) -> float:
-        """The learning rate; one that follows the length of the training is that of the length which it names."""
+        """The learning rate; for a `FollowingRate` the rate at the length for which it was found."""
         return self.lr.rate if isinstance(self.lr, FollowingRate) else self.lr
 
     def fitted(self, steps: int) -> Self:

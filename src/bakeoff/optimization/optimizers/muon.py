@@ -131,7 +131,7 @@ class Muon(torch.optim.Optimizer):
             self._move([parameters[i] for i in indices], [directions[i].flatten(1) for i in indices], group["lr"])
 
     def _move(self, parameters: list[Tensor], directions: list[Tensor], rate: float) -> None:
-        """Parameters whose directions are (R, C) matrices of one shape; what it takes for that is free behind it."""
+        """Move parameters whose directions are (R, C) matrices of one shape; temporary memory is freed at the end."""
         rows, columns = directions[0].shape
         # Tall matrices stay tall: products read a transposed matrix as fast as another, copies do not.
         together = torch.empty(len(directions), rows, columns, dtype=self.dtype, device=directions[0].device)

@@ -34,7 +34,7 @@ _SMALL = 1 << 22  # bytes on disk below which starting workers takes longer than
 J = TypeVar("J")
 """Text to encode in one go."""
 R = TypeVar("R")
-"""What becomes of it; no text, which stands for an error of a worker."""
+"""The result of a job; never a str, because a worker sends an error as a str."""
 
 
 class WorkerDied(UserError):
@@ -167,11 +167,11 @@ def encode_jobs(
 
 
 def workers_for(asked: int | None, size: int | None) -> int:
-    """How many processes encode a text of so many bytes on disk; None: it is not known, but large.
+    """The number of processes that encode a text; 0: this process does.
 
     Args:
-        asked: the number that somebody has asked for.
-        size: bytes.
+        asked: the number that the user asked for, if any.
+        size: bytes of the text on disk; None: unknown, but large.
     """
     if asked is not None:
         return asked

@@ -108,7 +108,7 @@ def _read(config: TaskConfig) -> tuple[dict[str, tuple[list[Any], list[str]]], l
 def _unknown(
     task: Task, splits: Mapping[str, Sequence[Any]], files: Mapping[str, Path], origin: str
 ) -> dict[str, tuple[frozenset[int], str]]:
-    """By split the places of the examples that the task cannot have as a label, and what is said of the first."""
+    """The places of the examples whose labels the task cannot have, and the error of the first one, by split."""
     found = {}
     for name, examples in splits.items():
         refused: list[tuple[int, str]] = []

@@ -1,4 +1,4 @@
-"""What is known of a published data set: its kind, its files as they are published, its columns and its metric."""
+"""The description of a published data set: its kind of task, its files, its columns and its metric."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a fine-tuning that was stopped goes on from: the training that ran, and the best of those before it."""
+"""The checkpoint of a stopped fine-tuning: the training that ran, and the best of the trainings before it."""
 
 from collections.abc import Sequence
 from pathlib import Path

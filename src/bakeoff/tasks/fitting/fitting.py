@@ -41,7 +41,7 @@ class TaskSplit(NamedTuple):
     examples: list[Any]
     """(N,) the examples."""
     items: Items
-    """What becomes of them."""
+    """The items that the task makes of the examples."""
 
 
 class Setting(NamedTuple):

@@ -130,7 +130,7 @@ class ChoiceConfig(TableConfig):
             yield ChoiceQuestion(line, tuple(texts), answer)
 
     def _place(self, label: Any, choices: Sequence[str], where: str) -> int:
-        """The place of the right choice, which may be given by its number, its letter, its text or its column."""
+        """The place of the right choice; a label is the choice's number, letter, text or column."""
         text = str(label).strip()
         place = -1
         if choices.count(text) == 1:

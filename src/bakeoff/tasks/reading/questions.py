@@ -249,9 +249,9 @@ def _start(value: Any, where: str, name: str) -> int | None:
 
 
 def placed(text: str, start: int | None, context: str, where: str) -> GoldAnswer:
-    """An answer where it stands in its context: at its start, else where it stands nearest to it, or first of all.
+    """An answer with its position in the context: at the given start, else the nearest to the start, or the first.
 
-    A start of -1 is as none: so CMRC 2018 marks answers that its contexts do not have.
+    A start of -1 means none: so CMRC 2018 marks answers that its contexts do not have.
     Whitespace around an answer is no part of it, and whitespace within it is any whitespace.
 
     Raises:

@@ -80,7 +80,7 @@ class PlacedRows:
     encoded: EncodedRows
     """W rows, as `InputFormat.encode` makes them."""
     sides: list[PlacedTokens]
-    """The tokens of the text, and of its pair where there is one, with their places in the text as it was given."""
+    """The tokens of each text of the row, with their positions in the original text."""
     places: list[list[tuple[int, int, int]]]
     """(W,) for each token of a text in the row its place there, the side, and which of the side's tokens it is."""
 

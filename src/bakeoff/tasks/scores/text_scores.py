@@ -116,7 +116,7 @@ def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
 
 
 def _ngrams(words: Sequence[str], size: int) -> Counter[tuple[str, ...]]:
-    """Of a text, those of its characters."""
+    """The n-grams of a text's words, with their counts."""
     return Counter(zip(*(words[begin:] for begin in range(size)), strict=False))
 
 
