@@ -100,10 +100,11 @@ class Recipe(Config):
             reasons.append(f"objective: {kind} shows tokens what another one would predict from; it stands alone")
         reasons += self._ungenerated(kinds)
         for part in self.objective:
-            if part.reads_rows and part.rows_left > 0 and "clm" not in kinds:
-                reasons.append(f"objective: {part.kind} leaves rows to clm; add that, or set causal to 0")
-            if part.reads_rows and part.rows_left == 0 and "clm" in kinds:
-                reasons.append(f"objective: {part.kind} leaves no rows to clm; set its causal, to 0.0625 for example")
+            other = part.rows_left_for
+            if other is not None and part.rows_left > 0 and other not in kinds:
+                reasons.append(f"objective: {part.kind} leaves rows to {other}; add that, or set causal to 0")
+            if other is not None and part.rows_left == 0 and other in kinds:
+                reasons.append(f"objective: {part.kind} leaves no rows to {other}; set causal, to 0.0625 for example")
         reasons += curriculum_refusals(self.training.curriculum, kinds, self.input.length, self.input.continues)
         reasons += self._unfit_stages()
         reasons += self._unchanging_batches()

@@ -39,7 +39,7 @@ def test_a_model_of_zero_branches_passes_on_what_it_is_given():
 
 
 def test_what_has_no_branches_to_begin_at_zero_refuses():
-    with pytest.raises(UserError, match=r"initial\.zero_branches: only blocks of kind transformer have it"):
+    with pytest.raises(UserError, match=r"initial\.zero_branches: blocks of kind \w+ do not have it"):
         built("tcn-encoder-tiny", **{"model.initial.zero_branches": True})
     with pytest.raises(UserError, match="a recurrent mixer has no last map; leave them out"):
         built("lstm-encoder-tiny", **{"model.initial.zero_branches": True})

@@ -182,7 +182,7 @@ def test_flops_and_targets_count_what_the_rows_have(corpus):
         ("elmo-tiny", {"objective": [{"kind": "mntp"}]}, "use bilm, or set it to 1"),
         ("tcn-tiny", {"objective": [{"kind": "mntp"}]}, "attention of any kind can look there"),
         ("gpt-bert-tiny", {"objective": [{"kind": "mntp", "causal": 0.1}]}, "add that, or set causal to 0"),
-        ("gpt-bert-tiny", {"objective": [{"kind": "mntp"}, {"kind": "clm"}]}, "leaves no rows to clm; set its causal"),
+        ("gpt-bert-tiny", {"objective": [{"kind": "mntp"}, {"kind": "clm"}]}, "leaves no rows to clm; set causal"),
         ("gpt-bert-tiny", {"objective": [MNTP, CLM, {"kind": "prefix_clm"}]}, "shows tokens what .* stands alone"),
         ("gpt-bert-tiny", {"objective": [MNTP, CLM, {"kind": "mlm"}]}, "mlm predicts from both sides, but"),
         ("gpt-bert-tiny", {"input.context": 8}, "has no use for tokens that are only read"),

@@ -230,7 +230,7 @@ def test_the_next_token_of_the_texts_is_learned_beside_the_task(causal_recipe, c
 def test_who_cannot_learn_the_next_token_is_refused(recipe, corpus, task, run, tmp_path):
     config = FinetuneConfig(language_model=0.5)
     for source in (recipe, shrink("bart-tiny"), shrink("gpt-bert-tiny")):
-        with pytest.raises(UserError, match="objective clm that read forwards"):
+        with pytest.raises(UserError, match="read forwards and predict all tokens"):
             finetune(source, task, tmp_path / "out", config=config, tokenizer=corpus, **QUIET)
 
 

@@ -61,8 +61,9 @@ class ModelBaseConfig(Config):
             ("initial.zero_branches", self.initial.zero_branches),
             ("initial.scaled_ffn", self.initial.scaled_ffn),
         ):
-            if wanted and any(block.kind != "transformer" for block in blocks):
-                raise ValueError(f"{key}: only blocks of kind transformer have it")
+            without = [block.kind for block in blocks if not block.scales_branches]
+            if wanted and without:
+                raise ValueError(f"{key}: blocks of kind {without[0]} do not have it; leave it out")
         return self
 
     def stacks(self) -> dict[str, StackConfig]:

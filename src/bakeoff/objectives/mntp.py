@@ -50,6 +50,7 @@ class MaskedNextTokenConfig(MaskingConfig):
     """Share of the rows that are left to `clm`, each row being drawn by itself; the paper's is 1/16."""
     row_marks: ClassVar[RowMarks] = "documents"
     reads_rows: ClassVar[bool] = True
+    rows_left_for: ClassVar[str | None] = "clm"
     from_before: ClassVar[bool] = True
 
     @property

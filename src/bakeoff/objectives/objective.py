@@ -91,6 +91,8 @@ class ObjectiveConfig(PartConfig):
     """The beginning of a row, which is not predicted, is seen from both sides by a model that is causal behind it."""
     reads_rows: ClassVar[bool] = False
     """Rows are seen whole from both sides by a model that is causal otherwise."""
+    rows_left_for: ClassVar[str | None] = None
+    """The objective that is trained on the rows which this one leaves, where it reads rows."""
     from_before: ClassVar[bool] = False
     """Tokens that are hidden are predicted at the place before theirs."""
     moves: ClassVar[bool] = False
@@ -132,7 +134,7 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def rows_left(self) -> float:
-        """Share of the rows that an objective which `reads_rows` leaves to `clm`."""
+        """Share of the rows that the objective leaves to the one named by `rows_left_for`."""
         return 0.0
 
     @property

@@ -35,7 +35,7 @@ def rotate(x: Tensor, start: int = 0, base: float = BASE) -> Tensor:
 
 
 class _Rotation(torch.autograd.Function):
-    """The rotation, written straight into its output; its gradient is the inverse rotation. A third of the operations."""
+    """The rotation, written straight into its output, with a third of the operations. The gradient rotates back."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """What every block's config has: which layers have it, how wide it is, and the parts that it builds."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -16,6 +16,8 @@ class BlockBaseConfig(PartConfig):
 
     kind: str
     """The block's name."""
+    scales_branches: ClassVar[bool] = False
+    """The last maps of the block's residual branches can begin scaled, or at zero; its parts are of `Wrapper`."""
     repeat: int | None = Field(default=None, gt=0)
     """How many layers in a row have this block, where `block` is a list."""
     at: int | Literal["last"] | None = Field(default=None)

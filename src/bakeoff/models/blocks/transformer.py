@@ -1,6 +1,6 @@
 """The transformer's block: a mixer and a feed-forward network, each with a residual connection and a norm."""
 
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 from torch import Tensor, nn
@@ -12,7 +12,6 @@ from bakeoff.models.blocks.feed_forward import FeedForwardConfig
 from bakeoff.models.context import BuildContext, Context
 from bakeoff.models.mixers import MixerConfig
 from bakeoff.models.mixers.cross_attention import CrossAttentionConfig
-from bakeoff.models.mixers.relative_attention import RelativeAttentionConfig
 from bakeoff.models.packing import at_places
 from bakeoff.models.part import Part, State, Wrapper, apply_part
 from bakeoff.ops.dropout import dropout
@@ -64,6 +63,7 @@ class TransformerBlockConfig(BlockBaseConfig):
 
     kind: Literal["transformer"] = "transformer"
     """The block's name."""
+    scales_branches: ClassVar[bool] = True
     norm: Norm = "post"
     """Where the norm stands: behind the sum (post), before the function (pre), on its output (branch)."""
     mixer: MixerConfig
@@ -80,9 +80,9 @@ class TransformerBlockConfig(BlockBaseConfig):
 
     @model_validator(mode="after")
     def _one_stream_of_the_rows_own_tokens(self) -> Self:
-        if self.ffn.convolution is not None and isinstance(self.mixer, RelativeAttentionConfig):
+        if self.ffn.convolution is not None and self.mixer.two_streams:
             raise ValueError(
-                "ffn.convolution: relative_attention reads a second stream or the rows before, which nothing else may "
+                f"ffn.convolution: {self.mixer.kind} reads a second stream or the rows before, which nothing else may "
                 "mix; leave it out, or use a mixer of kind attention"
             )
         return self

@@ -106,7 +106,8 @@ class LinearHead(HeadedModel):
         self.heads = nn.ModuleDict()
         """The head of the objective by which the model writes, where its loss is learned from as well."""
         if config.language_model:
-            self.heads["clm"] = writing_objective(recipe).build(recipe.model, vocabulary + recipe.extra_tokens).head
+            objective = writing_objective(recipe)
+            self.heads[objective.kind] = objective.build(recipe.model, vocabulary + recipe.extra_tokens).head
 
     def forward(self, batch: InputBatch) -> Tensor:
         """The numbers of a batch's rows, float32: (B, K), or (B, T, K) where each token has its own."""
@@ -144,7 +145,7 @@ class LinearHead(HeadedModel):
 
     def language_model_loss(self, hidden: Tensor, batch: InputBatch) -> Tensor:
         """() the mean loss of the next token in a batch's rows, in nats; padding is not predicted."""
-        head = cast(ObjectiveHead, self.heads["clm"])
+        head = cast(ObjectiveHead, next(iter(self.heads.values())))
         predicted = torch.ones_like(batch.ids, dtype=torch.bool) if batch.real is None else batch.real
         predicted = predicted[:, 1:]
         rows, labels = hidden[:, :-1][predicted], batch.ids[:, 1:][predicted]
@@ -232,11 +233,11 @@ def writing_objective(recipe: Recipe) -> ObjectiveConfig:
     Raises:
         UserError: there is none whose loss the texts of a task could have.
     """
-    found = next((part for part in recipe.objective if part.kind == "clm"), None)
+    found = next((part for part in recipe.objective if part.whole_text), None)
     if found is None or recipe.model.encoder is not None or recipe.reads_both_sides:
         raise UserError(
-            f"language_model: the next token of a task's texts is learned by models with the objective clm that read "
-            f"forwards; {recipe.name} is none"
+            "language_model: the next token of a task's texts is learned by models that read forwards and predict all "
+            f"tokens, as with the objective clm; {recipe.name} is none"
         )
     return found
 
