@@ -31,7 +31,7 @@ class BatchSizes:
     batch: int | TokenBatch
     """Rows of a batch, or tokens."""
     micro_batch: int | TokenBatch
-    """Rows, or tokens, of each of these."""
+    """Rows of a micro-batch, or tokens."""
     steps: int | None = None
     """Steps of the whole training, for draws that change with its progress; None: all draws are those of its end."""
     first_batch: float = 1.0
@@ -70,10 +70,10 @@ class Batches:
     """All batches of a training.
 
     Args:
-        texts: the rows of its text, or of the several of a mixture.
-        sizes: of the batches.
+        texts: the rows of the text, or of each text of a mixture.
+        sizes: the sizes of batches and micro-batches.
         seed: the run's seed.
-        mixture: what the texts are mixed by, where there are several.
+        mixture: the shares of several texts; None: there is a single text.
 
     Raises:
         UserError: the rows of a mixture cannot be mixed.
@@ -116,11 +116,11 @@ class Batches:
         return steps
 
     def fixed(self, examples: int) -> list[Batch]:
-        """Batches that never change: examples spread evenly over the split, their draws fixed for any seed."""
+        """Batches of examples spread evenly over the split; their draws are the same for every seed."""
         return [batch for chosen in self.order.spread(examples) for batch in self.make(chosen)]
 
     def whole(self) -> Iterator[Batch]:
-        """Batches with all of the split once and in its order, their draws fixed as those of `fixed`."""
+        """Batches with every example of the split once, in order; their draws are fixed, as in `fixed`."""
         for chosen in self.order.whole():
             yield from self.make(chosen)
 

@@ -59,7 +59,7 @@ class FinetuneOutcome(Record):
 
 @dataclass(frozen=True)
 class ComparisonFacts:
-    """What a comparison knows beside the runs of its seeds."""
+    """The facts of a comparison that its runs do not hold."""
 
     budget: BudgetFacts
     """What each training may spend."""

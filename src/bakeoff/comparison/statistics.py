@@ -44,7 +44,7 @@ LEVEL = 0.05
 """The chance of a false claim that is accepted, for all pairs of a task together."""
 
 SEEDS_FOR_A_CLAIM = 3
-"""With fewer, a standard deviation over seeds says next to nothing."""
+"""The fewest seeds for a claim; a standard deviation over fewer says next to nothing."""
 
 
 class Spread(Config):

@@ -1,4 +1,4 @@
-"""What a corpus says of itself: its counts, its hashes and what it was made from; corpus.json."""
+"""The manifest of a corpus, corpus.json: counts, hashes and sources."""
 
 from typing import Annotated, Any, Literal
 

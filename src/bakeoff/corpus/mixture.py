@@ -124,7 +124,7 @@ class MixedText:
         return 1 / sum(share / split.tokens_per_byte for share, split in zip(self.shares, self.splits, strict=True))
 
     def unigram_entropy(self) -> float:
-        """Loss of knowing each corpus's own frequencies alone, nats a token, on average."""
+        """Mean loss of guessing each token by the frequencies of its own corpus, nats a token."""
         return sum(share * split.unigram_entropy() for share, split in zip(self.shares, self.splits, strict=True))
 
 

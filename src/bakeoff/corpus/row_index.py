@@ -20,7 +20,7 @@ VERSION = 2
 KEPT_FROM = 1 << 20
 """The smallest number of sentences of a text whose indexes are kept; those of smaller texts are made again at once."""
 AT_ONCE = 1 << 28
-"""Tokens of the documents from which an index is made at a time."""
+"""Tokens of the documents that are indexed at a time."""
 
 Integers = NDArray[np.int64]
 Find = Callable[[Integers, Integers], Sequence[Integers]]

@@ -52,7 +52,7 @@ def inspect(
         run: a pre-trained run; if it was stopped, its newest checkpoint is used.
         corpus: a directory that `prepare` made with the run's tokenizer; None: the corpus of the training.
         out: the folder of the two files; None: `inspect` in the run's directory.
-        examples: number of rows, the first of those on which the held-out loss is measured, with their masks.
+        examples: number of rows: the first ones of the measured held-out rows, with their masks.
         device: auto, cpu, cuda or mps.
 
     Raises:

@@ -172,8 +172,8 @@ class Model(nn.Module):
         Args:
             rows: B.
             source: what the encoder reads, where there is one.
-            in_place: `extend` may use the state up, and each that follows from it: a text is then gone on with from its
-                last state alone. A token costs less, for what attention remembers is not copied each time.
+            in_place: `extend` may overwrite the state and those that follow from it, so that a text continues from its
+                last state alone. A token costs less, because keys and values are not copied each time.
         """
         encoded, mask = (None, None) if source is None else self.encode(source)
         return ModelState(0, self.stack.start(rows, self.embedding.table), encoded, mask, in_place=in_place)

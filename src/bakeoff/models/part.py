@@ -1,4 +1,4 @@
-"""What layers are made of: functions of hidden states that can go on from where they stopped."""
+"""Parts of layers: functions of hidden states that can continue from a state."""
 
 from collections.abc import Callable
 from typing import ClassVar, TypeAlias
@@ -29,11 +29,11 @@ class Part(nn.Module):
     """
 
     independent_rows: ClassVar[bool] = True
-    """In training, too, no row of a batch depends on another; false where there is a batch norm."""
+    """No row of a batch depends on another one, not even in training; false for a batch norm."""
 
     skips_padding: ClassVar[bool] = False
-    """With a state, too, it looks at `context.real`: padding that stands before a row's first token leaves no trace in
-    what it gives for tokens and remembers. Models that have other parts read prompts of unlike lengths one by one."""
+    """The part honours `context.real` behind a state, too: padding before a row's first token leaves no trace in its
+    outputs and states. Models with a part that does not do so read prompts of unlike lengths one by one."""
     chooses: ClassVar[bool] = False
     """The part computes the states at the places `context.wanted` alone; parts without this are told no places."""
 

@@ -263,7 +263,7 @@ class Stack(nn.Module):
 
     @property
     def independent_rows(self) -> bool:
-        """In training, too, no row of a batch depends on another, so that a batch can be cut into parts."""
+        """Whether rows of a batch are independent in training, so that a batch can be cut into micro-batches."""
         return all(part.independent_rows for layer in self.layers for part in layer)
 
     def reach(self) -> tuple[float, float]:

@@ -247,7 +247,7 @@ class Generating(Protocol):
     """An objective with a model of its own, which learns another objective and fills what that one has hidden."""
 
     generator: Model
-    """The generator; it has no tables of its own and reads those of the model."""
+    """The generator. It has no tables of its own, and reads those of the model."""
     learns: str
     """The name of the objective that the generator learns."""
 

@@ -37,7 +37,7 @@ class WordStructureConfig(TokenObjectiveConfig):
     rate: float = Field(default=0.05, gt=0, le=1 / RUN)
     """Runs of three that are shuffled, as a share of the tokens that no other objective has taken."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
-    """Activation in the head; without effect beside mlm, whose head is used."""
+    """Activation in the head. It has no effect beside mlm, because mlm's head is used then."""
     moves: ClassVar[bool] = True
     targets_together: ClassVar[int] = RUN
     head_of: ClassVar[str | None] = "mlm"

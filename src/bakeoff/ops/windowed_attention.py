@@ -99,7 +99,7 @@ def _band(length: int, keys: int, first: int, before: int, behind: int, device: 
 
 
 def seen_pairs(length: int, window: int | None, causal: bool) -> int:
-    """How many pairs of a query and a key that it sees a row of that length has."""
+    """The number of pairs, in a row of that length, of a query and a key that the query sees."""
     reach = length - 1 if window is None else min(window, length - 1)
     before = (reach + 1) * length - reach * (reach + 1) // 2
     return before if causal else 2 * before - length

@@ -69,7 +69,7 @@ class LinearConfig(WarmupConfig):
 class TrapezoidConfig(WarmupConfig):
     """The full rate, then a fall to zero at the end: warm-up, stable, decay (Hu et al. 2024, arXiv:2404.06395).
 
-    What was trained before the cooldown is the same whatever the budget, as long as the warm-up is.
+    With the same warm-up, everything before the cooldown is the same for every budget.
     """
 
     kind: Literal["trapezoid"] = "trapezoid"

@@ -127,7 +127,7 @@ def state_text(entry: RunEntry) -> str:
 
 
 def age_text(seconds: float) -> str:
-    """Seconds in the largest unit of which there are two."""
+    """A time in seconds, in the largest unit that gives at least two."""
     for length, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -50,7 +50,7 @@ def key_of(seed: int, epoch: int, stream: str) -> int:
 
 
 class Draws:
-    """The random numbers that belong to some examples; the same for an example whatever batch it stands in.
+    """The random numbers of some examples; they do not depend on the batch in which an example stands.
 
     Args:
         seed: the run's seed.

@@ -21,7 +21,7 @@ class PairOptions(Config):
     source_field: str = "source"
     """Field of .jsonl, or column of .csv, .tsv, .parquet and .arrow, that holds the source."""
     target_field: str = "target"
-    """The one that holds the target."""
+    """The field that holds the target."""
     errors: Literal["strict", "replace"] = "strict"
     """Invalid UTF-8 is an error, or is replaced by U+FFFD."""
 

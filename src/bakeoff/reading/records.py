@@ -104,7 +104,7 @@ def record_names(path: Path, lines: LineReader) -> list[str]:
 
 
 def text_value(value: Any, where: str, name: str, errors: str) -> str:
-    """A field's value as text; nothing is the empty text.
+    """A field's value as text; a missing value is the empty text.
 
     Args:
         value: as `read_records` yields it.

@@ -88,7 +88,7 @@ class FinetunedRun:
 
     @cached_property
     def task(self) -> TaskConfig:
-        """The files, columns and metric that it was fine-tuned with."""
+        """The files, columns and metric of the fine-tuning."""
         return parse_task(self._settings["task"], f"{self._settings_file}: task")
 
     @cached_property

@@ -22,7 +22,7 @@ TEXTS_AT_ONCE = 2048
 
 
 class Predicted(NamedTuple):
-    """What a run says of a text, a pair, or whatever its task has as an example."""
+    """The answer of a run to one example: a text, a pair, or what else its task reads."""
 
     example: Any
     """The example, with the texts as they were given."""
@@ -71,7 +71,7 @@ def predict(
 def answer(
     run: FinetunedRun, texts: Texts, *, device: str = "auto", head: HeadedModel | None = None
 ) -> Iterator[list[Predicted]]:
-    """What a run says of each text, in their order, some of them at once; memory does not grow with them.
+    """The answer of a run to each text, in order, for some texts at a time; memory does not grow with their number.
 
     Args:
         run: a fine-tuned run.

@@ -15,7 +15,7 @@ _CHARACTERS = {CHARACTER_PATTERN, LINE_CHARACTER_PATTERN, OLD_CHARACTER_PATTERN}
 
 
 def kind_of(state: Mapping[str, Any], end_of_line: bool) -> str:
-    """The kind that `prepare` would train to get such a tokenizer; of a file from elsewhere, the nearest one.
+    """The kind of tokenizer that `prepare` would train; for a file from elsewhere, the nearest kind.
 
     Args:
         state: the tokenizer as JSON.

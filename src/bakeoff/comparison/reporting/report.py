@@ -24,7 +24,7 @@ INK = "#1c2126"
 """Colour of text in the figures beside the report; in the report itself they take the page's."""
 
 CURVES = ("loss", "search")
-"""What the names of figures of losses begin with."""
+"""The beginnings of the names of figures of losses."""
 
 
 def write_report(results: Results, path: Path) -> None:

@@ -83,7 +83,7 @@ class Engine:
         resolve_finetuning(task.finetune, recipe, task.data)
 
     def corpus(self, path: Path, recipes: Sequence[Any], device: str) -> CorpusFacts:
-        """What the corpus is; refused where one of the recipes cannot be trained on it."""
+        """The facts of the corpus, on which every recipe has to be trainable."""
         from bakeoff.resources.device import resolve_device
         from bakeoff.training.stages import require_rows
 

@@ -34,9 +34,9 @@ class Trainings:
         jobs: all jobs, with the budgets of now.
         budget: what each recipe may spend.
         lost: recipes that are left out from the start.
-        engine: what trains in this process.
-        progress: told a line now and then; None: nothing is shown.
-        starts: by label, the runs that recipes start from; of the others the first weights are random.
+        engine: the trainings in this process.
+        progress: a function that shows a line; None: nothing is shown.
+        starts: the runs that recipes start from, by label; all other recipes start with random weights.
     """
 
     def __init__(

@@ -99,7 +99,7 @@ class WindowConvolution(Part):
         return y.unflatten(0, x.shape[:2]), last_inputs(left, x)
 
     def start(self, rows: int, like: Tensor) -> State:
-        """Zeros, as there are left of the first token."""
+        """Zeros, which stand to the left of the first token."""
         return like.new_zeros(rows, self.window - 1, self.places.embedding_dim)
 
     def flops_per_token(self, length: int) -> int:

@@ -81,7 +81,7 @@ class AttentionConfig(AttentionHeadsConfig, MixerBaseConfig):
 
     @property
     def blind_ahead(self) -> bool:
-        """T5's table is one of distances behind a token, unless it is two-sided."""
+        """Whether distances ahead look alike: with T5's positions, unless the table is two-sided."""
         return self.positions == "t5" and not self.two_sided
 
     @model_validator(mode="after")

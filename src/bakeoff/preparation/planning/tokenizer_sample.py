@@ -35,11 +35,11 @@ def train_tokenizer(
     """Train a tokenizer on a sample, shrunk until that fits in memory.
 
     Args:
-        sample: the text to train on, of kind whitespace all words of it; emptied.
-        config: the tokenizer.
-        seed: what the sample was drawn with.
+        sample: the text to train on, for kind whitespace its words; it is emptied.
+        config: the tokenizer's settings.
+        seed: the seed with which the sample was drawn.
         asked: bytes of text that were asked for.
-        shown: is told of it.
+        shown: the display of the progress.
 
     Returns:
         The tokenizer, and what the manifest records of the sample.

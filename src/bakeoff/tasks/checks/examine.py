@@ -33,7 +33,7 @@ def check_task(
     tokenizer: str | Path | None = None,
     length: int | None = None,
 ) -> TaskFindings:
-    """Look at all splits of a task's data; mistakes of the data are collected, and none of them stops.
+    """Check all splits of a task's data. Mistakes are collected; none of them ends the check.
 
     Args:
         task: its kind, the files and their columns.

@@ -8,7 +8,7 @@ SPLITS = ("train", "dev", "test")
 """The splits of a task's data."""
 
 Split = Literal["train", "dev", "test"]
-"""One of them."""
+"""The name of a split."""
 
 HUB_SPLITS: Mapping[Split, str] = {"train": "train", "dev": "validation", "test": "test"}
 """What data sets on the Hub mostly call them."""

@@ -1,4 +1,4 @@
-"""How high above the embedding each tensor of a head's model stands, and what follows from that for its training."""
+"""The depth of each tensor of a head's model above the embedding, and what a training makes of it."""
 
 from collections import defaultdict
 

@@ -16,7 +16,7 @@ from bakeoff.tokenizer.offsets import PlacedTokens
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Truncation = Literal["head", "head+tail", "windows"]
-"""What is read of a text that is too long; see `FinetuneConfig.truncate`."""
+"""The part of a long text that is read; see `FinetuneConfig.truncate`."""
 
 SHORTEST = 8
 """Fewest tokens that a row may be cut to: special tokens and something of both texts."""

@@ -126,7 +126,7 @@ class WritingFormat:
         )
 
     def prompts(self, items: Items) -> tuple[list[list[int]], list[list[int]] | None]:
-        """What the decoder begins with for each item, and what the encoder reads, where there is one."""
+        """The beginning that the decoder reads for each item, and the encoder's source, if there is an encoder."""
         rows = [row.tolist() for row in items.encoded.ids]
         return ([self.format.prompt] * len(rows), rows) if self.has_source else (rows, None)
 

@@ -13,24 +13,24 @@ class LabelScore(Config):
     """How well one label is found; fractions, 0 where a ratio has nothing below."""
 
     precision: float
-    """The share of the times it was given that were right."""
+    """The share of the label's predictions that are right."""
     recall: float
-    """The share of the times it was to be given in which it was."""
+    """The share of the examples with the label for which it is predicted."""
     f1: float
-    """2 P R / (P + R) of the two (van Rijsbergen 1979)."""
+    """2 P R / (P + R) of precision P and recall R (van Rijsbergen 1979)."""
     count: int = Field(ge=0)
-    """How often it was to be given."""
+    """How many examples, or spans, have the label."""
 
 
 class LabelCounts(NamedTuple):
-    """How often a label was given."""
+    """Counts of one label's predictions."""
 
     right: int
-    """How often it was given rightly."""
+    """How many predictions of the label are right."""
     wanted: int
-    """How often it was to be given."""
+    """How many examples, or spans, have the label."""
     given: int
-    """How often it was given, rightly or wrongly."""
+    """How many predictions of the label there are."""
 
 
 def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
@@ -47,7 +47,7 @@ def label_scores(counts: Mapping[str, LabelCounts]) -> dict[str, LabelScore]:
 
 
 def counts_of(labels: list[str], predictions: list[str], names: list[str]) -> dict[str, LabelCounts]:
-    """The counts of each of some names, of which every example has one and is given one."""
+    """The counts of each class, where every example has one right class and one predicted class."""
     right = (label for label, found in zip(labels, predictions, strict=True) if label == found)
     return counts_from(right, labels, predictions, names)
 

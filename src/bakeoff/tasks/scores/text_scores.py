@@ -101,8 +101,8 @@ def chrf_sums(
 def rouge(references: Sequence[str], texts: Sequence[str]) -> dict[str, float]:
     """The means over texts of the F1 of single words, of pairs of words, and of the longest common subsequence.
 
-    Words are lower-cased runs of letters and digits, ideographs alone. Of English these are the words of Google's
-    rouge_score without its stemmer; that one drops letters that are not ASCII.
+    Words are lower-cased runs of letters and digits, ideographs alone. In English these are the words of Google's
+    rouge_score without its stemmer; rouge_score drops letters that are not ASCII.
     """
     sums = {"rouge_1": 0.0, "rouge_2": 0.0, "rouge_l": 0.0}
     for reference, text in zip(references, texts, strict=True):
