@@ -144,7 +144,9 @@ def test_a_deeper_stack_does_not_start_from_a_shallower_one():
         build_on_meta(shrink("bert-tiny", **{"model.encoder.layers": n, "model.encoder.layer_weights": True}), 50)
         for n in (2, 4)
     )
-    with pytest.raises(UserError, match="layer_weights: the encoder's layers mix what all before them give"):
+    with pytest.raises(
+        UserError, match="layer_weights: each layer of the encoder mixes the outputs of all layers before it"
+    ):
         stack_sources(shallow.model.encoder, deep.model.encoder, "encoder", "repeat")
     plain = build_on_meta(shrink("bert-tiny", **{"model.encoder.layers": 4}), 50)
     names = stack_sources(shallow.model.encoder, plain.model.encoder, "encoder", "repeat")

@@ -114,7 +114,7 @@ def test_attention_stands_in_every_third_layer(layers, every, at, expected):
         ({"model.encoder.block.0.at": 4}, "at: last: this has a block already"),
         ({"model.encoder.block.0.repeat": 2}, "the list makes 3 layers, but layers is 4"),
         ({"model.encoder.block.1.repeat": 1}, "either 'repeat', 'at' or 'every'"),
-        ({"model.encoder.block.0.every": 2, "model.encoder.block.1": EVERY}, "several have 'every'"),
+        ({"model.encoder.block.0.every": 2, "model.encoder.block.1": EVERY}, "several blocks have 'every'"),
         ({"model.encoder.block.0.every": 2, "model.encoder.block.1.at": 1}, "the list makes 2 layers, but layers is 4"),
     ],
 )

@@ -250,7 +250,7 @@ def test_another_number_of_steps_is_refused(changes, named, corpus, tmp_path, mo
         interrupt_at(patch, 3)
         with pytest.raises(Interrupted):
             train(recipe, corpus, tmp_path / "run")
-    with pytest.raises(UserError, match=f"what {named} says is said of shares of all steps"):
+    with pytest.raises(UserError, match=f"{named} depends on the share of all steps"):
         train(None, corpus, tmp_path / "run", resume=True, budget=Budget(steps=60))
 
 

@@ -144,7 +144,7 @@ def test_what_another_budget_cannot_be(stop, corpus, tmp_path):
     before = {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()}
     with pytest.raises(UserError, match=r"--budget steps=9 is 9 steps, and the run has 9 behind it"):
         with_steps(9)
-    with pytest.raises(UserError, match=r"what training\.curriculum says is said of shares of all steps"):
+    with pytest.raises(UserError, match=r"training\.curriculum depends on the share of all steps"):
         with_steps(30)
     assert {path: path.read_bytes() for path in run.path.rglob("*") if path.is_file()} == before
     assert with_steps(20).finished

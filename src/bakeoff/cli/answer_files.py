@@ -38,7 +38,7 @@ def require_out(out: Path | None, endings: Sequence[str] = TABLES) -> None:
         return
     if out.suffix not in endings:
         known = f"{', '.join(endings[:-1])} or {endings[-1]}"
-        raise UserError(f"{out}: answers are written to a {known}; give --out such a name, or leave it away")
+        raise UserError(f"{out}: answers are written to a {known}; give --out such a name, or leave --out out")
     if out.exists() or out.is_symlink():
         raise UserError(f"{out}: is there already; choose another --out")
     if not out.absolute().parent.is_dir():

@@ -83,7 +83,7 @@ def predict(
         form or on_hub(texts) or config.reads_files(texts, text_column) or (not named and config.reads_its_form(texts))
     ):
         if arguments[0] or pair:
-            raise UserError(f"{texts}: is read as in fine-tuning; leave texts out")
+            raise UserError(f"{texts}: the file has all texts to predict; give no texts beside --texts")
         settings = {**named, "errors": errors, **form}
         found = answer_file(opened, texts, settings=settings, device=device, left_out=left_out)
     elif config.input_sides is None:

@@ -35,7 +35,7 @@ def drawn_by(seeds: Seeds, count: int) -> list[PromptSeed]:
     given = list(seeds) if isinstance(seeds, Sequence) else []
     pairs = [each if isinstance(each, tuple) else (each, 0) for each in given]
     if len(pairs) != count or not all(len(pair) == 2 and all(map(_is_whole, pair)) for pair in pairs):
-        raise UserError(f"generate: seeds: a whole number, or (seed, place), for each of the {count} prompts is wanted")
+        raise UserError(f"generate: seeds: give each of the {count} prompts a whole number, or (seed, number)")
     return [PromptSeed(*pair) for pair in pairs]
 
 

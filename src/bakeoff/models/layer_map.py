@@ -98,8 +98,8 @@ def stack_sources(old: Stack, new: Stack, side: str, by: GrowBy | None = None) -
         raise UserError(f"the {side} has {target} layers, but the run's has {depth}{grow}")
     if depth != target and new.weighting is not None:
         raise UserError(
-            f"layer_weights: the {side}'s layers mix what all before them give, and of {depth} layers that is not what "
-            f"{target} give; set it to false in the deeper model's recipe"
+            f"layer_weights: each layer of the {side} mixes the outputs of all layers before it, which {target} layers "
+            f"have otherwise than {depth}; set it to false in the deeper model's recipe"
         )
     parts = _part_sources(old, new, source_layers(depth, target, by or "repeat"))
     names = {}

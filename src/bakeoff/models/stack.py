@@ -62,7 +62,9 @@ class StackConfig(Config):
                 placed[layer] = block
         regular = [(block, block.every) for block in self.block if block.every is not None]
         if len(regular) > 1:
-            raise UserError("block: several have 'every', and want the first layer all; leave it to one")
+            raise UserError(
+                "block: several blocks have 'every', and each claims the first layer; give it to one of them"
+            )
         for block, every in regular:
             placed = dict.fromkeys(range(1, self.layers + 1, every), block) | placed
         others = [block for block in self.block if block.at is None and block.every is None]

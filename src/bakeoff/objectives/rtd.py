@@ -94,7 +94,7 @@ class ReplacedTokenDetection:
             self.generator = config.generator_model(model).build(None)
         except UserError as error:
             raise UserError(
-                f"rtd: generator: {share:g} of the model's widths and heads makes one that is none: {error}"
+                f"rtd: generator: {share:g} of the model's widths and heads gives no valid generator: {error}"
             ) from None
         self.head: Head = DetectionHead(model.stack.output_width, config.activation)
 

@@ -23,9 +23,9 @@ class Float32Products:
     def ask_onednn(cls) -> None:
         """Let oneDNN multiply, in float32, where torch would ask Intel's MKL, from now on and in the whole process.
 
-        On processors that are not Intel's MKL keeps to AVX2, which is half of what AVX-512 can do, or less. torch hands
-        such products to oneDNN if it is told that they may round to bfloat16, and oneDNN makes use of that on machines
-        with matrix units alone. Whether it does is tried, with numbers that bfloat16 has not.
+        On processors that are not Intel's, MKL keeps to AVX2, which does at most half of what AVX-512 can do. torch
+        hands products to oneDNN if they may round to bfloat16, and oneDNN does round on machines with matrix units. A
+        product of numbers that bfloat16 lacks shows whether it rounds here.
         """
         if cls.by_onednn:
             return

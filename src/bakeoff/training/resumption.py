@@ -88,7 +88,7 @@ def with_budget(run: Run, budget: Budget, steps: int) -> list[str]:
         raise UserError(f"{where}, and the run has {done:,} behind it; give more, or end it as it is: --finish-now")
     if (moving := run.recipe.moves_with_the_steps) and steps != old:
         raise UserError(
-            f"{where} in place of {old:,}: what {moving[0]} says is said of shares of all steps, so it cannot be "
+            f"{where} in place of {old:,}: {moving[0]} depends on the share of all steps that is done, so it cannot be "
             "moved; --resume without --budget, or --finish-now"
         )
     kept = [step for step in snapshot_steps(steps, training.average_last) if step <= done]

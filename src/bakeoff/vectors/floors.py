@@ -92,7 +92,7 @@ class WordOverlap:
 
 def _fitted(vectorizer: Any, texts: Sequence[str]) -> Any:
     """A function from N texts to sparse (N, features); all zero if no text has a feature."""
-    import scipy.sparse  # type: ignore[import-untyped]
+    import scipy.sparse
 
     try:
         vectorizer.fit(texts)

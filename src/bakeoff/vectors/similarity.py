@@ -215,7 +215,7 @@ def _measured(
 
 def correlations(scores: NDArray[np.float64], found: NDArray[np.floating]) -> dict[str, float]:
     """Spearman's and Pearson's correlation between (N,) scores and similarities; 0 if either side is constant."""
-    from scipy import stats  # type: ignore[import-untyped]
+    from scipy import stats
 
     if len(scores) < 2 or np.ptp(scores) == 0 or np.ptp(found) == 0:
         return {"spearman": 0.0, "pearson": 0.0}

@@ -34,7 +34,7 @@ def counted(train: Sequence[Example], likeness: bool = False) -> Iterator[tuple[
         train: the examples whose texts decide vocabulary and weights.
         likeness: the cosine of the two texts of a pair is one feature more.
     """
-    import scipy.sparse  # type: ignore[import-untyped]
+    import scipy.sparse
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     for name, options in FEATURES.items():

@@ -193,7 +193,7 @@ class Regression(Task):
 
 def regression_scores(values: Sequence[float], answers: Sequence[float]) -> dict[str, float]:
     """Pearson's and Spearman's correlation (0 where either side is constant) and the mean absolute error."""
-    from scipy import stats  # type: ignore[import-untyped]
+    from scipy import stats
 
     true, found = np.array(values, np.float64), np.array(answers, np.float64)
     constant = len(true) < 2 or np.ptp(true) == 0 or np.ptp(found) == 0

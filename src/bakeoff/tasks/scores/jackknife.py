@@ -53,7 +53,7 @@ def of_spearman(first: Sequence[float], second: Sequence[float]) -> Vector:
     Without an example those behind it move up by one rank, and those beside it by half a one. All pairs of examples
     are looked at: O(n^2), some two seconds for 10,000 examples.
     """
-    from scipy.stats import rankdata  # type: ignore[import-untyped]
+    from scipy.stats import rankdata
 
     sides = [np.asarray(side, np.float64) for side in (first, second)]
     ranks = [rankdata(side) for side in sides]
