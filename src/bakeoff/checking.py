@@ -31,7 +31,7 @@ class FileGroup(Config):
     files: int
     """How many files there are."""
     bytes: int
-    """Their size."""
+    """Size of the files."""
     listed: int
     """Files whose checksum was kept; of the others nothing is known."""
     problems: list[str] = Field(default=[])

@@ -61,7 +61,7 @@ def parse_json(content: bytes, where: str) -> dict[str, Any]:
 
 
 def parse_any_json(content: bytes, where: str) -> Any:
-    """The same for any value."""
+    """The value in a JSON text, of any type; `parse_json` takes objects alone."""
 
     def refuse(problem: str) -> NoReturn:
         raise UserError(f"{where}: not valid JSON: {problem}")

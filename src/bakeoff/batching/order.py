@@ -135,7 +135,7 @@ def steps_between(first: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def micro_batch_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tuple[int, int]]:
-    """Where micro-batches begin and end, counted from the first row; none reaches over the end of its batch.
+    """The bounds of micro-batches, counted from the first row; no micro-batch crosses the end of its batch.
 
     Args:
         bounds: (n + 1,) where n batches begin and end.

@@ -95,7 +95,7 @@ class TokenOrder:
 
 
 def cut_by_tokens(lengths: NDArray[np.int64], tokens: int) -> list[int]:
-    """Where to cut rows of (n,) rising lengths, so that the rows between two cuts, padded to the last, have few tokens.
+    """The cuts of rows of (n,) rising lengths into groups of at most `tokens` tokens, padding to the longest included.
 
     Returns:
         The cuts, 0 and n among them. A row that is longer than `tokens` is alone.

@@ -82,7 +82,7 @@ def generate(
     elif json:
         print_json_answers([each._asdict() for each in part] for part in parts)
     else:
-        # Of several texts each has its line.
+        # Each of several texts takes one line.
         shown = str if arguments else on_one_line
         print_answers([shown(each.answer) for each in part] for part in parts)
     blank.tell("nothing" if opened.recipe.model.encoder is not None else "a text of the model's own")

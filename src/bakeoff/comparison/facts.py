@@ -39,7 +39,7 @@ class TaskFacts(Config):
     """A task as the report describes it: its metric, its rows and its files."""
 
     name: str
-    """Its name in the plan."""
+    """The task's name in the plan."""
     kind: str = "classification"
     """The kind of the task, such as classification."""
     metric: str
@@ -74,11 +74,11 @@ class CorpusFacts(Config):
     """The corpus of all pre-trainings: where it is, its size and its tokenizer."""
 
     path: str
-    """Its directory."""
+    """The corpus's directory."""
     fingerprint: str
     """A checksum of its content."""
     tokenizer: str
-    """Its tokenizer in words."""
+    """The corpus's tokenizer in words."""
     tokenizer_config: dict[str, Any] | None = None
     """The tokenizer as recipes name it; None in results of older versions."""
     tokens: int | None = None

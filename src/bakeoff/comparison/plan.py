@@ -64,7 +64,7 @@ class TaskPlan(Config):
     """One task on which every recipe is fine-tuned, and how; in a plan the keys of its kind stand beside the others."""
 
     name: Name
-    """Its name in the report."""
+    """The task's name in the report."""
     finetune: FinetuneConfig = FinetuneConfig()
     """How every recipe is fine-tuned on it, pre-trained or not."""
     data: Annotated[TaskConfig, TASKS]

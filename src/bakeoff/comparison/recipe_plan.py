@@ -42,7 +42,7 @@ class RecipePlan(Config):
     """What the first weights come from: a run, a folder in the form of transformers, or a name on the Hub; left out:
     chance, or what `recipe` names where it is one of these."""
     name: Name
-    """Its label in the report; left out: the recipe's name, or the last part of a path."""
+    """The recipe's label in the report; left out: the recipe's name, or the last part of a path."""
     set: dict[str, Any] = Field(default={})
     """Overrides by dotted key, such as training.optimizer.lr: 1e-3."""
     search: bool = True

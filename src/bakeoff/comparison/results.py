@@ -44,7 +44,7 @@ class PretrainingRun(Config):
     seed: int
     """The seed of the comparison that it belongs to."""
     path: str
-    """Its directory, relative to the results."""
+    """The run's directory, relative to the results."""
     steps: int
     """Optimizer steps done."""
     tokens: int
@@ -64,7 +64,7 @@ class PretrainingRun(Config):
     validation_loss: float | None = None
     """The last validation loss, of all objectives together; None in results of older versions."""
     curve: list[CurvePoint]
-    """Its validations in order."""
+    """The run's validations in order."""
 
 
 class FinetuningScore(Config):
@@ -98,7 +98,7 @@ class RecipeEntry(Config):
     """A recipe with its pre-trainings, its search and all scores of its fine-tunings."""
 
     label: str
-    """Its name in the report."""
+    """The recipe's label in the report."""
     recipe: dict[str, Any]
     """The complete recipe, with the values that its search has found."""
     search: TuningResults | None = None
@@ -114,14 +114,14 @@ class RecipeEntry(Config):
     runs: list[PretrainingRun]
     """One pre-training a seed."""
     scores: list[FinetuningScore]
-    """Its fine-tunings."""
+    """The scores of the recipe's fine-tunings."""
 
 
 class Failure(Config):
     """A recipe that is left out because one of its trainings diverged."""
 
     recipe: str
-    """Its label."""
+    """The recipe's label."""
     seed: int
     """The seed at which it happened."""
     training: str

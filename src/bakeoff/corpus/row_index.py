@@ -24,12 +24,12 @@ AT_ONCE = 1 << 28
 
 Integers = NDArray[np.int64]
 Find = Callable[[Integers, Integers], Sequence[Integers]]
-"""From (s,) where the sentences and (d,) where the documents of a stretch of the text start, with the stretch's end
-behind both, makes two arrays of (n,)."""
+"""A function of (s,) starts of sentences and (d,) starts of documents in a stretch of the text, each followed by the
+stretch's end; it gives two arrays of (n,)."""
 
 
 def row_index(split: Split, key: str, find: Find) -> Integers:
-    """What `find` makes of where sentences and documents start.
+    """The rows that `find` makes of the starts of sentences and documents.
 
     It is made from some documents at a time, so that the memory for it does not grow with the corpus. What is found
     damaged is made anew.

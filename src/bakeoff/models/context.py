@@ -12,7 +12,7 @@ NormKind = Literal["layer", "rms"]
 
 @dataclass(frozen=True)
 class BuildContext:
-    """Where a layer or module stands in the model; a config builds its module from it."""
+    """The position of a layer or module in the model, from which a config builds its module."""
 
     width: int
     """D, the width of the hidden states that come in."""

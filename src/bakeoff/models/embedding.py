@@ -1,4 +1,4 @@
-"""From token ids to the first hidden states."""
+"""The embedding: from token ids to the first hidden states."""
 
 import math
 from typing import Literal, Self, cast

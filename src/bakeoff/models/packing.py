@@ -10,12 +10,12 @@ from torch import Tensor
 
 
 class Packing(NamedTuple):
-    """Where the tokens of rows stand that are laid out one behind the other, without padding, as one row of N."""
+    """The places of tokens when rows are laid out one behind the other, without padding, as one row of N tokens."""
 
     places: Tensor
     """(N,) the place of each token in the B * T places of the rows."""
     ranks: Tensor
-    """(B, T) the place of each token among the N; at padding that of a neighbour."""
+    """(B, T) the place of each token among the N; padding has the place of a neighbour."""
 
     def packed(self, x: Tensor) -> Tensor:
         """(B, T, D) to (1, N, D)."""

@@ -24,8 +24,8 @@ class LanguageModelConfig(TokenObjectiveConfig):
     head: Literal["tied", "untied", "adaptive"] = "tied"
     """The last map: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""
     cutoffs: list[int] | None = Field(default=None, min_length=1)
-    """For an adaptive softmax: the ids at which its clusters begin, rising. Those that the vocabulary does not reach
-    are left out; where none remains the head is an untied one."""
+    """The rising ids at which the clusters of an adaptive softmax begin. Cutoffs beyond the vocabulary are left out;
+    without any cutoff left the head is an untied one."""
     bias: bool = False
     """Tokens have a bias each in their score; with an adaptive softmax only those below the first cutoff."""
     row_marks: ClassVar[RowMarks] = "documents"

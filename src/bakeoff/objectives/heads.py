@@ -178,7 +178,7 @@ class AdaptiveTokenHead(Head):
             )
         self.softmax = nn.AdaptiveLogSoftmaxWithLoss(width, vocabulary, cutoffs, div_value=NARROWING, head_bias=bias)
         self.clusters = list(pairwise([*cutoffs, vocabulary]))
-        # Of training, where a row goes through no cluster but its label's; the label's rank follows Zipf's law.
+        # The FLOPs of training: a row goes through its label's cluster alone, and the label's rank follows Zipf's law.
         self.shares = [(_harmonic(high) - _harmonic(low)) / _harmonic(vocabulary) for low, high in self.clusters]
         flops = 2.0 * width * (cutoffs[0] + len(cutoffs))
         for i, ((low, high), share) in enumerate(zip(self.clusters, self.shares, strict=True), start=1):

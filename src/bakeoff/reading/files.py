@@ -116,7 +116,7 @@ def _in_folder(folder: Path, skips: Counter[str]) -> list[Path]:
             # What `datasets` keeps beside its data are results of earlier work on it, not text of its own.
             if name.startswith(".") or (name.startswith("cache-") and name.endswith(".arrow")):
                 continue
-            # Of a .json one would have to ask each whether it is text, or settings that lie beside it.
+            # A .json is left out: it may be text, or settings beside the text, and its name does not tell.
             if _suffix(Path(name)) in (*KINDS, *COLUMNAR):
                 found.append(Path(parent, name))
             else:

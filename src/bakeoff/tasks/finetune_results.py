@@ -13,7 +13,7 @@ class TrialResult(Config):
     """The result of one training of a fine-tuning."""
 
     learning_rate: float
-    """Its learning rate."""
+    """The training's learning rate."""
     epochs: int
     """The epochs that it was planned for."""
     score: float | None

@@ -65,7 +65,7 @@ class Tokenizer:
             inner.model.dropout = None  # BPE-dropout would make the encoding of a text random
         state: dict[str, Any] = json.loads(inner.to_str())
         found = tokens_by_role(inner, state["model"])
-        # Those that a file holds as ordinary vocabulary are made special too, so that text is not taken for them.
+        # Special tokens that a file has as ordinary vocabulary become special too, so that no text is taken for them.
         inner.add_special_tokens([name for name in found.values() if name is not None])
         inner.encode_special_tokens = True
         for role, token in found.items():

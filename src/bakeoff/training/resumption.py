@@ -30,7 +30,7 @@ def require_same_request(run: Run, request: dict[str, Any]) -> None:
         raise UserError(f"{run.path}: --resume: the run was begun {old}, not {new}")
     if begun["corpus"]["fingerprint"] != request["corpus"]["fingerprint"]:
         raise UserError(f"{run.path}: --resume: the run was begun on another corpus ({begun['corpus']['path']})")
-    # Of an older run it may not be the corpus's tokenizer that stands there, but the corpus is the same.
+    # An older run may have recorded another tokenizer than the corpus's; the corpus is the same, and its tokenizer too.
     recipe = {**with_defaults(begun["recipe"], Recipe), "tokenizer": request["recipe"]["tokenizer"]}
     for key, old, new in differing(recipe, request["recipe"]):
         raise UserError(f"{run.path}: --resume: the run was begun with {key} {old!r}, not {new!r}")

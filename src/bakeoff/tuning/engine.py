@@ -31,31 +31,31 @@ class Stage(Config):
     steps: int
     """Steps of the whole trial."""
     until: int
-    """The step behind which it is measured and waits."""
+    """The step after which the trial is measured and waits."""
     start: Path | None = None
-    """The run that the first weights come from; None: chance."""
+    """The run that the first weights come from; None: random weights."""
     measured_as: dict[str, Any] = Field(default={})
-    """Keys of the recipe that its held-out loss is measured under; none: its own."""
+    """Keys of the recipe under which the held-out loss is measured; empty: the trial's own."""
 
 
 class TrialOutcome(Config):
-    """What has become of a trial so far."""
+    """The state of a trial so far."""
 
     loss: float | None
     """The held-out loss at the look; None where it diverged."""
     seconds: float = 0.0
-    """Time in its steps."""
+    """Seconds in optimizer steps."""
     tokens: int = 0
     """Tokens seen."""
     diverged: str | None = None
-    """What was said where its loss is not a number any more."""
+    """The message where the loss is not a number any more; None: the trial has not diverged."""
 
 
 class TrialEngine:
     """The steps of a search.
 
     Args:
-        watch: called now and then in each training; what it raises ends it.
+        watch: a function that each training calls now and then; an exception of it ends the training.
     """
 
     def __init__(self, watch: Callable[[], None] | None = None) -> None:

@@ -41,7 +41,7 @@ def edges(ranges: Sequence[Range], trials: Sequence[Trial], winner: Trial) -> It
     """The ranges whose best value is the lowest or the highest that was tried, with that word."""
     for each in ranges:
         tried = [trial.values[each.key] for trial in trials]
-        # Of two values of a list either is an edge, which says nothing.
+        # In a list of two values each is an edge, so that an edge says nothing.
         if not all(map(is_number, tried)) or len({*tried}) < (2 if each.low is not None else 3):
             continue
         for edge, word in ((min, "lowest"), (max, "highest")):

@@ -29,15 +29,15 @@ class Engine:
         """A recipe by name or file, with the precision that it will be trained in on that device."""
         from bakeoff.recipe_files import load_recipe
 
-        return self._settled(load_recipe(name, overrides), device)
+        return self._resolved(load_recipe(name, overrides), device)
 
     def further(self, start: Path, overrides: dict[str, Any], device: str) -> Any:
         """The recipe by which a run is trained further where the plan names no other: its own."""
         from bakeoff.training.initial_weights import Start
 
-        return self._settled(Start(run=start).recipe().changed(overrides), device)
+        return self._resolved(Start(run=start).recipe().changed(overrides), device)
 
-    def _settled(self, recipe: Any, device: str) -> Any:
+    def _resolved(self, recipe: Any, device: str) -> Any:
         from bakeoff.resources.device import resolve_device, resolve_precision
 
         precision = resolve_precision(recipe.training.precision, resolve_device(device))

@@ -100,7 +100,7 @@ def _written(source: ExportedModel, file: Path, run: Path, longest: int) -> floa
     convert(graph, file, str(run))
     check_file(file, graph, str(run))
     labels_of_both = source.format.has_source and len(source.graphs) == 1
-    # Their encoder reads rows without [CLS]: shorter rows would be left with padding alone, for which nothing is
+    # The encoder of these models reads rows without [CLS]: shorter rows would be padding alone, whose outputs are not
     # defined.
     shortest = 3 if labels_of_both else 1
     difference = largest_difference(graph, open_session(file), source.vocabulary, longest, shortest)

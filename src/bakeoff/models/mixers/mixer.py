@@ -25,40 +25,40 @@ class MixerBaseConfig(PartConfig):
 
     @property
     def forgets(self) -> bool:
-        """What is remembered of a text does not grow with it, nor does its first token count for ever."""
+        """Whether the memory of a text is bounded and forgets the text's first tokens."""
         return True
 
     @property
     def blind_ahead(self) -> bool:
-        """In a causal stack its positions cannot tell one distance ahead from another."""
+        """Whether the mixer's positions, in a causal stack, cannot tell one distance ahead from another."""
         return False
 
     @property
     def reads_segments(self) -> bool:
-        """It tells tokens of its own segment from others, whatever the embedding does."""
+        """Whether the mixer tells a token's own segment from other segments, whatever the embedding does."""
         return False
 
     @property
     def counts_positions(self) -> bool:
-        """The output for a token depends on the number of tokens before it, which the state alone does not tell."""
+        """Whether a token's output depends on the number of tokens before it, which the state alone does not tell."""
         return False
 
     @property
     def head_count(self) -> int | None:
-        """Number of its heads, be they of attention or of kernels; None: it has none."""
+        """Number of heads, of attention or of kernels; None: the mixer has no heads."""
         return None
 
     @property
     def attention_window(self) -> int | None:
-        """How many tokens away it attends at most; None: to all that it is shown, or it does not attend."""
+        """The farthest token to which the mixer attends; None: there is no bound, or it does not attend."""
         return None
 
     @property
     def shares_distance_bias(self) -> bool:
-        """It adds the bias by distance that the layers of a stack share (`relative_bias.py`)."""
+        """Whether the mixer adds the bias by distance that the layers of a stack share (`relative_bias.py`)."""
         return False
 
     @property
     def shares_distance_vectors(self) -> bool:
-        """It reads the vectors of distances that the layers of a stack share (`distance_table.py`)."""
+        """Whether the mixer reads the vectors of distances that the layers of a stack share (`distance_table.py`)."""
         return False

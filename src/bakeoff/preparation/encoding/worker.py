@@ -105,7 +105,7 @@ def _encode(tokenizer: Tokenizer, sentences: list[str], opened: list[int], stret
         documents = np.concatenate([[0], np.cumsum(kept)])[documents]
         lengths = lengths[kept]
     documents, first = np.unique(documents, return_index=True)
-    # Of documents that open at one sentence all but the last are empty; any that is new makes the last a new one.
+    # Where several documents open at one sentence, all but the last are empty, and the last is new if any of them is.
     new = np.logical_or.reduceat(~np.array(stretches, dtype=bool), first) if len(first) else np.zeros(0, dtype=bool)
     return EncodedShare(ids, starts, lengths, documents, size, words, ~new)
 

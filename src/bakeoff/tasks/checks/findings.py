@@ -11,7 +11,7 @@ class LabelFinding(Config):
     """One label in one split."""
 
     label: str
-    """Its name."""
+    """The label's name."""
     count: int
     """How often it stands there."""
     share: float
@@ -66,9 +66,9 @@ class TaskFindings(Config):
     """What was found of a task's data."""
 
     task: str
-    """Its name."""
+    """The task's name."""
     kind: str
-    """Its kind."""
+    """The kind of the task."""
     metric: str | None
     """What dev decides by; None where nothing could be learned."""
     simplest: dict[str, float] = Field(default={})

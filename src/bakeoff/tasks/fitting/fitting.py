@@ -93,7 +93,7 @@ class Fit:
     """The best of a training: its look at dev and its weights."""
 
     trial: FittingTrial
-    """Its learning rate and epochs."""
+    """The learning rate and epochs of the training."""
     steps: int
     """Steps done."""
     best: Evaluation

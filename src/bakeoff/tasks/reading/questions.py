@@ -44,7 +44,7 @@ class Question(Example):
     """A question on a context; `texts` are these two."""
 
     answers: tuple[GoldAnswer, ...] | None = None
-    """Its answers, any of which is right; none where the context has no answer."""
+    """The answers, any of which is right; empty where the context has no answer."""
     name: str = ""
     """What the file calls it; else empty."""
     article: str = ""

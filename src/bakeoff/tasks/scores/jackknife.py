@@ -91,7 +91,7 @@ def of_areas(true: NDArray[np.bool_], scores: Vector) -> Vector:
         ranks = rankdata(scores[:, label])
         for kind in (has, ~has):
             won[kind, label] = ranks[kind] - rankdata(scores[kind, label])
-    # Of an example without the label the pairs that it loses count for the area.
+    # An example without the label counts for the area by the pairs that it loses.
     own = np.where(true, won, yes - won)
     total = np.where(true, won, 0.0).sum(0)
     left_yes, left_no = yes - true, no - ~true
