@@ -4,18 +4,18 @@ from importlib import resources
 from pathlib import Path
 
 MOST = 200
-"""Entries of a folder that are looked at."""
+"""The most entries of a folder that are looked at."""
 
 
 def complete_recipe(incomplete: str) -> list[str]:
-    """Names of recipes that begin so."""
+    """The names of recipes that begin with the typed text."""
     folder = resources.files("bakeoff.recipes")
     names = sorted(each.name.removesuffix(".yaml") for each in folder.iterdir() if each.name.endswith(".yaml"))
     return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_source(incomplete: str) -> list[str]:
-    """Folders of runs, and names of recipes, that begin so."""
+    """The folders of runs, and the names of recipes, that begin with the typed text."""
     return [*complete_run(incomplete), *complete_recipe(incomplete)]
 
 
@@ -44,7 +44,7 @@ def complete_dataset(incomplete: str) -> list[str]:
 
 
 def complete_tracker(incomplete: str) -> list[str]:
-    """Names of trackers that begin so."""
+    """The names of trackers that begin with the typed text."""
     from bakeoff.tracking.track import TRACKERS
 
     return [name for name in TRACKERS if name.startswith(incomplete)]

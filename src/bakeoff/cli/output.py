@@ -1,4 +1,4 @@
-"""What verbs have in common: options, and results as text or JSON."""
+"""Options that verbs share, and the printing of results as text or JSON."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ MOST = 1024
 
 
 def jobs_of(text: str) -> int | Literal["auto"]:
-    """What `--jobs` says.
+    """The number of jobs that `--jobs` gives.
 
     Raises:
         UserError: neither a number of processes nor auto.

@@ -1,4 +1,4 @@
-"""What a comparison found: one tree of facts that the report and the exports read and nothing else adds to."""
+"""The results of a comparison: one tree of facts, to which report and exports add nothing of their own."""
 
 import io
 from collections.abc import Mapping
@@ -203,7 +203,7 @@ class Results(Config):
     failures: list[Failure] = Field(default=[])
     """Recipes of the plan that are left out everywhere else, because a training of theirs diverged."""
     floors: list[Floor]
-    """What has to be beaten."""
+    """The scores without pre-training that every recipe has to beat."""
     analyses: list[Analysis]
     """The statistics, one entry a task."""
     machine: dict[str, str]

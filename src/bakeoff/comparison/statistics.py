@@ -176,7 +176,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def decide(found: Sequence[Difference]) -> list[Difference]:
-    """Say of all differences of one table which exceed the noise; those without p-value stay without claim."""
+    """The differences of one table, each with a verdict whether it exceeds the noise; no verdict without a p-value."""
     tested = [item for item in found if item.p is not None]
     adjusted = dict(zip(map(id, tested), holm([item.p for item in tested if item.p is not None]), strict=True))
     return [

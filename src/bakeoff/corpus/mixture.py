@@ -78,12 +78,12 @@ class Mixture:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The tokenizer of all of them."""
+        """The tokenizer that all corpora share."""
         return self.corpora[0].tokenizer
 
     @property
     def train_tokens(self) -> int:
-        """Tokens of all of them to train on."""
+        """Training tokens of all corpora together."""
         return sum(corpus.train_tokens for corpus in self.corpora)
 
     @property
@@ -93,7 +93,7 @@ class Mixture:
 
     @property
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that tell these corpora with these shares from any others."""
+        """16 hexadecimal digits that identify the corpora with their shares."""
         lines = [
             f"{corpus.fingerprint} {share:.12g}\n" for corpus, share in zip(self.corpora, self.shares, strict=True)
         ]
@@ -162,7 +162,7 @@ def _period(counts: tuple[int, ...], seed: int, number: int) -> NDArray[np.int64
 
 
 def apportioned(shares: Sequence[float], count: int) -> tuple[int, ...]:
-    """Whole numbers that add up to `count`, in these shares; the largest remainders are rounded up."""
+    """`count` divided into whole numbers by the shares; the largest remainders are rounded up."""
     exact = np.array(shares) * count
     whole = np.floor(exact).astype(np.int64)
     order = np.argsort(whole - exact, kind="stable")

@@ -69,7 +69,7 @@ class Corpus:
 
     @property
     def train(self) -> Split:
-        """What is trained on; see `split`."""
+        """The split to train on; see `split`."""
         return self.split("train")
 
     @property

@@ -22,5 +22,5 @@ class Uneven(Format, Protocol):
 
 
 def padded_length(lengths: NDArray[np.int64]) -> int:
-    """A multiple of `LENGTH_STEP` that all lengths fit into."""
+    """The smallest multiple of `LENGTH_STEP` that is no smaller than any length."""
     return -(-int(lengths.max(initial=1)) // LENGTH_STEP) * LENGTH_STEP

@@ -16,7 +16,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class RowText(Config):
-    """A stretch of a row that is one text."""
+    """The stretch of a row that belongs to one text."""
 
     name: str
     """The name of the text: input; A and B for segments, and before them reused, which the next row remembers;

@@ -42,7 +42,7 @@ class BuildContext:
         return replace(self, layer=layer, width=width)
 
     def norm(self, width: int | None = None, affine: bool | None = None) -> nn.Module:
-        """A norm over the width, or over another one; with a scale and a shift or without, whatever others have."""
+        """A norm over the width, or over another `width`; `affine` overrides whether it has a scale and a shift."""
         has = self.norm_affine if affine is None else affine
         if self.norm_kind == "rms":
             return nn.RMSNorm(width or self.width, eps=self.norm_epsilon, elementwise_affine=has)
@@ -79,9 +79,9 @@ class Context(NamedTuple):
     gaps: Tensor | None = None
     """(B,) how many of the places before and in the chunk stand before each row's first token; None: none do."""
     in_place: bool = False
-    """What attention remembers has room behind it, into which the next keys and values are written."""
+    """Remembered keys and values have room behind them, into which the next ones are written."""
     packing: Packing | None = None
-    """The states are those of tokens alone, (1, N, D), where everything else here is of (B, T) rows with padding."""
+    """The layout of packed states, (1, N, D) of tokens alone; all other fields are about (B, T) rows with padding."""
     wanted: Tensor | None = None
     """(B, M) places of each row whose states are wanted; None: all places."""
     source: Tensor | None = None
@@ -91,5 +91,5 @@ class Context(NamedTuple):
 
     @property
     def owners(self) -> Tensor | None:
-        """(B, T) what tells documents and padding apart: the document's number or True, and 0 or False for padding."""
+        """(B, T) the number of each token's document, or True for a token; 0 or False for padding."""
         return self.real if self.documents is None else self.documents

@@ -1,4 +1,4 @@
-"""How weights begin."""
+"""Initial weights."""
 
 import math
 from typing import Annotated, Literal, Protocol, cast, runtime_checkable

@@ -21,7 +21,7 @@ class ModelState(NamedTuple):
     gaps: Tensor | None = None
     """(B,) how many of the `tokens` are padding before each row's first one; None: none is."""
     in_place: bool = False
-    """`extend` uses it up: keys and values of the next tokens are written behind those that it has."""
+    """Whether `extend` may overwrite the state: it writes the next keys and values behind those of the state."""
 
 
 def chosen_rows(state: ModelState, rows: Tensor) -> ModelState:

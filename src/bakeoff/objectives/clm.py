@@ -19,7 +19,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class LanguageModelConfig(TokenObjectiveConfig):
-    """What the objectives have in common that predict a token from those on one side of it."""
+    """The common fields of objectives that predict a token from the tokens on one side of it."""
 
     head: Literal["tied", "untied", "adaptive"] = "tied"
     """The last map: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""

@@ -53,7 +53,7 @@ def no_targets() -> Targets:
 
 
 class ObjectiveConfig(PartConfig):
-    """What all objectives' configs have in common."""
+    """The common fields of all objectives."""
 
     kind: str
     """The objective's name."""
@@ -149,14 +149,14 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def gap_marks(self) -> int:
-        """How many tokens there are that stand for gaps of a source, each for one; 0: none."""
+        """Number of tokens that stand for gaps of a source, one token a gap; 0: there are none."""
         return 0
 
     def mark_ids(self, tokenizer: Tokenizer) -> list[int]:
-        """The ids of these tokens, in their order.
+        """The ids of the tokens that stand for gaps, in their order.
 
         Raises:
-            UserError: the tokenizer is to have them and has not.
+            UserError: the tokenizer lacks tokens that the objective takes from it.
         """
         return []
 
@@ -170,7 +170,7 @@ class ObjectiveConfig(PartConfig):
 
 
 class TokenObjectiveConfig(ObjectiveConfig):
-    """What the configs of objectives have in common that predict tokens of the vocabulary."""
+    """The common fields of objectives that predict tokens of the vocabulary."""
 
     z_loss: float = Field(default=0.0, ge=0)
     """z, with which z Z^2 is added to the loss of each target in training, Z being the logarithm of the sum over all

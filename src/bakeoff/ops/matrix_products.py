@@ -41,10 +41,10 @@ class Float32Products:
     @classmethod
     @contextmanager
     def by_torch(cls) -> Iterator[None]:
-        """Within, what torch was built with multiplies, in the whole process.
+        """A context in which the library that torch was built with multiplies, in the whole process.
 
-        Behind it that multiplies which did before, even if several threads were within at once; what another thread
-        computes meanwhile is as exact by the one as by the other.
+        Afterwards the library of before multiplies again, even if several threads were in the context at once. Another
+        thread's products meanwhile are equally exact.
         """
         setting: Any = torch.backends.mkldnn.matmul  # type: ignore[attr-defined]
         setting.fp32_precision = cls._torchs_own

@@ -18,7 +18,7 @@ class Taps(NamedTuple):
         return F.pad(x, (0, 0, self.before, self.after))
 
     def halo(self, kernel: int) -> int:
-        """How many places of the padded input there are beyond those of the output."""
+        """Number of places that the padded input has more than the output."""
         return (kernel - 1) * self.dilation
 
     def reversed(self, kernel: int) -> "Taps":

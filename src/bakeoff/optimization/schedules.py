@@ -40,7 +40,7 @@ class WarmupConfig(Config):
 
 
 class ConstantConfig(WarmupConfig):
-    """The same learning rate to the end."""
+    """A constant learning rate after the warm-up."""
 
     kind: Literal["constant"] = "constant"
     """The schedule's name."""

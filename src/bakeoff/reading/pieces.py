@@ -9,7 +9,7 @@ class TextPosition(NamedTuple):
     """The start of a document in the text, from which reading can begin."""
 
     file: int
-    """Number of its file."""
+    """Number of the document's file."""
     record: int
     """Documents of the file before it, empty ones among them."""
     document: int

@@ -9,7 +9,7 @@ from bakeoff.display.wording import budget, listed
 from bakeoff.optimization.budget import Budget
 
 TOLERATED = 0.1
-"""Shares of the budget that are further from 1 are warned of."""
+"""The distance of a spent share from 1 above which a warning is given."""
 
 
 class Spending(NamedTuple):

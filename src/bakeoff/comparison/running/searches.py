@@ -23,16 +23,16 @@ LEAST_STEPS = 50
 
 
 class Searches:
-    """What a plan has searched.
+    """The searches of a plan.
 
     Args:
         plan: the plan.
         out: the comparison's directory.
-        recipes: by label, as they are before their search.
+        recipes: the recipes before their searches, by label.
         corpus: the corpus's fingerprint.
-        engine: what searches.
-        say: told a line now and then.
-        starts: by label, the runs that recipes start from, with the checksums of their weights.
+        engine: the engine that runs searches.
+        say: a function that shows a line.
+        starts: the runs that recipes start from, by label, with the checksums of their weights.
     """
 
     def __init__(

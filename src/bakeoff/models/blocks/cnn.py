@@ -34,14 +34,14 @@ class CnnBlockConfig(BlockBaseConfig):
     kernels: list[int] = Field(default=[3], min_length=1)
     """Kernel sizes of the convolutions that stand side by side; odd, because they are centred within the window."""
     convolutions: int = Field(default=1, gt=0)
-    """How many convolutions of the same kernel size follow each other."""
+    """Number of convolutions of one kernel size, one behind the other."""
     mlp: bool = False
     """Each convolution is followed by one of kernel size 1."""
     reduce: Literal["dense", "max_pool"] = "dense"
     """What leads from a window to one vector: a linear map of all of it, or each channel's largest values in their
     order."""
     keep: int = Field(default=2, gt=0)
-    """How many times the width each convolution is reduced to; for max_pool the number of largest values."""
+    """Width after the reduction, in multiples of the model's; for max_pool the number of largest values."""
     window_dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of what each convolution reads."""
 

@@ -13,7 +13,7 @@ class MixerBaseConfig(PartConfig):
     kind: str
     """The mixer's name."""
     attends: ClassVar[bool] = False
-    """Each token can see all that it is shown, wherever that stands."""
+    """A token can see every token that the mask shows, at any distance."""
     two_streams: ClassVar[bool] = False
     """Queries of a second stream can attend, too, which do not see the tokens at their own positions."""
     remembers_in_encoders: ClassVar[bool] = False

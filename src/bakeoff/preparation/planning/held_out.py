@@ -40,7 +40,7 @@ class Survey(NamedTuple):
 
     @property
     def runs(self) -> bool:
-        """Runs within documents are held out, of paragraphs or of sentences."""
+        """Whether runs of paragraphs or sentences are held out, instead of whole documents."""
         return self.sentences or self.documents < FEWEST_DOCUMENTS
 
 

@@ -64,7 +64,7 @@ class PreparationPlan(Config):
 
     @property
     def runs(self) -> bool:
-        """Whether it is runs within documents that are held out of the text: whole ones cannot give the share."""
+        """Whether runs within documents are held out, because whole documents cannot give the share."""
         return self.share is not None and self.survey.runs
 
     @property

@@ -77,7 +77,7 @@ class Sample:
 
 
 class CutPoint(NamedTuple):
-    """A place in the text at which it can be cut, with what the kept documents before it hold."""
+    """A point at which the text can be cut, with counts of the kept documents before it."""
 
     place: TextPosition
     """The document that starts here."""

@@ -38,7 +38,8 @@ class FinetuneConfig(Config):
     """What keeps its weights: 0 the embedding, N the embedding and the N lowest layers, model all but the head, whose
     dropout is off then; null: nothing."""
     reinitialise_last: int = Field(default=0, ge=0)
-    """Number of topmost layers that, with the pooler, begin with fresh weights (Zhang et al. 2021, arXiv:2006.05987)."""
+    """Number of topmost layers that begin with fresh weights; the pooler does, too (Zhang et al. 2021,
+    arXiv:2006.05987)."""
     layers: Annotated[int, Field(gt=0)] | Literal["weighted"] = 1
     """What the head reads: the states of the N last layers, one behind the other (BERT's features: 4), or a learned
     weighting of all layers and the embedding (ELMo: Peters et al. 2018, arXiv:1802.05365, equation 1)."""
