@@ -35,7 +35,7 @@ class FileGroup(Config):
     listed: int
     """Files whose checksum was kept; of the others nothing is known."""
     problems: list[str] = Field(default=[])
-    """What is wrong, with the file's name and what to do."""
+    """Problems of the files, each with the file's name and what to do."""
 
 
 class DirectoryFindings(Config):

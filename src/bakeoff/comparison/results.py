@@ -138,7 +138,7 @@ class Floor(Config):
     kind: Literal["simplest", "learned"]
     """What answers without a model, or what learns without a neural network."""
     name: str
-    """What it is, in words."""
+    """The method in words."""
     dev: dict[str, float]
     """Metrics on dev."""
     test: dict[str, float]
@@ -197,7 +197,7 @@ class Results(Config):
     corpus: CorpusFacts
     """What was pre-trained on."""
     tasks: list[TaskFacts]
-    """What was fine-tuned on."""
+    """The tasks of the fine-tunings."""
     recipes: list[RecipeEntry]
     """What was compared, in the plan's order."""
     failures: list[Failure] = Field(default=[])

@@ -52,7 +52,7 @@ DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 
 def digit_pairs(count: int, longest: int = 6, seed: int = 0) -> list[tuple[str, str]]:
-    """Digits, and the same in words: the smallest language that can be translated."""
+    """Digits and their names in words: the smallest language that can be translated."""
     generator = np.random.default_rng(seed)
     rows = [generator.integers(10, size=generator.integers(1, longest + 1)).tolist() for _ in range(count)]
     return [(" ".join(map(str, row)), " ".join(DIGITS[digit] for digit in row)) for row in rows]

@@ -42,7 +42,7 @@ class NeighbourConvolution(nn.Module):
         return tap_offsets(self.kernel, self.causal)
 
     def start(self, rows: int, like: Tensor) -> Tensor:
-        """Zeros, as there are left of the first token."""
+        """Zeros, which stand to the left of the first token."""
         return like.new_zeros(rows, self.kernel - 1, len(self.taps))
 
     def flops_per_token(self) -> int:

@@ -25,7 +25,7 @@ it, or where a row of the second stream asks for it; a target from its source.""
 
 @dataclass(frozen=True)
 class Targets:
-    """The places of a batch that an objective predicts something at."""
+    """The places of a batch at which an objective predicts something."""
 
     rows: NDArray[np.int64]
     """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order; rows of a second

@@ -68,7 +68,7 @@ class PrefixCausalLanguageModel:
         return (length**2 - 1) / 6
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Give each row a prefix of one token at least; what follows its last token, and all behind, are the labels."""
+        """Give each row a prefix of at least one token; the labels are all tokens behind the prefix."""
         assert examples.following is not None
         real = examples.documents > 0
         examples.prefix = 1 + draws.integers("prefix", real.sum(1))

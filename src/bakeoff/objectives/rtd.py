@@ -50,7 +50,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
 
     @property
     def head_activation(self) -> str | None:
-        """Between its two maps."""
+        """The activation between the two maps of the head."""
         return self.activation
 
     def generator_model(self, model: ModelConfig) -> ModelConfig:

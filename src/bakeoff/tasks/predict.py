@@ -142,7 +142,7 @@ def _answered(
 
 
 def require_sides(run: FinetunedRun, texts: Sequence[str], pairs: Sequence[str] | None) -> None:
-    """Refuse single texts for a run of pairs, and the other way round.
+    """Refuse single texts for a run of pairs, and pairs for a run of single texts.
 
     Raises:
         UserError: there are second texts that the run cannot take, or none, or not one for each text.

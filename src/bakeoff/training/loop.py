@@ -26,7 +26,7 @@ from bakeoff.training.step import optimize
 from bakeoff.training.validation import HeldOut, validate
 
 FEWEST_STEPS_BETWEEN_VALIDATIONS = 25
-"""A short training is not to spend its time on validation."""
+"""The fewest steps from one validation to the next, so that a short training does not spend its time on validation."""
 
 READ_EVERY = {"cpu": 1, "cuda": 16, "mps": 16}
 """Figures are read back once in so many steps, because reading waits for the device."""
@@ -58,9 +58,9 @@ class Position:
     sums: dict[str, float] = field(default_factory=dict)
     """Sum over the steps since the last line of metrics of each objective's mean loss, and of the gradient's norm."""
     since: int = 0
-    """Number of those steps."""
+    """Number of steps since the last line of metrics."""
     since_tokens: int = 0
-    """Tokens in them."""
+    """Number of tokens in the steps since the last line of metrics."""
     since_seconds: float = 0.0
     """Time in them."""
 

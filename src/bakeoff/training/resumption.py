@@ -50,9 +50,9 @@ def older_rules(run: Run) -> list[str]:
 
 
 def changes_budget(run: Run, budget: Budget) -> bool:
-    """Whether a begun run is to have another budget than it has.
+    """Whether a run is resumed with another budget than it was begun with.
 
-    That is also so where a kill came between the two files that a change writes.
+    True also for a run that was killed between the two files that a change of budget writes.
     """
     steps = run.environment.get("steps")
     return str(budget) != run.environment["budget"] or steps not in (None, run.recipe.training.budget.steps)

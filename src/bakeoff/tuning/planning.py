@@ -24,7 +24,7 @@ class Planning:
     """What is searched, and with what."""
 
     recipe: Recipe
-    """What the trials change."""
+    """The recipe whose keys the trials change."""
     ranges: list[Range]
     """What is searched."""
     corpus: str

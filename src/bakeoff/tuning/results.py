@@ -42,7 +42,7 @@ class Trial(Config):
     number: int
     """Counted from 0; its run is `trials/NNN`, or with several seeds `trials/NNN-seed-S`."""
     values: dict[str, Any]
-    """The searched keys."""
+    """The values of the searched keys."""
     steps: int
     """Steps of its whole training."""
     looks: list[int]

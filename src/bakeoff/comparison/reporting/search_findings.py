@@ -13,7 +13,7 @@ from bakeoff.tuning.ranges import RATE
 from bakeoff.tuning.results import TuningResults
 
 COLUMNS = ("recipe", "chosen", "its own", "held-out loss", "second behind", "cost", "time")
-"""The heads of the table of what was chosen."""
+"""The column heads of the table of chosen values."""
 
 NOT_SEARCHED = (
     "The learning rates are the recipes' own, not searched here: a difference may be one of learning rates and not of "

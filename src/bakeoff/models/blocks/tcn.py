@@ -33,7 +33,7 @@ class TcnBlockConfig(BlockBaseConfig):
     """A gated linear unit in place of each ReLU but the last, with twice the convolutions (the paper's appendix D)."""
 
     def output_width(self, width: int, layer: int) -> int:
-        """The block's own width, or that of what comes in."""
+        """The block's own width, or the width of its input."""
         return self.width or width
 
     def build(self, context: BuildContext) -> dict[str, Part]:

@@ -21,7 +21,7 @@ class HeadWidths(NamedTuple):
 
 
 class AttentionHeadsConfig(Config):
-    """What attention to itself and to a source have in common."""
+    """The common fields of attention to the row itself and to a source."""
 
     heads: int = Field(gt=0)
     """H, the number of heads; must divide the width where a head's own widths are not given."""

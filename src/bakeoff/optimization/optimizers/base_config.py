@@ -1,4 +1,4 @@
-"""What optimizers' configs have in common."""
+"""The common fields of optimizers."""
 
 from typing import Annotated, Any, Self
 
@@ -94,7 +94,7 @@ DecayRate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class MomentsConfig(DecayConfig):
-    """What AdamW and LAMB have in common."""
+    """The common fields of AdamW and LAMB."""
 
     weight_decay: float = Field(default=0.01, ge=0)
     """Decoupled weight decay; norms and biases have none."""

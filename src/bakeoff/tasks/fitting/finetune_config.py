@@ -57,7 +57,7 @@ class FinetuneConfig(Config):
     dropout: float = Field(default=0.1, ge=0, lt=1)
     """Dropout of what the head reads."""
     model_dropout: float | None = Field(default=None, ge=0, lt=1)
-    """Replaces the model's dropout, and that of each of its parts that has one of its own other than 0."""
+    """Dropout of the model, and of each part of it whose own dropout is not 0."""
     unshare: bool = False
     """Layers that share parts get copies of their own before the training: the same function, free to differ."""
     pooling: Literal["auto", "cls", "mean", "max", "last"] = "auto"

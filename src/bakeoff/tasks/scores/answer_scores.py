@@ -41,7 +41,7 @@ class Right(NamedTuple):
 
 
 def compare(right: Sequence[str], found: str) -> Right:
-    """An answer against all right ones; where there are none, only the empty one is right."""
+    """How right an answer is, compared with all right ones; without a right one, the empty answer is right."""
     texts = [text for text in right if normalised(text)] or [""]
     wanted = normalised(found)
     return Right(float(wanted in map(normalised, texts)), max(word_f1(text, found) for text in texts))
