@@ -1,16 +1,19 @@
 """Corpora that are made here; nothing is downloaded."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bakeoff.conformance.texts import digit_pairs, sentences
+from bakeoff.corpus.store import Corpus
 from bakeoff.preparation.prepare import prepare
 from bakeoff.preparation.prepare_pairs import prepare_pairs
 from bakeoff.tokenizer.tokenizer_config import TokenizerConfig
 
 
 @pytest.fixture(scope="session")
-def text_folder(tmp_path_factory):
+def text_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with 240 documents of 3 to 12 sentences, one a file's line."""
     folder = tmp_path_factory.mktemp("text")
     generator = np.random.default_rng(1)
@@ -22,7 +25,7 @@ def text_folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def corpus(text_folder, tmp_path_factory):
+def corpus(text_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """A small prepared corpus."""
     out = tmp_path_factory.mktemp("corpora") / "small"
     return prepare(
@@ -31,7 +34,7 @@ def corpus(text_folder, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def parallel_corpus(tmp_path_factory):
+def parallel_corpus(tmp_path_factory: pytest.TempPathFactory) -> Corpus:
     """A small corpus of pairs of several lengths."""
     folder = tmp_path_factory.mktemp("parallel")
     for name, side in (("digits.txt", 0), ("words.txt", 1)):

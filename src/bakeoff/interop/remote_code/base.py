@@ -113,7 +113,7 @@ class BakeoffPreTrainedModel(PreTrainedModel):  # type: ignore[misc]
 
     def set_input_embeddings(self, table: nn.Module) -> None:
         """Replace the embedding of tokens."""
-        self.core.embedding.tokens = table
+        self.core.embedding.tokens = table  # type: ignore[assignment]
 
     @property
     def core(self) -> Model:

@@ -17,7 +17,7 @@ LANGUAGE_HEADS = {"tied": TokenHead, "untied": UntiedTokenHead, "adaptive": Adap
 class LanguageModel(BakeoffPreTrainedModel):
     """A model with a head that predicts tokens; a tied head uses the embedding's table."""
 
-    _keys_to_ignore_on_load_unexpected = ()
+    _keys_to_ignore_on_load_unexpected = ()  # type: ignore[assignment]
 
     def __init__(self, config: BakeoffConfig) -> None:
         super().__init__(config)
@@ -32,7 +32,7 @@ class LanguageModel(BakeoffPreTrainedModel):
     def scores(self, hidden: Tensor) -> Tensor:
         """(B, T, D) hidden states to (B, T, V) logits."""
         rows = self.language.scores(hidden.flatten(0, 1), self.core.embedding.table)
-        return rows.unflatten(0, hidden.shape[:2])
+        return rows.unflatten(0, hidden.shape[:2])  # type: ignore[no-any-return]
 
     def resize_token_embeddings(self, new_num_tokens: int | None = None, *args: Any, **kwargs: Any) -> nn.Module:
         """Change the number of tokens of a model with a tied head; biases of new tokens are 0.

@@ -33,7 +33,7 @@ class TaskModel(BakeoffPreTrainedModel):
         self.bend: str = head.get("pooler", "tanh")
         layers = head.get("layers", 1)
         network = self.model.network.config
-        self.reading = None if layers == 1 else LayerReading(network, layers)
+        self.reading = None if layers == 1 else LayerReading(network, layers)  # type: ignore[arg-type]
         width = network.output_width * (1 if self.reading is None else self.reading.widths)
         self.pooler = nn.Linear(width, width) if pooler else None
         settings: dict[str, Any] | None = head.get("transform")
