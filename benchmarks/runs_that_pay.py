@@ -21,7 +21,7 @@ from bakeoff.tasks.kinds.classification import ClassificationConfig
 
 def score(source: Any, tokenizer: Path | None, task: dict[str, Any], out: Path, seed: int, threads: int) -> float:
     """A fine-tuning's metric on test, in percent."""
-    if not (out / "result.json").exists():
+    if not (out / "results.json").exists():
         columns = {key: value for key, value in task.items() if key not in ("name", "finetune")}
         bakeoff.finetune(
             source,
@@ -34,8 +34,8 @@ def score(source: Any, tokenizer: Path | None, task: dict[str, Any], out: Path, 
             resume=True,
             progress=False,
         )
-    result = read_json(out / "result.json")
-    return 100 * float(result["test"][result["metric"]])
+    results = read_json(out / "results.json")
+    return 100 * float(results["scores"]["test"][results["metric"]])
 
 
 def main() -> None:
