@@ -47,7 +47,7 @@ class BidirectionalLanguageModelConfig(LanguageModelConfig):
 
 
 class BidirectionalLanguageModel:
-    """Forwards every position predicts the token behind it, backwards the one before it; N examples, T length."""
+    """Predicts the next token at every position forwards and the previous token backwards; N examples, T length."""
 
     name = "bilm"
 
@@ -56,10 +56,10 @@ class BidirectionalLanguageModel:
         self.targets_per_token = 2.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Both neighbours of every place but padding.
+        """The next and the previous token of every place but padding.
 
-        Backwards the first place of a row or a document has none: what stands before it is not in the row, or belongs
-        to another document.
+        The first place of a row or a document has no previous token: that token is not in the row, or belongs to
+        another document.
         """
         assert examples.following is not None
         ids, documents = examples.ids, examples.documents

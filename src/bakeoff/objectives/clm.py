@@ -22,12 +22,13 @@ class LanguageModelConfig(TokenObjectiveConfig):
     """The common fields of objectives that predict a token from the tokens on one side of it."""
 
     head: Literal["tied", "untied", "adaptive"] = "tied"
-    """The last map: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""
+    """The last layer: the embedding's table (tied), a table of its own (untied), or an adaptive softmax."""
     cutoffs: list[int] | None = Field(default=None, min_length=1)
-    """The rising ids at which the clusters of an adaptive softmax begin. Cutoffs beyond the vocabulary are left out;
-    without any cutoff left the head is an untied one."""
+    """The rising ids at which the clusters of an adaptive softmax begin. Cutoffs beyond the vocabulary are left out; a
+    head that is left without any cutoff is an untied one.
+    """
     bias: bool = False
-    """Tokens have a bias each in their score; with an adaptive softmax only those below the first cutoff."""
+    """Each token has a bias in its score; with an adaptive softmax only the tokens below the first cutoff have one."""
     row_marks: ClassVar[RowMarks] = "documents"
     scoring: ClassVar[Scoring | None] = "forwards"
 
@@ -55,7 +56,8 @@ class LanguageModelConfig(TokenObjectiveConfig):
 class CausalLanguageModelConfig(LanguageModelConfig):
     """Next-token prediction at every position (Radford et al. 2018).
 
-    Beside `mntp` in the rows that it leaves, with its head, whatever its own settings of a head say.
+    Beside `mntp` it reads the rows that `mntp` leaves and uses the head of `mntp`; its own settings of a head have no
+    effect then.
     """
 
     kind: Literal["clm"] = "clm"
@@ -89,7 +91,7 @@ class CausalLanguageModel:
         self.targets_per_token = 1.0
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """All places but padding, what is only read and rows seen from both sides, and the ids that follow them."""
+        """The next tokens, at all places but padding, tokens that are only read, and rows seen from both sides."""
         assert examples.following is not None
         predicted = examples.documents > 0
         if examples.context is not None:

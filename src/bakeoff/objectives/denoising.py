@@ -35,16 +35,17 @@ class DenoisingConfig(SequenceToSequenceBaseConfig):
     title: ClassVar[str] = "Corrupted text (denoising)"
     refused: ClassVar[Mapping[str, str]] = writes_for_a_source("denoising")
     noise: Literal["infilling", "masking", "deletion", "none"] = "infilling"
-    """What becomes of the hidden tokens: spans of them become one mask each, single ones a mask each, or they are gone
-    without a trace; none: nothing is hidden."""
+    """The fate of the hidden tokens: each span becomes one mask (infilling), each token becomes a mask (masking),
+    tokens are removed without a trace (deletion), or nothing is hidden (none).
+    """
     rate: float = Field(default=0.3, gt=0, lt=1)
     """Share of the tokens that are hidden."""
     span: float = Field(default=3.0, gt=0)
-    """Mean of the Poisson distribution of the spans' lengths; one of length 0 puts a mask where nothing is missing."""
+    """Mean of the Poisson distribution of the spans' lengths; a span of length 0 inserts a mask and removes nothing."""
     permute: bool = True
     """Put the sentences of a row into a random order."""
     rotate: bool = False
-    """Begin the source at any of its tokens, and go on with its beginning behind its end."""
+    """Begin the source at a random token, and move the text before that token to the end."""
 
     @model_validator(mode="after")
     def _something_to_restore(self) -> Self:
@@ -84,7 +85,7 @@ class Denoising:
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the source, as expected, and of the target of a row, the separator included."""
+        """Expected number of tokens of the source, and number of tokens of the target, separator included."""
         hidden = round(length * self.config.rate)
         fewer = {"infilling": hidden - round(hidden / self.config.span), "deletion": hidden}.get(self.config.noise, 0)
         return self.config.source_length(length - fewer + 1), self.config.target_length(length + 1)
@@ -106,7 +107,7 @@ class Denoising:
     def corrupt(
         self, text: NDArray[np.int64], real: NDArray[np.bool_], tokenizer: Tokenizer, draws: Draws
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The (N, L) text with its share of tokens hidden, and True where there is a token, which come first."""
+        """The (N, L) text with its share of tokens hidden, and True for its tokens, which come first, padding last."""
         if self.config.noise == "none":
             return text, real
         if self.config.noise == "infilling":
@@ -121,7 +122,7 @@ class Denoising:
     def order(
         self, sources: NDArray[np.int64], real: NDArray[np.bool_], split: Split, draws: Draws
     ) -> NDArray[np.int64]:
-        """(N, L) places of the text in the order of the shuffled sentences, padding last."""
+        """(N, L) places in the row, in the order of the shuffled sentences, padding last."""
         length = sources.shape[1]
         owner = np.searchsorted(np.asarray(split.sentences), sources, side="right")
         new = np.pad(owner[:, 1:] != owner[:, :-1], ((0, 0), (1, 0)), constant_values=False)
@@ -135,7 +136,8 @@ class Denoising:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The text with a mask for each hidden span, and True where there is a token.
 
-        Lengths are drawn until the share is hidden, the last one cut short; the spans stand anywhere among what stays.
+        Lengths are drawn until the share is hidden, and the last one is cut short; the spans stand at random places
+        among the remaining tokens.
         """
         hidden = np.rint(real * self.config.rate).astype(np.int64)  # (N,)
         drawn = self.drawn(int(hidden.max(initial=0)), draws)  # (N, S)
@@ -158,7 +160,7 @@ class Denoising:
         return np.where(is_span, mask, np.take_along_axis(text, place, 1)), inside
 
     def drawn(self, hidden: int, draws: Draws) -> NDArray[np.int64]:
-        """(N, S) numbers from the Poisson distribution, enough to hide `hidden` tokens."""
+        """(N, S) numbers from the Poisson distribution, with S large enough to hide `hidden` tokens."""
         mean = self.config.span
         count = 8 + math.ceil(hidden * max(1.0, 2 / mean))
         longest = math.ceil(mean + 10 * math.sqrt(mean) + 10)
@@ -167,7 +169,7 @@ class Denoising:
 
 
 def rotated(text: NDArray[np.int64], real: NDArray[np.int64], draws: Draws) -> NDArray[np.int64]:
-    """(N, L) rows of (N,) real tokens that begin at any of them, each being equally likely."""
+    """(N, L) rows of (N,) real tokens, rotated to begin at a random token; each token is equally likely."""
     begin = draws.integers("rotation", np.maximum(real, 1))[:, None]
     place, length = np.arange(text.shape[1]), real[:, None]
     turned = np.where(place < length, (place + begin) % np.maximum(length, 1), place)

@@ -46,7 +46,7 @@ class Deshuffling:
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the source and of the target of a row, each with its separator."""
+        """Number of tokens of the source and of the target of a row, each with its separator."""
         return self.config.source_length(length + 1), self.config.target_length(length + 1)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:

@@ -20,12 +20,12 @@ from bakeoff.ops.cross_entropy import cross_entropy
 
 
 class Head(nn.Module):
-    """What every head offers; a subclass gives `scores`, or the two others in its own way."""
+    """The interface of every head; a subclass gives `scores`, or overrides `log_probabilities` and `loss`."""
 
     flops_per_row: int
     """Floating-point operations of one row's forward pass."""
     z_loss: float = 0.0
-    """z, with which z Z^2 is added to the loss of each row, Z being the logarithm of its normaliser."""
+    """z, the weight of z Z^2 in the loss of each row, where Z is the logarithm of the normaliser."""
 
     def scores(self, rows: Tensor, table: Tensor) -> Tensor:
         """Unnormalised log-probabilities.
@@ -48,32 +48,32 @@ class Head(nn.Module):
         return cross_entropy(self.scores(rows, table).float(), labels, z_loss=self.z_loss)
 
     def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
-        """The loss of rows whose labels are not known, to count the memory that it takes."""
+        """The loss of rows with unknown labels, for an estimate of the memory that it takes."""
         return self.loss(rows, torch.zeros(len(rows), dtype=torch.int64, device=rows.device), table)
 
 
 class HeadTransform(NamedTuple):
-    """What stands in front of the table in BERT's head (section 3.1 and its code): norm(activation(W h + b))."""
+    """The transform in front of the table in BERT's head (section 3.1 and its code): norm(activation(W h + b))."""
 
     activation: str
     """The name of the activation, such as gelu."""
     norm_epsilon: float
-    """What the norm adds to the variance."""
+    """Epsilon of the norm, added to the variance."""
     norm_affine: bool = True
     """The norm has a gain."""
     norm_bias: bool = True
-    """And a shift."""
+    """The norm has a shift, too."""
     map_bias: bool = True
-    """There is a b, which ModernBERT leaves out."""
+    """The linear layer has a bias b; ModernBERT's has none."""
 
 
 class TokenHead(Head):
-    """Scores of every token of the vocabulary, with the embedding's table as the last map.
+    """Scores of every token of the vocabulary, with the embedding's table as the last linear layer.
 
     With a transform (BERT): table transform(h) + bias; without one (GPT): table h, or table (W h + b) where the model's
-    last width is not the table's; a bias of each token where `bias` says so; `scaled` divides h by the root of its
-    width before (T5's code). With `label_smoothing` the loss is that of labels which give this share of their
-    probability to all tokens alike.
+    last width is not the table's. With `bias` each token has a bias. With `scaled` h is first divided by the root of
+    its width (T5's code). With `label_smoothing` the labels spread this share of their probability evenly over all
+    tokens.
     """
 
     def __init__(
@@ -120,19 +120,19 @@ class TokenHead(Head):
 def table_head(
     model: ModelConfig, vocabulary: int, bias: bool = False, label_smoothing: float = 0.0, scaled: bool = False
 ) -> TokenHead:
-    """The head that scores tokens by the embedding's table, with nothing between but a change of width."""
+    """The head that scores tokens by the embedding's table, preceded by a change of width at most."""
     width = model.stack.output_width
     return TokenHead(width, model.table_width, vocabulary, None, bias, label_smoothing, scaled)
 
 
 def transformed_head(model: ModelConfig, vocabulary: int, activation: str, map_bias: bool = True) -> TokenHead:
-    """BERT's head: a linear map, the activation and a norm in front of the embedding's table."""
+    """BERT's head: a linear layer, the activation and a norm in front of the embedding's table."""
     transform = head_transform(model, activation, map_bias)
     return TokenHead(model.stack.output_width, model.table_width, vocabulary, transform)
 
 
 def head_transform(model: ModelConfig, activation: str, map_bias: bool = True) -> HeadTransform:
-    """What stands in front of the table, with the model's norm."""
+    """The transform in front of the table, with the model's kind of norm."""
     return HeadTransform(activation, model.norm_epsilon, model.norm_affine, model.norm_bias, map_bias)
 
 
@@ -158,14 +158,14 @@ class UntiedTokenHead(Head):
 class AdaptiveTokenHead(Head):
     """Adaptive softmax (Grave et al. 2017, arXiv:1609.04309): frequent tokens first, clusters of rare ones behind them.
 
-    Ids have to fall in frequency, as a tokenizer's roughly do. Tokens below the first cutoff have a score each, beside
-    one score for each cluster; within cluster i the map goes through D / 4^i channels.
+    Ids have to be sorted by falling frequency, as a tokenizer's roughly are. Each token below the first cutoff has a
+    score, and so has each cluster; the scores within cluster i come from D / 4^i channels.
     """
 
     def __init__(self, width: int, vocabulary: int, cutoffs: Sequence[int], bias: bool) -> None:
         """The head for cutoffs below the vocabulary's size.
 
-        `bias` is that of the frequent tokens and of the clusters; torch's module has none within clusters.
+        `bias` adds a bias to the scores of frequent tokens and of clusters; torch's module has none within clusters.
 
         Raises:
             UserError: the width leaves no channel for the last cluster.
@@ -197,7 +197,7 @@ class AdaptiveTokenHead(Head):
     def loss(self, rows: Tensor, labels: Tensor, table: Tensor) -> Tensor:
         """The cross-entropy of gathered rows with their (N,) labels, summed, in nats.
 
-        Torch's module gives the same, but not under autocast, and through a slower softmax.
+        Torch's module gives the same loss, but not under autocast, and with a slower softmax.
         """
         first, total = labels, torch.zeros((), device=rows.device)
         for i, (low, high) in enumerate(self.clusters):
@@ -207,7 +207,7 @@ class AdaptiveTokenHead(Head):
         return total + cross_entropy(self.softmax.head(rows).float(), first)
 
     def usual_loss(self, rows: Tensor, table: Tensor) -> Tensor:
-        """The loss where each cluster has its share of the rows."""
+        """The loss of rows that are spread over the clusters in their usual shares."""
         labels = torch.zeros(len(rows), dtype=torch.int64, device=rows.device)
         total = cross_entropy(self.softmax.head(rows).float(), labels)
         for tail, share in zip(self.softmax.tail, self.shares, strict=True):
@@ -218,11 +218,11 @@ class AdaptiveTokenHead(Head):
 
 
 NARROWING = 4
-"""Each cluster of the adaptive softmax has that many times fewer channels than the one before it."""
+"""Factor by which the number of channels shrinks from one cluster of the adaptive softmax to the next."""
 
 
 def _harmonic(n: int) -> float:
-    """1 + 1/2 + ... + 1/n, to 1 / (12 n^2)."""
+    """1 + 1/2 + ... + 1/n, with an error of about 1 / (12 n^2)."""
     return math.log(n) + 0.5772156649 + 1 / (2 * n)
 
 

@@ -1,4 +1,4 @@
-"""Which objectives can train which models on which rows. docs/recipes.md shows this table."""
+"""The table of legal combinations: objectives, models and formats of rows. docs/recipes.md shows it."""
 
 from collections.abc import Mapping
 
@@ -26,7 +26,7 @@ TRAITS = (
     "context",
     "recurrent rows",
 )
-"""What a model and an input format can be; an objective that has nothing against any of theirs can be trained."""
+"""The traits that a model and an input format can have. An objective can be trained if it refuses none of them."""
 
 
 def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
@@ -52,12 +52,12 @@ def traits_of(model: ModelConfig, rows: InputBaseConfig) -> list[str]:
 
 
 def refusal(part: ObjectiveConfig, model: ModelConfig, rows: InputBaseConfig) -> str | None:
-    """Why an objective cannot train a model on such rows, or None."""
+    """The reason why an objective cannot train a model on these rows, or None if it can."""
     return next((part.refused[trait] for trait in traits_of(model, rows) if trait in part.refused), None)
 
 
 def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
-    """Why a model cannot remember the rows that a row continues, or None."""
+    """The reason why a model cannot remember earlier rows that these rows continue, or None if it can."""
     if not rows.continues or model.sequence_to_sequence or model.directions == 2:  # of which the objectives speak
         return None
     if model.embedding.positions != "none":
@@ -78,7 +78,7 @@ def memory_refusal(model: ModelConfig, rows: InputBaseConfig) -> str | None:
 
 
 def legality_table(objectives: Mapping[str, type[ObjectiveConfig]]) -> str:
-    """The table in Markdown: traits down, objectives across, each cell yes or the number of its reason below."""
+    """The table in Markdown: a row for each trait, a column for each objective, in cells yes or a reason's number."""
     numbers: dict[str, int] = {}
     lines = ["| | " + " | ".join(f"`{kind}`" for kind in objectives) + " |", "|---" * (len(objectives) + 1) + "|"]
     for trait in TRAITS:

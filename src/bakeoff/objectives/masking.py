@@ -1,4 +1,4 @@
-"""Hiding tokens: which of them, and what is read in their place. N examples, T length."""
+"""Hiding tokens: the choice of tokens, and the ids that replace them. N examples, T length."""
 
 from typing import Literal, Self
 
@@ -24,42 +24,48 @@ class MaskingConfig(TokenObjectiveConfig):
     """Share of a row's ordinary tokens that are predicted; at least one, never a special token."""
     first_rate: float | None = Field(default=None, gt=0, lt=1)
     """The share in the first step of a training, from which it changes evenly to `rate` at the end (Yang et al. 2023,
-    arXiv:2305.15096; GPT-BERT). Held-out text has `rate`. Absent: the same throughout."""
+    arXiv:2305.15096; GPT-BERT). Held-out text has `rate`. Absent: the share is `rate` throughout.
+    """
     ngram: int = Field(default=1, ge=1, le=1000)
     """Hide runs of up to this many words; above 1 implies whole words."""
     lengths: RunLengths = "inverse"
-    """Lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT), to (1 - stop)^n
-    (geometric), or the same for all n (uniform)."""
+    """Distribution of the lengths of these runs: n words with probability proportional to 1/n (inverse; ALBERT),
+    proportional to (1 - stop)^n (geometric), or equal for all n (uniform).
+    """
     stop: float = Field(default=STOP, gt=0, lt=1)
-    """The probability that a span of geometric length ends behind any of its words. 0.2 with ngram 10 are the spans of
-    SpanBERT (Joshi et al. 2020, arXiv:1907.10529, section 3.1), 1/3 with ngram 9 those of LTG-BERT."""
+    """The probability that a run of geometric length ends after any of its words. 0.2 with ngram 10 gives the spans of
+    SpanBERT (Joshi et al. 2020, arXiv:1907.10529, section 3.1), 1/3 with ngram 9 those of LTG-BERT.
+    """
     runs: Literal["words", "tokens"] = "words"
-    """What runs are counted in; those of tokens begin and end anywhere in a word (LTG-BERT, GPT-BERT)."""
+    """The unit of the runs' lengths; runs of tokens begin and end anywhere in a word (LTG-BERT, GPT-BERT)."""
     whole_word: bool = False
     """Hide all tokens of a word together."""
     masking: Literal["dynamic", "static"] = "dynamic"
-    """dynamic: other places in every epoch (RoBERTa); static: the same ones for good."""
+    """dynamic: other places in every epoch (RoBERTa); static: the same places in every epoch, or in turn with
+    `copies`.
+    """
     copies: int = Field(default=1, ge=1)
-    """Sets of static masks, which take turns from epoch to epoch; BERT's code makes 10."""
+    """Number of sets of static masks, used in turn from epoch to epoch; BERT's code makes 10."""
     mask: float = Field(default=0.8, ge=0, le=1)
     """Share of the predicted tokens whose input is [MASK]."""
     random: float = Field(default=0.1, ge=0, le=1)
-    """Share whose input is a random token; the rest keep their own."""
+    """Share of the predicted tokens whose input is a random token; the rest keep their own."""
     replace: Literal["token", "run"] = "token"
-    """What these shares are drawn for: each token by itself, or a word or run, whose tokens are then all [MASK], all
-    random, or all kept (LTG-BERT, GPT-BERT)."""
+    """The unit for which the shares `mask` and `random` are drawn: each token by itself, or a whole word or run, whose
+    tokens are then all [MASK], all random, or all kept (LTG-BERT, GPT-BERT).
+    """
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
     map_bias: bool = True
-    """The head's linear map has a bias; ModernBERT's has none. The scores of the tokens have one in any case."""
+    """The head's linear layer has a bias; ModernBERT's has none. The scores of the tokens have a bias in any case."""
 
     @property
     def head_activation(self) -> str | None:
-        """The activation of the transform in front of the table."""
+        """The activation of the transform in front of the head's table."""
         return self.activation
 
     def transform(self, model: ModelConfig) -> HeadTransform:
-        """What stands in front of the table in its head."""
+        """The transform in front of the head's table."""
         return head_transform(model, self.activation, self.map_bias)
 
     @model_validator(mode="after")
@@ -79,14 +85,14 @@ class MaskingConfig(TokenObjectiveConfig):
 
     @property
     def mean_rate(self) -> float:
-        """The share on average over the steps of a training."""
+        """The mean share of predicted tokens over the steps of a training."""
         return self.rate if self.first_rate is None else (self.first_rate + self.rate) / 2
 
     def rates(self, progress: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-        """(N,) the share in each row, where it is not `rate` in all.
+        """(N,) the share of predicted tokens in each row; None: `rate` in all rows.
 
         Args:
-            progress: (N,) the share of the training that is done before each of them; None: all of it.
+            progress: (N,) the share of the training that is done before each row is read; None: all of it.
         """
         if self.first_rate is None or progress is None:
             return None
@@ -94,16 +100,16 @@ class MaskingConfig(TokenObjectiveConfig):
 
     @property
     def versions(self) -> int | None:
-        """Masks that stay need examples that stay."""
+        """The number of sets of static masks, which limits the versions of an example; None for dynamic masks."""
         return self.copies if self.masking == "static" else None
 
 
 class Masking:
-    """What objectives that hide tokens have in common.
+    """The common part of objectives that hide tokens.
 
     Attributes:
-        config: which tokens, and what is read in their place.
-        head: what scores them.
+        config: the choice of tokens, and the ids that replace them.
+        head: the module that scores the hidden tokens.
     """
 
     def __init__(self, config: MaskingConfig, model: ModelConfig, vocabulary: int) -> None:
@@ -121,17 +127,17 @@ class Masking:
         draws: Draws,
         allowed: NDArray[np.bool_] | None = None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Hide tokens of the examples in place; the same ones for good where masks are static.
+        """Hide tokens of the examples in place; static masks stay the same from epoch to epoch.
 
         Args:
             examples: rows of text.
             split: the text.
             tokenizer: its tokenizer.
-            draws: of these rows.
+            draws: the random numbers of these rows.
             allowed: (N, T) places that may be chosen; None: all.
 
         Returns:
-            (n,) the hidden places, counted over the flattened (N * T), in rising order, and (n,) what stood there.
+            (n,) the hidden places, counted over the flattened (N * T), in rising order, and (n,) their original ids.
         """
         if self.config.versions is not None:
             draws = draws.static(self.config.versions)
@@ -157,7 +163,7 @@ class Masking:
         tokenizer: Tokenizer,
         draws: Draws,
     ) -> None:
-        """Replace the chosen places' ids by [MASK], a random ordinary token, or nothing, as (N, T) `kind` says."""
+        """Replace chosen places' ids by [MASK] or a random ordinary token, or keep them, as (N, T) `kind` says."""
         ids[chosen & (kind < self.config.mask)] = tokenizer.mask
         randomised = chosen & (kind >= self.config.mask) & (kind < self.config.mask + self.config.random)
         ordinary = np.setdiff1d(np.arange(tokenizer.size), tokenizer.special_ids)

@@ -19,13 +19,14 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class MaskedNextTokenConfig(MaskingConfig):
-    """Rows that a causal stack reads from both sides; what is hidden at k + 1 is predicted at k.
+    """Reads rows from both sides with a causal stack, and predicts the hidden token at k + 1 from position k.
 
-    Charpentier and Samuel 2024 (arXiv:2410.24159, section 2.1). Since k is also where a causal model predicts k + 1,
-    one head serves both: `clm` beside this objective reads the rows that are left to it causally, with this head. Each
-    of the two has its own sum, divided once by its own number of targets, and its own `weight`. As published, processes
-    of either kind average the means of their losses, so that each mean counts with its share of the rows: with
-    `causal: 0.0625` the weights are 0.9375 here and 0.0625 for `clm`.
+    Charpentier and Samuel 2024 (arXiv:2410.24159, section 2.1). A causal model predicts the token at k + 1 from
+    position k as well, so that one head serves both: `clm` beside this objective reads the other rows causally, with
+    this head. Each of the two has its own sum, divided once by its own number of targets, and its own `weight`. In the
+    published code each process trains one of the two, and the means of their losses are averaged over the processes, so
+    that each mean counts with its share of the rows: with `causal: 0.0625` the weights are 0.9375 here and 0.0625 for
+    `clm`.
     """
 
     kind: Literal["mntp"] = "mntp"
@@ -47,7 +48,7 @@ class MaskedNextTokenConfig(MaskingConfig):
     }
     bounded_by_frequencies: ClassVar[bool] = True
     causal: float = Field(default=0.0, ge=0, lt=1)
-    """Share of the rows that are left to `clm`, each row being drawn by itself; the paper's is 1/16."""
+    """Share of the rows that are left to `clm`, drawn independently for each row; the paper's is 1/16."""
     row_marks: ClassVar[RowMarks] = "documents"
     reads_rows: ClassVar[bool] = True
     rows_left_for: ClassVar[str | None] = "clm"
@@ -64,7 +65,7 @@ class MaskedNextTokenConfig(MaskingConfig):
 
 
 class MaskedNextTokenPrediction(Masking):
-    """Draws the rows that are read from both sides, and hides tokens of them; N examples, T length."""
+    """Draws the rows that are read from both sides, and hides some of their tokens; N examples, T length."""
 
     name = "mntp"
 
@@ -74,13 +75,13 @@ class MaskedNextTokenPrediction(Masking):
         self.targets_per_token = config.mean_rate * (1 - config.causal)
 
     def pairs_ahead(self, length: int) -> float:
-        """How many pairs of tokens of which the first sees the second, behind it, a row has on average."""
+        """Expected number of pairs of tokens in a row of which the first sees the second, which stands behind it."""
         return (1 - self.rows_left) * length * (length - 1) / 2
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
         """Hide tokens of the rows that are read from both sides; each is predicted at the place before it.
 
-        A row's first token has no such place; a document's has that of its separator.
+        The first token of a row has no place before it; the first token of a document is predicted at its separator.
         """
         own = draws if self.config.versions is None else draws.static(self.config.versions)
         both_sides = own.uniform("reading", 1)[:, 0] >= self.rows_left

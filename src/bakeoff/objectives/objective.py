@@ -1,4 +1,4 @@
-"""What every objective is: targets for a batch, and a head that turns hidden states into a loss."""
+"""The interface of objectives: targets for a batch, and a head that turns hidden states into a loss."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +19,10 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 Scoring = Literal["forwards", "masked", "query", "target"]
-"""How a text gets its log-probability: each token from those before it; each from all others, where [MASK] stands for
-it, or where a row of the second stream asks for it; a target from its source."""
+"""The way in which a text gets its log-probability: each token is predicted from those before it (forwards), from all
+others with [MASK] in its own place (masked), or from all others by a row of the second stream (query); or a target is
+predicted from its source (target).
+"""
 
 
 @dataclass(frozen=True)
@@ -28,18 +30,20 @@ class Targets:
     """The places of a batch at which an objective predicts something."""
 
     rows: NDArray[np.int64]
-    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order; rows of a second
-    stream count to T for the objective that adds them, and not for others."""
+    """(n,) places in the batch's hidden states flattened to (N * T * directions, D), in rising order. Rows of a second
+    stream count towards T only for the objective that adds them.
+    """
     labels: NDArray[np.int64]
-    """(n,) what is to be predicted at each; an objective with a generator has 32 random bits here, from which the label
-    follows in the step."""
+    """(n,) the label to predict at each place. For an objective with a generator it is 32 random bits, from which the
+    label follows in the step.
+    """
     directions: int = 1
-    """Hidden states of each position: 2 where the model reads in two directions."""
+    """Number of hidden states of each position: 2 where the model reads in two directions."""
     length: int | None = None
-    """T that `rows` are counted with; None: that of the examples' ids."""
+    """The T with which `rows` are counted; None: the T of the examples' ids."""
 
     def in_rows_of(self, own: int, length: int) -> "Targets":
-        """The targets with their places counted for another T; the examples' ids have T = `own`."""
+        """The targets with their places counted with another T, `length`; the examples' ids have T = `own`."""
         counted = self.length or own
         if counted == length:
             return self
@@ -48,7 +52,7 @@ class Targets:
 
 
 def no_targets() -> Targets:
-    """The targets of an objective that is not trained for now: none at all."""
+    """Empty targets, for an objective that is not trained at present."""
     return Targets(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
@@ -58,78 +62,87 @@ class ObjectiveConfig(PartConfig):
     kind: str
     """The objective's name."""
     title: ClassVar[str]
-    """What is predicted, in a few words, for charts."""
+    """The prediction in a few words, for charts."""
     refused: ClassVar[Mapping[str, str]]
-    """Why the objective cannot train models, or on rows, that have a trait (`legality.TRAITS`): a reason by trait."""
+    """The reasons why the objective cannot train some models or read some rows, each under the trait
+    (`legality.TRAITS`) that it refuses.
+    """
     weight: float = Field(default=1.0, gt=0)
-    """Factor of this objective's mean loss in the sum."""
+    """Factor of this objective's mean loss in the sum of losses."""
     relates_segments: ClassVar[bool] = False
     """The objective arranges the segments of a pair and labels them."""
     row_marks: ClassVar[RowMarks] = "ends"
-    """The special tokens that the objective's rows have; running text has none at a row's ends."""
+    """The special tokens in rows of this objective; rows of running text have none at their ends."""
     rewrites: ClassVar[bool] = False
     """The objective makes a source and a target of the text, for a model with an encoder and a decoder."""
     classes: ClassVar[Sequence[str] | None] = None
-    """What each label means, where labels are classes; None: they are tokens."""
+    """The meaning of each label, where labels are classes; None: labels are tokens."""
     bounded_by_frequencies: ClassVar[bool] = False
-    """The targets are tokens as the text has them, so that whoever knows how frequent each is has the unigram entropy
-    as loss."""
+    """The targets are tokens of the text as it is, so that a prediction from token frequencies alone has the unigram
+    entropy as its loss.
+    """
     whole_text: ClassVar[bool] = False
-    """Each token of the text is predicted once, from those before it, so that losses can be compared whatever the
-    settings, and in bits per byte whatever the tokenizer."""
+    """Each token of the text is predicted once, from those before it, so that losses can be compared between settings,
+    and in bits per byte also between tokenizers.
+    """
     peek_note: ClassVar[str | None] = None
-    """What `peek` says of a next token x that the objective predicts; None: that all before x predict it."""
+    """The note of `peek` on how the objective predicts the next token x; None: x is predicted from all tokens before
+    it.
+    """
     targets_together: ClassVar[int] = 1
-    """How many targets in a row are tokens that the model reads in another order; 1: none."""
+    """Number of neighbouring targets that are tokens in another order than the text's; 1: none are moved."""
     writes: ClassVar[bool] = False
-    """A model that has learnt the objective can go on with a text, or write one for a source."""
+    """A trained model can continue a text, or write one for a source."""
     continues_source: ClassVar[bool] = False
-    """What is written for a source goes on with it."""
+    """The text that is written for a source continues it."""
     scoring: ClassVar[Scoring | None] = None
-    """How a model that has learnt the objective gives a text its log-probability; None: it cannot."""
+    """The way in which a trained model gives a text its log-probability; None: it cannot."""
     reads_prefix: ClassVar[bool] = False
-    """The beginning of a row, which is not predicted, is seen from both sides by a model that is causal behind it."""
+    """The objective predicts nothing in the beginning of a row, which a model that is causal otherwise sees from both
+    sides.
+    """
     reads_rows: ClassVar[bool] = False
-    """Rows are seen whole from both sides by a model that is causal otherwise."""
+    """A model that is causal otherwise sees whole rows from both sides."""
     rows_left_for: ClassVar[str | None] = None
-    """The objective that is trained on the rows which this one leaves, where it reads rows."""
+    """The objective that is trained on the other rows, if this one takes only some of them; None: it takes all."""
     from_before: ClassVar[bool] = False
-    """Tokens that are hidden are predicted at the place before theirs."""
+    """Hidden tokens are predicted at the place before their own."""
     moves: ClassVar[bool] = False
     """The objective moves tokens. It chooses them after all other objectives, from those that are not hidden."""
     head_of: ClassVar[str | None] = None
-    """The objective whose head this one scores with, where both are trained."""
+    """The name of the objective whose head this one shares, where both are trained."""
 
     generator_learns: ClassVar[str | None] = None
-    """The objective that a smaller model, this one's generator, learns in the model's place. In each step the generator
-    fills what that objective has hidden; the labels of this one are made then."""
+    """The name of the objective that this one's generator, a smaller model, learns in the model's place. In each step
+    the generator fills the tokens that it has hidden, and the labels of this objective are made from them.
+    """
 
     @property
     def head_activation(self) -> str | None:
-        """The activation within its head; None: there is none."""
+        """The activation within the head; None: there is none."""
         return None
 
     def build(self, model: ModelConfig, vocabulary: int) -> "Objective":
         """The objective with a fresh head.
 
         Args:
-            model: what it trains.
-            vocabulary: V, the number of its tokens, the objectives' own among them.
+            model: the model that it trains.
+            vocabulary: V, the number of its tokens, including tokens that objectives add.
         """
         raise NotImplementedError
 
     def generator_model(self, model: ModelConfig) -> ModelConfig | None:
-        """The config of the generator beside a model that the objective can train; None: there is none."""
+        """The config of the generator beside a model; None: the objective has no generator."""
         return None
 
     @property
     def versions(self) -> int | None:
-        """How many versions of an example there are, its arrangement and all; None: another one in every epoch."""
+        """The number of versions of an example, its arrangement included; None: another version in every epoch."""
         return None
 
     @property
     def about_source(self) -> str | None:
-        """What was done to a source that cannot be seen from its marks, in words; None: nothing."""
+        """The change to a source that its marks do not show, in words; None: nothing."""
         return None
 
     @property
@@ -139,7 +152,7 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def extra_tokens(self) -> int:
-        """Tokens that the objective needs beside the tokenizer's; their ids follow its own."""
+        """Number of tokens that the objective adds to the tokenizer's; their ids follow the tokenizer's."""
         return 0
 
     @property
@@ -149,11 +162,11 @@ class ObjectiveConfig(PartConfig):
 
     @property
     def gap_marks(self) -> int:
-        """Number of tokens that stand for gaps of a source, one token a gap; 0: there are none."""
+        """Number of tokens that mark gaps in a source, one token a gap; 0: there are none."""
         return 0
 
     def mark_ids(self, tokenizer: Tokenizer) -> list[int]:
-        """The ids of the tokens that stand for gaps, in their order.
+        """The ids of the tokens that mark gaps, in their order.
 
         Raises:
             UserError: the tokenizer lacks tokens that the objective takes from it.
@@ -165,7 +178,7 @@ class ObjectiveConfig(PartConfig):
         return [tokenizer.start]
 
     def before_source(self, tokenizer: Tokenizer) -> list[int]:
-        """The ids that a source begins with, before its text."""
+        """The ids at the beginning of a source, before its text."""
         return []
 
 
@@ -173,14 +186,15 @@ class TokenObjectiveConfig(ObjectiveConfig):
     """The common fields of objectives that predict tokens of the vocabulary."""
 
     z_loss: float = Field(default=0.0, ge=0)
-    """z, with which z Z^2 is added to the loss of each target in training, Z being the logarithm of the sum over all
-    tokens of exp(score); 1e-4 in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5) and GPT-BERT. Held-out
-    losses are without it."""
+    """z, the weight of z Z^2 in the training loss of each target, where Z is the logarithm of the sum over all tokens
+    of exp(score); 1e-4 in PaLM (Chowdhery et al. 2022, arXiv:2204.02311, section 5) and GPT-BERT. Held-out losses are
+    without it.
+    """
     retired: ClassVar[Mapping[str, Any]] = {"logit_cap": None}
 
 
 class Objective(Protocol):
-    """The part of a config that works: `ObjectiveConfig.build` makes it."""
+    """An objective at work, built by `ObjectiveConfig.build`."""
 
     @property
     def name(self) -> str:
@@ -192,11 +206,11 @@ class Objective(Protocol):
 
     @property
     def targets_per_token(self) -> float:
-        """Expected number of targets for each token of a row, for counting FLOPs; on average over a training."""
+        """Expected number of targets for each token of a row, a mean over the training, for counting FLOPs."""
         ...
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Choose targets, corrupting the examples' ids in place where the objective does so."""
+        """Choose targets; objectives that corrupt their input change the examples' ids in place."""
         ...
 
 
@@ -205,19 +219,19 @@ class Rewriting(Protocol):
     """An objective that makes a source and a target of a row of text."""
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the source and of the target that `length` tokens of text become, about."""
+        """Approximate number of tokens of the source and of the target made from `length` tokens of text."""
         ...
 
 
 def row_lengths(objectives: Sequence[Objective], length: int) -> tuple[int, int]:
-    """Tokens of the source, 0 where there is none, and of the row that the model reads of `length` tokens of text."""
+    """Numbers of tokens of the source, 0 without one, and of the model's row, for `length` tokens of text."""
     rewriting = next((each for each in objectives if isinstance(each, Rewriting)), None)
     return (0, length) if rewriting is None else rewriting.lengths(length)
 
 
 @runtime_checkable
 class Sharing(Protocol):
-    """An objective that takes some rows for itself, and leaves the others to those beside it."""
+    """An objective that takes some rows and leaves the others to the objectives beside it."""
 
     rows_left: float
     """The share of the rows that the objective leaves to others."""
@@ -225,10 +239,10 @@ class Sharing(Protocol):
 
 @runtime_checkable
 class Prefixed(Protocol):
-    """An objective that has the tokens at the beginning of a row seen from both sides."""
+    """An objective that lets the beginning of a row be seen from both sides."""
 
     def pairs_ahead(self, length: int) -> float:
-        """Expected number of pairs of tokens of a row of which the first sees the second, for counting FLOPs."""
+        """Expected number of pairs of a token and a later one that it sees in a row, for counting FLOPs."""
         ...
 
 
@@ -238,16 +252,16 @@ class TwoStream(Protocol):
 
     @property
     def queries_per_token(self) -> float:
-        """Expected number of these rows for each token of a row, for counting FLOPs."""
+        """Expected number of the added rows for each token of a row, for counting FLOPs."""
         ...
 
 
 @runtime_checkable
 class Generating(Protocol):
-    """An objective with a model of its own, which learns another objective and fills what that one has hidden."""
+    """An objective whose own model, the generator, learns another objective and fills the tokens that it has hidden."""
 
     generator: Model
-    """The generator. It has no tables of its own, and reads those of the model."""
+    """The generator. It has no tables of its own, but reads the model's."""
     learns: str
     """The name of the objective that the generator learns."""
 

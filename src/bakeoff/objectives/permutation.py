@@ -34,15 +34,18 @@ class PermutationConfig(TokenObjectiveConfig):
     }
     bounded_by_frequencies: ClassVar[bool] = True
     rate: float = Field(default=1 / 6, gt=0, lt=1)
-    """Share of a row's tokens that are predicted, the last of the order: 1 / K of the paper."""
+    """Share of a row's tokens that are predicted, the last of the order; 1 / K in the paper."""
     ngram: int = Field(default=5, ge=1, le=1000)
-    """Targets are runs of up to this many words, n words with probability proportional to 1/n; 1: single tokens."""
+    """Targets are runs of up to this many words, and n words have a probability proportional to 1/n; 1: single
+    tokens.
+    """
 
     span_end: Literal["word", "token"] = "word"
-    """Runs end where a word does; token: behind n tokens from the start of a word on, in place of n words, as in the
-    published code, which looks for the end at the wrong place."""
+    """The end of a run: at the end of a word; or (token) n tokens after the start of its first word, in place of n
+    words, as in the published code, which looks for the end at the wrong place.
+    """
     bias: bool = False
-    """Tokens have a bias each in their score, as in the published code."""
+    """Each token has a bias in its score, as in the published code."""
     scoring: ClassVar[Scoring | None] = "query"
 
     @override
@@ -53,7 +56,7 @@ class PermutationConfig(TokenObjectiveConfig):
 class Permutation:
     """Chooses targets and their order; N examples, T length, P targets of a row.
 
-    What is no target is read by everyone and first of all; a target is read by the targets behind it in the order.
+    Tokens that are no targets come first in the order and are seen by all; a target is seen by the later targets.
     """
 
     name = "permutation"
@@ -65,7 +68,7 @@ class Permutation:
         self.queries_per_token = config.rate
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Append a query for each target to every row; padded to the row with most targets."""
+        """Append a query for each target to every row, padded to the largest number of targets in a row."""
         chosen = self.choice.choose(free_sources(examples, tokenizer), split, draws, examples.backwards)
         examples.take(chosen)
         count, length = chosen.shape
@@ -90,10 +93,10 @@ class Permutation:
 
 
 def _part_at(reuse: int, visible: NDArray[np.bool_], queries: NDArray[np.int64]) -> None:
-    """Hide all tokens from place `reuse` on from those before it, and show these to them, targets and all.
+    """Separate the rows at place `reuse`: earlier tokens see none of the later ones, later tokens see all earlier ones.
 
-    So the order is drawn for each of the two parts, the first one's before the second's (Yang et al. 2019, section 2.4:
-    the states that are remembered are of a row's first part).
+    Each of the two parts then has an order of its own, and the first part comes before the second (Yang et al. 2019,
+    section 2.4: the remembered states belong to a row's first part).
 
     Args:
         reuse: where the second part begins.

@@ -20,7 +20,8 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 class PrefixCausalLanguageModelConfig(LanguageModelConfig):
     """The prefix LM of one stack (Raffel et al. 2020, arXiv:1910.10683, section 3.2.1).
 
-    The tokens of the prefix all see each other, those behind it see what comes before; only these are predicted.
+    The tokens of the prefix all see each other. The tokens behind it see all tokens before them, and only they are
+    predicted.
     """
 
     kind: Literal["prefix_clm"] = "prefix_clm"
@@ -52,7 +53,7 @@ class PrefixCausalLanguageModelConfig(LanguageModelConfig):
 
 
 class PrefixCausalLanguageModel:
-    """Cuts rows in two, every place being equally likely; N examples, T length."""
+    """Cuts rows in two at a random place, each place being equally likely; N examples, T length."""
 
     name = "prefix_clm"
 
@@ -61,9 +62,9 @@ class PrefixCausalLanguageModel:
         self.targets_per_token = 0.5
 
     def pairs_ahead(self, length: int) -> float:
-        """How many pairs of tokens of which the first sees the second, behind it, a row has on average.
+        """Expected number of pairs of tokens in a row of which the first sees the second, which stands behind it.
 
-        A prefix of n tokens has n (n - 1) / 2 of them; the mean over n = 1, ..., T is (T^2 - 1) / 6.
+        A prefix of n tokens has n (n - 1) / 2 such pairs; the mean over n = 1, ..., T is (T^2 - 1) / 6.
         """
         return (length**2 - 1) / 6
 

@@ -36,7 +36,7 @@ class PrefixLanguageModelConfig(SequenceToSequenceBaseConfig):
 
 
 class PrefixLanguageModel:
-    """Cuts rows in two, every place being equally likely; N examples, L tokens of text."""
+    """Cuts rows in two at a random place, each place being equally likely; N examples, L tokens of text."""
 
     name = "prefix_lm"
 
@@ -46,7 +46,7 @@ class PrefixLanguageModel:
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the source and of the target of a row, as expected, each with its separator."""
+        """Expected number of tokens of the source and of the target of a row, each with its separator."""
         read, written = length // 2 + 1, length - length // 2 + 1
         return self.config.source_length(read), self.config.target_length(written)
 

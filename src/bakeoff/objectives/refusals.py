@@ -1,4 +1,4 @@
-"""Refusals that several objectives share: why they cannot train a model on some rows, by trait of model or rows."""
+"""Refusals that objectives share: reasons why they cannot train a model on some rows, by trait of model or rows."""
 
 
 def starts_anew(kind: str) -> dict[str, str]:

@@ -21,15 +21,15 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 NARROWED = frozenset({"width", "heads", "key_width", "value_width", "units"})
-"""Keys of an encoder whose numbers are smaller in its generator."""
+"""Keys of an encoder whose numbers are scaled down for its generator."""
 
 
 class ReplacedTokenDetectionConfig(ObjectiveConfig):
     """ELECTRA's objective (Clark et al. 2020, arXiv:2003.10555, section 2): was each token of the row replaced?
 
     A generator, which is a narrow copy of the model's encoder over the same tables, learns `mlm` in the model's place.
-    What mlm has hidden is filled with tokens drawn from the generator's distribution, through which no gradient goes,
-    and of each token of the row, special ones included, the model tells whether it is the original:
+    The tokens that `mlm` has hidden are replaced by tokens drawn from the generator's distribution, without a gradient
+    through the draw. The model predicts for each token of the row, special ones included, whether it is the original:
 
     sum_t -log p(x~[t] = x[t] or not | x~), beside the generator's sum over hidden t of -log p(x[t] | masked x)
     """
@@ -43,18 +43,19 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
     classes: ClassVar[Sequence[str] | None] = ("original", "replaced")
     generator_learns: ClassVar[str | None] = "mlm"
     generator: float = Field(default=0.25, gt=0, le=1)
-    """Widths and heads of the generator as a share of the encoder's; it has as many layers. Between a quarter and a
-    half worked best (section 3.2)."""
+    """Widths and heads of the generator as a share of the encoder's; the number of layers is the encoder's. Between a
+    quarter and a half worked best (section 3.2).
+    """
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
     """Activation in the head."""
 
     @property
     def head_activation(self) -> str | None:
-        """The activation between the two maps of the head."""
+        """The activation between the two linear layers of the head."""
         return self.activation
 
     def generator_model(self, model: ModelConfig) -> ModelConfig:
-        """The generator's config: the model's with a narrower encoder, over a map of the model's vectors."""
+        """The generator's config: the model's with a narrower encoder behind a linear layer that reads its vectors."""
         values = model.model_dump(mode="json")
         values["encoder"] = _narrowed(values["encoder"], self.generator)
         given = {"positions": "none", "segments": 0, "norm": False, "dropout": 0.0, "initial": None}
@@ -65,7 +66,7 @@ class ReplacedTokenDetectionConfig(ObjectiveConfig):
         """The objective with a fresh generator and a fresh head.
 
         Raises:
-            UserError: the encoder cannot be that much narrower.
+            UserError: the encoder cannot be narrowed by this factor.
         """
         return ReplacedTokenDetection(self, model)
 
@@ -82,7 +83,7 @@ def _narrowed(node: Any, share: float) -> Any:
 
 
 class ReplacedTokenDetection:
-    """Fills what is hidden; B rows, T length, D width, V vocabulary, n hidden tokens, N real ones."""
+    """Replaces hidden tokens; B rows, T length, D width, V vocabulary, n hidden tokens, N real ones."""
 
     name = "rtd"
     learns = "mlm"
@@ -99,7 +100,7 @@ class ReplacedTokenDetection:
         self.head: Head = DetectionHead(model.stack.output_width, config.activation)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Every token but padding; the labels are what the generator's token is drawn with."""
+        """All places but padding; the labels are random numbers for drawing the generator's tokens."""
         places = np.flatnonzero(examples.documents > 0)
         return Targets(places, draws.words("generator", examples.ids.shape[1]).ravel()[places].astype(np.int64))
 
@@ -107,16 +108,16 @@ class ReplacedTokenDetection:
     def replace(
         self, ids: Tensor, hidden: tuple[Tensor, Tensor], log_probabilities: Tensor, drawn: tuple[Tensor, Tensor]
     ) -> tuple[Tensor, Tensor]:
-        """Put tokens of the generator where tokens are hidden.
+        """Replace hidden tokens by tokens drawn from the generator.
 
         Args:
-            ids: (B, T) the row, with tokens hidden.
-            hidden: (n,) places of these, counted over the flattened (B * T), and (n,) what stood there.
-            log_probabilities: (n, V) the generator's for these places.
+            ids: (B, T) the rows, with tokens hidden.
+            hidden: (n,) places of the hidden tokens, counted over the flattened (B * T), and (n,) their original ids.
+            log_probabilities: (n, V) the generator's log-probabilities at these places.
             drawn: (N,) the places of `targets`, in rising order, and (N,) their random numbers below 2^32.
 
         Returns:
-            (B, T) the filled row, and (N,) 1 for tokens that are not the original, 0 for those that are.
+            (B, T) the filled rows, and (N,) labels: 0 for original tokens, 1 for replaced ones.
         """
         places, originals = hidden
         at = torch.searchsorted(drawn[0], places)
@@ -130,7 +131,7 @@ class ReplacedTokenDetection:
 
 
 class DetectionHead(Head):
-    """Scores of a token's being the original, which is 0, and of its being replaced: w activation(W h + b) + c."""
+    """Scores of two classes, original (0) and replaced (1), for each token: w activation(W h + b) + c."""
 
     def __init__(self, width: int, activation: str) -> None:
         super().__init__()

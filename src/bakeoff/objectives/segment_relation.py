@@ -1,4 +1,4 @@
-"""How does the second segment of a pair relate to the first: next sentence, sentence order, sentence structure."""
+"""The relation between the two segments of a pair: next sentence, sentence order, sentence structure."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
@@ -19,15 +19,16 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 DOCUMENTS = 4
-"""How many other documents are looked at for a replacement."""
+"""Number of other documents that are searched for a replacement."""
 
 PLACES = 16
-"""How many sentences of each of these documents a replacement may begin with: so many hold one of the original's
-length."""
+"""Number of sentences of each of these documents at which a replacement may begin; among 16 one usually has the
+original's length.
+"""
 
 
 class SegmentRelationConfig(ObjectiveConfig):
-    """What the objectives over segment pairs have in common."""
+    """The common fields of objectives over segment pairs."""
 
     kind: str
     """The objective's name."""
@@ -66,7 +67,7 @@ class SentenceOrderConfig(SegmentRelationConfig):
 class SentenceStructureConfig(SegmentRelationConfig):
     """StructBERT's sentence structural objective (Wang et al. 2020, arXiv:1908.04577, section 2.2).
 
-    Does B follow A (0), stand before it (1), or come from another document (2)? A third of the pairs each.
+    Does B follow A (0), stand before it (1), or come from another document (2)? Each applies to a third of the pairs.
     """
 
     kind: Literal["sentence_structure"] = "sentence_structure"
@@ -95,12 +96,12 @@ class SegmentRelation:
 
 
 class NextSentence(SegmentRelation):
-    """Half of the second segments are replaced by text from another document."""
+    """Replaces half of the second segments by text from another document."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
     ) -> tuple[TwoSegments, NDArray[np.int64]]:
-        """Replace the second segment with probability 1/2; label 1 where it was replaced.
+        """Replace the second segment with probability 1/2; the label is 1 where it was replaced.
 
         Raises:
             UserError: the split has one document, so that there is no other.
@@ -111,23 +112,23 @@ class NextSentence(SegmentRelation):
 
 
 class SentenceOrder(SegmentRelation):
-    """Half of the pairs are swapped."""
+    """Swaps the segments of half of the pairs."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
     ) -> tuple[TwoSegments, NDArray[np.int64]]:
-        """Swap the segments with probability 1/2; label 1 where they were swapped."""
+        """Swap the segments with probability 1/2; the label is 1 where they were swapped."""
         swapped = draws.uniform("swapped", 1)[:, 0] < 1 / 2
         return pairs.swapped(swapped), swapped.astype(np.int64)
 
 
 class SentenceStructure(SegmentRelation):
-    """A third of the second segments come from another document; half of the other pairs are swapped."""
+    """Takes a third of the second segments from another document, and swaps the segments of half of the other pairs."""
 
     def arrange(
         self, pairs: TwoSegments, split: Split, longest: int, draws: Draws
     ) -> tuple[TwoSegments, NDArray[np.int64]]:
-        """Replace with probability 1/3, else swap with probability 1/2.
+        """Replace the second segment with probability 1/3, else swap the segments with probability 1/2.
 
         Raises:
             UserError: the split has one document, so that there is no other.
@@ -143,15 +144,15 @@ def _with_replacements(
 ) -> TwoSegments:
     """Replace second segments by text from other documents.
 
-    Neither its length nor its end may give the answer away. Of all that is looked at, the sentence, or run of whole
-    sentences, is taken whose length is nearest to the original's; and an original run that stays is cut to the length
-    that the replacement would have had, which seldom is another one. Where nothing fits into the row, both are cut to
-    half the original's length, inside a sentence.
+    Neither the length nor the end of a segment may give the answer away. The replacement is the sentence, or run of
+    whole sentences, whose length is nearest to the original's among all candidates. An original run that stays is cut
+    to the length that its replacement would have had, which seldom differs. If no candidate fits into the row, both are
+    cut to half the original's length, inside a sentence.
 
     Args:
-        name: of the objective.
+        name: the objective's name.
         pairs: two segments each.
-        wanted: (N,) True for the pairs to replace the second one of.
+        wanted: (N,) True for pairs whose second segment is to be replaced.
         split: the text.
         longest: the most tokens of a pair.
         draws: the examples' random numbers.
@@ -208,16 +209,16 @@ def _with_replacements(
 def _nearest_run(
     sentences: NDArray[np.int64], begin: NDArray[np.int64], goal: NDArray[np.int64], room: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How many tokens the run of whole sentences has whose length is nearest to a goal, within some room.
+    """(N, ...) tokens in the run of whole sentences whose length is nearest to a goal, within some room.
 
     Args:
-        sentences: (S + 1,) where sentences start.
-        begin: (N, ...) the sentence that each run begins with.
-        goal: (N, ...) tokens that it should have; reaching no further than the document's end.
-        room: (N, ...) the most tokens that it may have.
+        sentences: (S + 1,) the places at which sentences start.
+        begin: (N, ...) the first sentence of each run.
+        goal: (N, ...) the wanted number of tokens, which reaches no further than the document's end.
+        room: (N, ...) the largest number of tokens allowed.
 
     Returns:
-        (N, ...) tokens; more than the room where not even one sentence fits.
+        (N, ...) number of tokens; larger than the room where not even one sentence fits.
     """
     start = sentences[begin]
     below = np.maximum(np.searchsorted(sentences, start + goal, side="right") - 1, begin + 1)

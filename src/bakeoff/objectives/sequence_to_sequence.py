@@ -1,4 +1,4 @@
-"""What objectives have in common that make a source and a target of a row of text.
+"""The common part of objectives that make a source and a target of a row of text.
 
 Shapes: N examples, L tokens of a row of text, U of a source, T of a target.
 """
@@ -25,13 +25,15 @@ class SequenceToSequenceBaseConfig(TokenObjectiveConfig):
     """An objective for models with an encoder and a decoder."""
 
     head: Literal["tied", "scaled", "untied"] = "tied"
-    """The last map: the embedding's table (tied), the same behind a division of the states by the root of their width
-    (scaled; the first T5's published code), or a table of its own (untied; T5's version 1.1)."""
+    """The last layer: the embedding's table (tied), the same table after a division of the states by the root of their
+    width (scaled; the first T5's published code), or a table of its own (untied; T5's version 1.1).
+    """
     bias: bool = False
-    """Tokens have a bias each in their score."""
+    """Each token has a bias in its score."""
     decoder_begins: list[Literal["start", "separator", "pad"]] = Field(default=["start"], min_length=1, max_length=2)
-    """The special tokens that the decoder reads before a target: [CLS]; those of others' weights are T5's padding,
-    BART's separator and start, and fairseq's separator."""
+    """The special tokens that the decoder reads before a target. start is [CLS]; with published weights it is padding
+    for T5, separator and start for BART, and the separator for fairseq's models.
+    """
     source_start: bool = False
     """A source begins with the start token (BART)."""
     row_marks: ClassVar[RowMarks] = "none"
@@ -46,15 +48,15 @@ class SequenceToSequenceBaseConfig(TokenObjectiveConfig):
 
     @override
     def before_source(self, tokenizer: Tokenizer) -> list[int]:
-        """The ids that a source begins with, before its text."""
+        """The ids at the beginning of a source, before its text."""
         return [tokenizer.start] if self.source_start else []
 
     def source_length(self, tokens: int) -> int:
-        """Tokens of a source whose text and separator are so many."""
+        """Number of tokens of a source whose text and separator have `tokens` tokens."""
         return tokens + self.source_start
 
     def target_length(self, tokens: int) -> int:
-        """Tokens that the decoder reads of a target of so many, the separator at its end included."""
+        """Number of tokens that the decoder reads for a target of `tokens` tokens, its final separator included."""
         return tokens + len(self.decoder_begins) - 1
 
     def head_of_targets(self, model: ModelConfig, vocabulary: int, label_smoothing: float = 0.0) -> Head:
@@ -71,14 +73,14 @@ def teach(
     tokenizer: Tokenizer,
     config: SequenceToSequenceBaseConfig,
 ) -> Targets:
-    """Make the examples' rows the decoder's input: its first tokens, then the target but for its last token.
+    """Turn the examples' rows into the decoder's input: its first tokens, then the target without its last token.
 
     Args:
-        examples: changed in place; a source that begins with the start token is given it.
-        target: (N, T) what the decoder is to write, the separator at its end.
+        examples: changed in place; the source gets its start token where the config asks for one.
+        target: (N, T) the tokens that the decoder has to write, with the separator at the end.
         real: (N, T) True for tokens of the target, False for padding behind them.
-        tokenizer: whose special tokens are used.
-        config: what decoder and source begin with.
+        tokenizer: gives the special tokens.
+        config: names the first tokens of decoder and source.
 
     Returns:
         All tokens of the target.
@@ -103,26 +105,26 @@ def teach(
 def gather(
     values: NDArray[np.int64], kept: NDArray[np.bool_], length: int, pad: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The values that are kept, moved to the left of each row, in rows of `length`; and True where there are any."""
+    """The kept values, moved to the left of each row of `length` places, and True for places that hold one."""
     order = np.argsort(~kept, axis=1, kind="stable")[:, :length]
     real = np.take_along_axis(kept, order, 1)
     return np.where(real, np.take_along_axis(values, order, 1), pad), real
 
 
 def rounded(kept: NDArray[np.bool_]) -> int:
-    """A length that all rows of kept values fit into, a multiple of `ROUNDED`."""
+    """The smallest multiple of `ROUNDED` that all rows of kept values fit into."""
     return -(-int(kept.sum(1).max(initial=1)) // ROUNDED) * ROUNDED
 
 
 def with_end(
     values: NDArray[np.int64], kept: NDArray[np.bool_], end: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """One more column, which holds the token that ends a text."""
+    """The values and their mask with one more column at the end, which holds the token that ends a text."""
     return np.pad(values, ((0, 0), (0, 1)), constant_values=end), np.pad(kept, ((0, 0), (0, 1)), constant_values=True)
 
 
 def ranks(score: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(N, L) the place of each score in the rising order of its row; among equal ones the first comes first."""
+    """(N, L) the rank of each score in the rising order of its row; equal scores keep their order."""
     found = np.empty_like(score)
     places = np.broadcast_to(np.arange(score.shape[1]), score.shape)
     np.put_along_axis(found, np.argsort(score, axis=1, kind="stable"), places, axis=1)

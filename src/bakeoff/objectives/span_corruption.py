@@ -36,20 +36,23 @@ class SpanCorruptionConfig(SequenceToSequenceBaseConfig):
     span: float = Field(default=3.0, ge=1)
     """Mean length of the spans that are taken out."""
     marks: int = Field(default=100, gt=0)
-    """Tokens that stand for the spans, one each, beside the tokenizer's; at most so many spans in a row."""
+    """Number of tokens that stand for spans, one for each, added to the tokenizer's; a row has at most this many
+    spans.
+    """
     mark_names: str | None = None
-    """How the tokenizer itself names these tokens, {} being their number, counted from 0 (T5's: <extra_id_{}>). Absent:
-    it has none, and they are added to its vocabulary."""
+    """The tokenizer's own names of these tokens, where {} is their number, counted from 0 (T5's: <extra_id_{}>).
+    Absent: the tokenizer has none, and they are added to its vocabulary.
+    """
     scoring: ClassVar[Scoring | None] = None
 
     @property
     def extra_tokens(self) -> int:
-        """Ids beyond the tokenizer's vocabulary that the model has: the marks, unless the tokenizer has them."""
+        """Number of ids beyond the tokenizer's vocabulary: the marks, unless the tokenizer has them."""
         return self.marks if self.mark_names is None else 0
 
     @property
     def gap_marks(self) -> int:
-        """Marks that can stand for gaps in a text to be filled in."""
+        """Number of marks that can stand for gaps in a text to be filled in."""
         return self.marks
 
     @override
@@ -84,23 +87,23 @@ class SpanCorruption:
         self.targets_per_token = 1.0
 
     def counts(self, length: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(N,) tokens that are taken out of rows of (N,) tokens, and in how many spans; a token alone stays."""
+        """Numbers of removed tokens and of spans, both (N,), in rows of (N,) tokens; a row of one token keeps it."""
         noise = np.clip(np.rint(length * self.config.rate), 1, np.maximum(length - 1, 0)).astype(np.int64)
         spans = np.clip(np.rint(noise / self.config.span), 1, self.config.marks).astype(np.int64)
         return noise, np.minimum(np.minimum(spans, noise), length - noise)
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the source and of what the decoder reads of a row, all special tokens included."""
+        """Number of tokens of the source and of the decoder's input of a row, all special tokens included."""
         source, target = self.without_openings(length)
         return self.config.source_length(source), self.config.target_length(target)
 
     def without_openings(self, length: int) -> tuple[int, int]:
-        """Tokens of the source and of the target of a row, marks and the end's separator included."""
+        """Number of tokens of the source and of the target of a row, marks and the final separator included."""
         noise, spans = (int(count[0]) for count in self.counts(np.array([length])))
         return length - noise + spans + 1, noise + spans + 1
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """Rewrite the rows: the source is the text with a mark for each span, the target each mark with its span."""
+        """Rewrite the rows: the source is the text with a mark for each span, the target each mark and its span."""
         real = examples.documents > 0
         spans = self.spans(real.sum(1), real.shape[1], draws)
         inside = spans >= 0
@@ -114,9 +117,10 @@ class SpanCorruption:
         return teach(examples, *gather(target, kept, target_length, tokenizer.pad), tokenizer, self.config)
 
     def spans(self, real: NDArray[np.int64], length: int, draws: Draws) -> NDArray[np.int64]:
-        """(N, L) which span each place belongs to, counted from 0 in each row, or -1; rows have (N,) real tokens.
+        """(N, L) the number of each place's span, from 0 in each row, or -1; rows have (N,) real tokens.
 
-        What stays and what goes are both cut at random into as many pieces, none empty, which alternate.
+        The kept tokens and the removed tokens are each cut at random into the same number of non-empty pieces, which
+        alternate.
         """
         noise, spans = self.counts(real)
         most = int(spans.max(initial=0))
@@ -136,8 +140,8 @@ def cut(total: NDArray[np.int64], pieces: NDArray[np.int64], most: int, words: N
     """Lengths of pieces, none empty, that (N,) totals are cut into, every way being equally likely.
 
     Args:
-        total: (N,) what is cut.
-        pieces: (N,) into how many pieces; at most the total.
+        total: (N,) the lengths to cut.
+        pieces: (N,) numbers of pieces; each at most the total.
         most: S, the largest number of pieces.
         words: (N, L) random words, L at least the largest total.
 

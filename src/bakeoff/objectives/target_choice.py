@@ -1,4 +1,4 @@
-"""Which tokens of a row an objective predicts: single ones, words, or runs of words. N examples, T length."""
+"""The choice of the tokens of a row that an objective predicts: single ones, words, or runs. N examples, T length."""
 
 from typing import Literal, cast
 
@@ -13,14 +13,14 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 RunLengths = Literal["inverse", "geometric", "uniform"]
 
 STOP = 0.2
-"""p of the geometric distribution of the lengths of SpanBERT's spans."""
+"""The p of the geometric distribution of the lengths of SpanBERT's spans."""
 
 
 def free_sources(examples: Examples, tokenizer: Tokenizer) -> NDArray[np.int64]:
     """(N, T) places in the text of the tokens that an objective may choose, -1 elsewhere.
 
-    Those are ordinary tokens that no objective before it has taken. What the tokenizer did not know counts as a special
-    token too, and is nothing that could be learnt.
+    An objective may choose ordinary tokens that no earlier objective has taken. The token for unknown text counts as a
+    special token, because nothing can be learnt from it.
     """
     free = examples.ids != (-1 if tokenizer.unknown is None else tokenizer.unknown)
     if examples.taken is not None:
@@ -32,14 +32,14 @@ class TargetChoice:
     """Chooses a share of each row's tokens.
 
     Args:
-        rate: the share; at least one token of a row that has any.
+        rate: the share of the tokens, at least one in a row that has any.
         ngram: choose runs of up to this many words.
-        lengths: the probability of n words is proportional to 1/n (inverse), to (1 - stop)^n (geometric), or is the
-            same for all n (uniform).
+        lengths: the distribution of the runs' lengths: the probability of n words is proportional to 1/n (inverse), to
+            (1 - stop)^n (geometric), or equal for all n (uniform).
         whole_word: choose all tokens of a word together, as runs do in any case.
-        span_end: token for runs of n tokens from the start of a word on, in place of n words.
+        span_end: word: runs of n words; token: runs of n tokens from the start of a word on.
         stop: p of the geometric distribution.
-        of: what runs are counted in: words, or tokens, which then begin and end anywhere in a word.
+        of: the unit of the runs' lengths: words, or tokens; runs of tokens begin and end anywhere in a word.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class TargetChoice:
         backwards: NDArray[np.bool_] | None = None,
         rates: NDArray[np.float64] | None = None,
     ) -> NDArray[np.bool_]:
-        """(N, T) places in the text, -1 where there is no ordinary token, to (N, T) True where a token is predicted.
+        """(N, T) True for predicted tokens, from (N, T) places in the text, -1 where there is no ordinary token.
 
-        (N,) `backwards` rows, which read the text from its end, are looked at in the order of the text. (N,) `rates`
-        are the rows' own shares, in place of the one of all.
+        (N,) `backwards` is True for rows that read the text from its end; their words are found in the order of the
+        text. (N,) `rates` are shares of single rows, which replace the common one.
         """
         if backwards is not None:
             turn = _turn(backwards, sources.shape[1])
@@ -105,7 +105,7 @@ class TargetChoice:
     def units(
         self, sources: NDArray[np.int64], split: Split, draws: Draws, backwards: NDArray[np.bool_] | None = None
     ) -> NDArray[np.int64]:
-        """(N, T) the unit that each place is hidden with: a token, a word or a run; -1 for what is in no run."""
+        """(N, T) the number of the unit that hides each place, a token, a word or a run; -1 outside of all runs."""
         if backwards is not None:
             turn = _turn(backwards, sources.shape[1])
             return np.take_along_axis(self.units(np.take_along_axis(sources, turn, 1), split, draws), turn, 1)
@@ -133,19 +133,19 @@ class TargetChoice:
 
 
 def _turn(backwards: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
-    """(N, T) places of rows in the order of the text, of which (N,) `backwards` ones are read from its end."""
+    """(N, T) places of rows in the order of the text; (N,) `backwards` is True for rows that read it from its end."""
     return np.where(backwards[:, None], np.arange(length)[::-1], np.arange(length))
 
 
 def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(N,) by how much units in random order, taken until they have a number of tokens, exceed it on average.
+    """(N,) the mean number of tokens too many when units are taken in random order until a number of tokens is reached.
 
     It is (sum s^2 / sum s - 1) / 2 over the sizes s of a row's units (Feller 1971, An Introduction to Probability
     Theory and Its Applications II, section XI.4), where the number is large beside s.
 
     Args:
         units: (N, T) the unit of each place.
-        ordinary: (N, T) which places count.
+        ordinary: (N, T) True for places that count.
     """
     count, length = units.shape
     flat = (units + length * np.arange(count)[:, None])[ordinary]
@@ -157,7 +157,7 @@ def overshoot(units: NDArray[np.int64], ordinary: NDArray[np.bool_]) -> NDArray[
 def _runs_of_tokens(
     starts: NDArray[np.bool_], ordinary: NDArray[np.bool_], lengths: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """(N, T) the run of each place, -1 for none: run k of a row has lengths[k] tokens from the next word's start on."""
+    """(N, T) the run of each place, or -1; run k begins at the next start of a word and has lengths[k] tokens."""
     rows = np.arange(len(starts))
     units = np.full(starts.shape, -1, np.int64)
     run = np.full(len(starts), -1)

@@ -1,4 +1,4 @@
-"""Translation: the decoder writes the target of a pair, the encoder has read its source."""
+"""Translation: the decoder writes the target of a pair whose source the encoder has read."""
 
 from collections.abc import Mapping
 from typing import ClassVar, Literal
@@ -49,9 +49,9 @@ class Translation:
         self.targets_per_token = 1.0
 
     def lengths(self, length: int) -> tuple[int, int]:
-        """Tokens of the longest source and of the longest target."""
+        """The largest numbers of tokens of a source and of a target."""
         return self.config.source_length(length), self.config.target_length(length)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> Targets:
-        """The decoder's input is the target moved by one token."""
+        """The tokens of the targets; the decoder's input is the target shifted by one token."""
         return teach(examples, examples.ids, examples.documents > 0, tokenizer, self.config)

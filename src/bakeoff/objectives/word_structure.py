@@ -19,7 +19,7 @@ from bakeoff.randomness.draws import Draws
 from bakeoff.tokenizer.tokenizer import Tokenizer
 
 RUN = 3
-"""K, tokens that are shuffled together; the paper uses 3 alone."""
+"""K, the number of tokens that are shuffled together; the paper uses 3 alone."""
 
 ORDERS = np.array([[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]])
 
@@ -35,16 +35,16 @@ class WordStructureConfig(TokenObjectiveConfig):
     title: ClassVar[str] = "Shuffled tokens (word_structure)"
     refused: ClassVar[Mapping[str, str]] = sees_both_sides("word_structure")
     rate: float = Field(default=0.05, gt=0, le=1 / RUN)
-    """Runs of three that are shuffled, as a share of the tokens that no other objective has taken."""
+    """Number of shuffled runs of three as a share of the tokens that no other objective has taken."""
     activation: Literal["relu", "gelu", "gelu_tanh"] = "gelu"
-    """Activation in the head. It has no effect beside mlm, because mlm's head is used then."""
+    """Activation in the head. It has no effect beside `mlm`, whose head is used then."""
     moves: ClassVar[bool] = True
     targets_together: ClassVar[int] = RUN
     head_of: ClassVar[str | None] = "mlm"
 
     @property
     def head_activation(self) -> str | None:
-        """The activation of the transform in front of the table."""
+        """The activation of the transform in front of the head's table."""
         return self.activation
 
     @override
@@ -82,12 +82,12 @@ class WordStructure:
     def choose(
         self, sources: NDArray[np.int64], draws: Draws, backwards: NDArray[np.bool_] | None = None
     ) -> NDArray[np.bool_]:
-        """(N, T) places in the text, -1 for tokens that are not free, to (N, T) True where a run begins.
+        """(N, T) True where a run begins, from (N, T) places in the text, -1 for tokens that are not free.
 
-        In (N,) `backwards` rows tokens follow each other as they do from the text's end.
+        (N,) `backwards` is True for rows that read the text from its end.
 
-        A row's runs begin at places that leave the same remainder when divided by three, drawn for each row: so they
-        do not overlap, and every run of the text is as likely as any other.
+        All runs of a row begin at places with the same remainder modulo three, drawn for each row. Runs therefore do
+        not overlap, and every run of the text is equally likely.
         """
         length = sources.shape[1]
         free = sources >= 0
