@@ -1,4 +1,4 @@
-"""Batches made in a background thread, while the model learns from those before."""
+"""Batches made in a background thread, while the model learns from earlier ones."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,9 +9,9 @@ Made = TypeVar("Made")
 
 
 def ahead(make: Callable[[int], Made], start: int, stop: int, depth: int = 4) -> Iterator[Made]:
-    """`make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
+    """Results of `make(start)`, ..., `make(stop - 1)`, made in a thread that stays up to `depth` results ahead.
 
-    An exception in the thread is raised here; leaving the loop early stops the thread behind what it is making.
+    An exception in the thread is raised here; leaving the loop early stops the thread after the result in progress.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="batches") as thread:
         coming: deque[Future[Made]] = deque()

@@ -1,4 +1,4 @@
-"""A batch, as models and objectives are given it."""
+"""The batch: the tensors that models and objectives read."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -18,31 +18,35 @@ class Batch:
     segments: Tensor | None
     """(B, T) segment ids, or None for segment 0 everywhere."""
     real: Tensor | None
-    """(B, T) True for tokens, False for padding; None where there is no padding or `documents` is given."""
+    """(B, T) padding mask, True for tokens; None where there is no padding or `documents` is given."""
     documents: Tensor | None
-    """(B, T) document of each token, 0 for padding; None where every row is one document."""
+    """(B, T) document ids, 0 for padding; None where every row is one document."""
     targets: dict[str, tuple[Tensor, Tensor]]
-    """(n,) rows of the hidden states flattened to (B * T * directions, D), and (n,) labels, by objective."""
+    """For each objective, by name: (n,) rows of the hidden states flattened to (B * T * directions, D), and (n,)
+    labels.
+    """
     tokens: int
     """Number of tokens, those of the source included, padding not counted."""
     source: Source | None = None
-    """What the encoder reads, for a model that has a decoder too."""
+    """The input of the encoder, for a model that also has a decoder."""
     queries: Queries | None = None
-    """The second stream, whose rows follow the tokens' in the hidden states: (B, T + N, D)."""
+    """The second stream, whose rows follow those of the tokens in the hidden states: (B, T + N, D)."""
     backwards: Tensor | None = None
     """(B,) True for rows that read the text from its end; None: none does."""
     prefix: Tensor | None = None
-    """(B,) how many tokens at the beginning of each row are seen by all of it; None: none."""
+    """(B,) number of tokens at the beginning of each row that all tokens of the row see; None: none."""
     follows: Tensor | None = None
-    """(B,) True where the second segment goes on with the first, where formats draw that and nothing predicts it: to be
-    looked at, no model reads it."""
+    """(B,) True where the second segment continues the first, for formats that draw it although no objective predicts
+    it. For display alone; no model reads it.
+    """
     advance: int | None = None
-    """How many tokens further on the same row of the next batch begins, where rows continue each other; None: rows
-    stand alone."""
+    """Number of tokens by which the same row of the next batch begins further on, where rows continue each other; None:
+    rows stand alone.
+    """
 
     @property
     def inputs(self) -> Inputs:
-        """What a model reads of it."""
+        """The part of the batch that a model reads."""
         rows = self.ids, self.segments, self.real, self.documents
         return Inputs(*rows, self.source, self.queries, self.backwards, self.prefix)
 

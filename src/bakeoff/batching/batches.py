@@ -1,7 +1,7 @@
 """Batches as a pure function of (corpus, objectives, seed, step), in four stages.
 
-An order says which examples of which text a step reads; the format makes rows of them, in which the objectives draw
-targets; rows of several texts become rows of one; and all becomes tensors.
+An order chooses the examples of a step; the format turns them into rows, in which the objectives draw targets; rows of
+several texts are joined; and the result becomes tensors.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,16 +26,16 @@ from bakeoff.optimization.course import Course
 
 @dataclass(frozen=True)
 class BatchSizes:
-    """How large the batches of a training are, and the micro-batches that each is handed out in."""
+    """The sizes of a training's batches, and of the micro-batches into which each is cut."""
 
     batch: int | TokenBatch
     """Rows of a batch, or tokens."""
     micro_batch: int | TokenBatch
     """Rows of a micro-batch, or tokens."""
     steps: int | None = None
-    """Steps of the whole training, for draws that change with its progress; None: all draws are those of its end."""
+    """Steps of the whole training, for draws that change with its progress; None: all draws are as at its end."""
     first_batch: float = 1.0
-    """The share of the rows that the first batch has, from which they grow evenly."""
+    """Number of rows of the first batch as a share of the last; the number grows evenly in between."""
 
     def order(self, rows: Format, course: Course, seed: int) -> Order:
         """The order in which the examples of one text are read; `course` is that of `course()`."""
@@ -62,7 +62,7 @@ class BatchSizes:
         return MixtureOrder(mixture, orders, course, self.micro_batch, seed)
 
     def course(self) -> Course:
-        """What changes from step to step."""
+        """The quantities that change from step to step."""
         return Course(1 if isinstance(self.batch, TokenBatch) else self.batch, self.steps, self.first_batch)
 
 
@@ -90,7 +90,7 @@ class Batches:
 
     @property
     def rows_an_epoch(self) -> int:
-        """How many examples there are."""
+        """Number of examples of an epoch."""
         return sum(text.format.size for text in self.texts)
 
     @property
@@ -100,14 +100,14 @@ class Batches:
         return sum(count * text.tokens_per_example for count, text in rows)
 
     def step(self, step: int) -> list[Batch]:
-        """The micro-batches of one step; several steps are made at a time, and kept for those that follow."""
+        """The micro-batches of one step. Several steps are made at a time, and the later ones are kept."""
         chunk, place = divmod(step, self.order.steps_at_once)
         if self._kept[0] != chunk:
             self._kept = (chunk, self._steps(chunk * self.order.steps_at_once))
         return self._kept[1][place]
 
     def _steps(self, first: int) -> list[list[Batch]]:
-        """The micro-batches of each of the steps that are made at once, from step `first` on."""
+        """The micro-batches of each of the steps that are made together, from step `first` on."""
         chosen = self.order.steps(first)
         assert chosen.steps is not None
         steps: list[list[Batch]] = [[] for _ in range(self.order.steps_at_once)]
@@ -116,16 +116,16 @@ class Batches:
         return steps
 
     def fixed(self, examples: int) -> list[Batch]:
-        """Batches of examples spread evenly over the split; their draws are the same for every seed."""
+        """Batches of examples spread evenly over the split, with the same draws for every seed."""
         return [batch for chosen in self.order.spread(examples) for batch in self.make(chosen)]
 
     def whole(self) -> Iterator[Batch]:
-        """Batches with every example of the split once, in order; their draws are fixed, as in `fixed`."""
+        """Batches of all examples of the split, each once and in order, with the same draws as in `fixed`."""
         for chosen in self.order.whole():
             yield from self.make(chosen)
 
     def make(self, chosen: Selection) -> list[Batch]:
-        """Batches of these rows, cut into their micro-batches."""
+        """Batches of the chosen rows, cut into their micro-batches."""
         progress = None if chosen.steps is None else self.course.progress(chosen.steps)
         numbers = np.zeros_like(chosen.indices) if chosen.texts is None else chosen.texts
         made: list[RowsWithTargets] = []

@@ -1,16 +1,16 @@
-"""Batches of rows of similar length, where their order does not matter, so that little of them is padding."""
+"""Batches of rows of similar length, for rows in any order, so that few places are padding."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def sorted_batches(lengths: NDArray[np.int64], tokens: int, most: int | None = None) -> list[NDArray[np.int64]]:
-    """The places of each batch's rows, the longest rows first.
+    """The places of the rows of each batch, the longest rows first.
 
     Args:
         lengths: (N,) tokens of each row.
-        tokens: the most tokens of a batch of two rows or more, padding included.
-        most: the most rows of a batch; None: any number.
+        tokens: the largest number of tokens of a batch of two rows or more, padding included.
+        most: the largest number of rows of a batch; None: any number.
     """
     order = np.argsort(-lengths, kind="stable")
     batches, first = [], 0

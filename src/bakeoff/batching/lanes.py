@@ -13,24 +13,25 @@ from bakeoff.formats.example import Format
 from bakeoff.randomness.draws import key_of
 
 FIXED_LANES = 16
-"""Lanes of held-out rows that continue each other, whatever the size of a training's batches."""
+"""Number of lanes of held-out rows that continue each other, whatever the size of a training's batches."""
 
 FEWEST_IN_TURN = 4
-"""Rows of a held-out lane, at least: with fewer the memory of earlier rows would hardly count."""
+"""Smallest number of rows in a held-out lane; with fewer the memory of earlier rows would hardly count."""
 
 
 class Lanes:
-    """Which example each lane reads in each step; B lanes.
+    """The example that each lane reads in each step; B lanes.
 
-    The lanes begin at equal distances over the text, where a number drawn from the seed says, and go through all of it,
-    from its end on at its beginning. In n / B steps, n being the examples of an epoch, every example is read once (or,
-    where B does not divide n, but for the remainder). Where a text is read in both directions, every other lane reads
-    forwards and the rest backwards.
+    The lanes begin at equal distances over the text, the first at a place drawn from the seed. Each goes through the
+    whole text, and continues at its beginning behind its end. In n / B steps, where n is the number of examples of an
+    epoch, every example is read once, but for a remainder where B does not divide n. If a text is read in both
+    directions, every other lane reads forwards and the rest backwards.
 
     Args:
-        format: the rows; examples of `directions` sequences, each in the order of reading, stand one after the other.
+        format: the rows: the examples of one direction in the order of reading, then those of the other where there are
+            two.
         lanes: B, rows of a batch.
-        seed: where the lanes begin.
+        seed: decides where the lanes begin.
 
     Raises:
         UserError: there are fewer examples than lanes.
@@ -51,11 +52,11 @@ class Lanes:
         self.begin = (place * self.size // self.each + key_of(seed, 0, "lanes") % self.size) % self.size
 
     def examples_of(self, first: int, steps: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The examples of some steps, and how often the text has been read before them.
+        """The examples of some steps, and the number of times that the text has been read before.
 
         Args:
             first: the first step.
-            steps: how many steps.
+            steps: number of steps.
 
         Returns:
             (steps * B,) example indices, and the epoch of each.
@@ -73,7 +74,7 @@ class LaneOrder(ShuffledOrder):
         """A lane for each row of a batch.
 
         Raises:
-            UserError: the text is too short for so many.
+            UserError: the text is too short for this number of lanes.
         """
         return Lanes(self.format, self.course.batch, self.seed)
 
@@ -82,7 +83,7 @@ class LaneOrder(ShuffledOrder):
         return self.lanes.examples_of(first, len(bounds) - 1)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """About `examples` examples in `FIXED_LANES` lanes, or in fewer lanes of at least `FEWEST_IN_TURN` each."""
+        """About `examples` examples, in `FIXED_LANES` lanes or in fewer, with at least `FEWEST_IN_TURN` rows each."""
         count, directions = len(spread(examples, self.format.size)), self.format.directions
         lanes = directions * max(1, min(FIXED_LANES, count // FEWEST_IN_TURN) // directions)
         steps = max(1, count // lanes)
@@ -90,7 +91,9 @@ class LaneOrder(ShuffledOrder):
         yield Selection(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
 
     def whole(self) -> Iterator[Selection]:
-        """One lane, its last row padded; a text that is read from both ends has the lanes of `spread`."""
+        """All examples in one lane, the last row padded; in the lanes of `spread` if the text is read from both
+        ends.
+        """
         if self.format.directions > 1:
             return self.spread(self.format.size)
         return in_order(self.format.size + self.format.left_over, 1)

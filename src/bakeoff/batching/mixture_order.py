@@ -1,4 +1,4 @@
-"""The order of a mixture: in every batch of each corpus as many rows as its share."""
+"""The order of a mixture: every batch holds each corpus in its share of the rows."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,10 +15,10 @@ class MixtureOrder:
 
     Args:
         mixture: the corpora.
-        orders: the order of each of them alone, with a seed of its own.
-        course: rows of the batch of each step.
+        orders: the order of each corpus by itself, with a seed of its own.
+        course: the number of rows in the batch of each step.
         micro_batch: rows of a micro-batch.
-        seed: the run's seed, which decides from which corpus each row is.
+        seed: the run's seed, which decides the corpus of each row.
     """
 
     even = False
@@ -32,7 +32,7 @@ class MixtureOrder:
         self.rows_a_step = tuple(share * course.batch for share in mixture.shares)
 
     def steps(self, first: int) -> Selection:
-        """The rows of `steps_at_once` steps from one on."""
+        """The rows of `steps_at_once` steps, from step `first` on."""
         bounds = self.course.bounds(first, self.steps_at_once)
         rows = int(bounds[-1] - bounds[0])
         drawn = self.mixture.interleaving(self.seed, int(bounds[0]), rows)
@@ -46,24 +46,24 @@ class MixtureOrder:
         return Selection(indices[turn], epochs[turn], cuts, steps_between(first, bounds), drawn.corpora[turn])
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """A number of examples: each corpus gives its share, spread evenly over the corpus."""
+        """`examples` examples: each corpus gives its share, spread evenly over the corpus."""
         counts = apportioned(self.mixture.shares, examples)
         for number, (order, own) in enumerate(zip(self.orders, counts, strict=True)):
             if own:
                 yield from _of(number, order.spread(own))
 
     def whole(self) -> Iterator[Selection]:
-        """All of each corpus once, whatever their shares."""
+        """All examples of each corpus once, whatever the shares."""
         for number, order in enumerate(self.orders):
             yield from _of(number, order.whole())
 
     def epoch(self) -> Iterator[Selection]:
-        """The examples of each corpus's first epoch."""
+        """The examples of the first epoch of each corpus."""
         for number, order in enumerate(self.orders):
             yield from _of(number, order.epoch())
 
 
 def _of(number: int, selections: Iterator[Selection]) -> Iterator[Selection]:
-    """The selections, marked as rows of the corpus with this number."""
+    """The selections, with all rows marked as rows of the corpus with this number."""
     for each in selections:
         yield each._replace(texts=np.full_like(each.indices, number))

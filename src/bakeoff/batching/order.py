@@ -1,4 +1,4 @@
-"""Orders: which examples the steps of a training read, and where the batch of each is cut into micro-batches."""
+"""Orders: the examples that the steps of a training read, and the cuts of each batch into micro-batches."""
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -12,63 +12,65 @@ from bakeoff.optimization.course import Course
 from bakeoff.randomness.order import examples_of
 
 EXAMPLES_AT_ONCE = 256
-"""Batches are cut from chunks of this many examples, because numpy's calls cost more than their work on few."""
+"""Number of examples that are prepared together before being cut into batches, because a numpy call on few examples
+costs more than its work.
+"""
 
 TOKENS_AT_ONCE = 4096
-"""Tokens that go through the model at once where all of a text is measured."""
+"""Number of tokens that go through the model at once in measurements over a whole text."""
 
 Cuts = Sequence[tuple[int, int]]
-"""The first row of each micro-batch, and the row behind its last."""
+"""For each micro-batch, its first row and the row behind its last."""
 
 
 class Selection(NamedTuple):
     """Rows that are made together; n rows."""
 
     indices: NDArray[np.int64]
-    """(n,) the example that each is, of its text."""
+    """(n,) the example of each row, as its index in its text."""
     epochs: NDArray[np.int64]
-    """(n,) how often each had been read before."""
+    """(n,) number of times that each example had been read before."""
     micro_batches: Cuts
-    """The bounds of the micro-batches in which the rows are handed out."""
+    """The bounds of the micro-batches of these rows."""
     steps: NDArray[np.int64] | None = None
-    """(n,) the step that each belongs to, in rising order; None: rows of no training."""
+    """(n,) the step of each row, in rising order; None: the rows belong to no training."""
     texts: NDArray[np.int64] | None = None
-    """(n,) the number of the text that each is of; None: there is a single one."""
+    """(n,) the number of each row's text; None: there is a single text."""
 
 
 class Order(Protocol):
-    """Which rows are read: those of a training are a function of the seed and the step."""
+    """The order in which rows are read; in training it is a function of the seed and the step."""
 
     steps_at_once: int
-    """Steps whose rows are made together."""
+    """Number of steps whose rows are made together."""
     rows_a_step: tuple[float, ...]
-    """Mean number of rows of a whole batch, for each text."""
+    """Mean number of rows of a whole batch from each text."""
     even: bool
     """Whether a batch holds rows of about the same length, so that rows can be cut to its longest."""
 
     def steps(self, first: int) -> Selection:
-        """The rows of `steps_at_once` steps from one on; no micro-batch reaches over the end of a step."""
+        """The rows of `steps_at_once` steps, from step `first` on; no micro-batch reaches over the end of a step."""
         ...
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """About so many examples, spread evenly over the text."""
+        """About `examples` examples, spread evenly over the text."""
         ...
 
     def whole(self) -> Iterator[Selection]:
-        """All of the text once, in its own order as far as that can be."""
+        """All examples of the text once, in the text's own order as far as possible."""
         ...
 
     def epoch(self) -> Iterator[Selection]:
-        """The examples of the first epoch, as many at once as in training, in no micro-batches."""
+        """The examples of the first epoch, as many at once as in training, without micro-batches."""
         ...
 
 
 class ShuffledOrder:
-    """Every epoch all examples in another order, cut into batches of a number of rows.
+    """All examples in another order in every epoch, cut into batches of a number of rows.
 
     Args:
-        rows: the examples.
-        course: rows of the batch of each step.
+        rows: the rows of the text.
+        course: the number of rows in the batch of each step.
         micro_batch: rows of a micro-batch.
         seed: the run's seed.
     """
@@ -81,23 +83,23 @@ class ShuffledOrder:
         self.rows_a_step: tuple[float, ...] = (float(course.batch),)
 
     def steps(self, first: int) -> Selection:
-        """The rows of `steps_at_once` steps from one on."""
+        """The rows of `steps_at_once` steps, from step `first` on."""
         bounds = self.course.bounds(first, self.steps_at_once)
         indices, epochs = self.examples_between(first, bounds)
         return Selection(indices, epochs, micro_batch_bounds(bounds, self.micro_batch), steps_between(first, bounds))
 
     def examples_between(self, first: int, bounds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The examples of the steps from one on, whose batches lie between these places, and their epochs."""
+        """The examples of the steps from `first` on, and their epochs; `bounds` are the ends of the batches."""
         return examples_of(int(bounds[0]), int(bounds[-1] - bounds[0]), self.format.size, self.seed)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """A number of examples spread evenly over the text, at most all, in batches as large as the training's last."""
+        """Up to `examples` examples spread evenly over the text, in batches as large as the training's last."""
         indices = spread(examples, self.format.size)
         bounds = np.array([*range(0, len(indices), self.course.batch), len(indices)])
         yield Selection(indices, np.zeros_like(indices), micro_batch_bounds(bounds, self.micro_batch))
 
     def whole(self) -> Iterator[Selection]:
-        """All examples in their order; those that are read from both ends as `spread` has them."""
+        """All examples in their order; rows that are read from both ends are chosen as in `spread`."""
         if self.format.directions > 1:
             return self.spread(self.format.size)
         return in_order(self.format.size, max(1, int(TOKENS_AT_ONCE // self.format.tokens_per_example)))
@@ -111,7 +113,7 @@ class ShuffledOrder:
 
 
 def in_order(size: int, rows: int) -> Iterator[Selection]:
-    """All of `size` examples in their order, some at a time, in micro-batches of `rows` rows."""
+    """All of `size` examples in their order, a number at a time, in micro-batches of `rows` rows."""
     for begin in range(0, size, EXAMPLES_AT_ONCE):
         indices = np.arange(begin, min(begin + EXAMPLES_AT_ONCE, size))
         bounds = [(low, min(low + rows, len(indices))) for low in range(0, len(indices), rows)]
@@ -119,18 +121,18 @@ def in_order(size: int, rows: int) -> Iterator[Selection]:
 
 
 def spread(examples: int, size: int) -> NDArray[np.int64]:
-    """Indices of so many examples of `size`, or of all where there are fewer, spread evenly."""
+    """Indices of `examples` of `size` examples, spread evenly, or of all where there are fewer."""
     count = min(examples, size)
     return np.arange(count, dtype=np.int64) * size // count
 
 
 def steps_at_once(course: Course) -> int:
-    """How many steps' rows are made together where their batches have a number of rows."""
+    """Number of steps whose rows are made together, for batches of a number of rows."""
     return max(1, EXAMPLES_AT_ONCE // course.batch)
 
 
 def steps_between(first: int, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """(n,) the step of each row, of the steps from one on whose batches lie between (steps + 1,) bounds."""
+    """(n,) the step of each row, for the steps from `first` on, whose batches end at (steps + 1,) bounds."""
     return np.repeat(np.arange(first, first + len(bounds) - 1), np.diff(bounds))
 
 
@@ -138,8 +140,8 @@ def micro_batch_bounds(bounds: NDArray[np.int64], micro_batch: int) -> list[tupl
     """The bounds of micro-batches, counted from the first row; no micro-batch crosses the end of its batch.
 
     Args:
-        bounds: (n + 1,) where n batches begin and end.
-        micro_batch: rows of a micro-batch, but for the last of a batch.
+        bounds: (n + 1,) the places at which n batches begin and end.
+        micro_batch: number of rows of a micro-batch; the last one of a batch may have fewer.
     """
     ends = (bounds - bounds[0]).tolist()
     return [

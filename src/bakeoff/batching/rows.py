@@ -1,4 +1,4 @@
-"""Rows with their targets, the station between an order and tensors: of one text, or of several together.
+"""Rows with their targets, of one text or joined from several: the stage between an order and tensors.
 
 Shapes: N rows, T length, U length of the source, P places of a second stream.
 """
@@ -24,7 +24,7 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 @dataclass
 class RowsWithTargets:
-    """Rows as objectives have left them, and what is predicted at them."""
+    """Rows after the objectives have changed them, and the targets."""
 
     examples: Examples
     targets: Mapping[str, Targets]
@@ -32,7 +32,7 @@ class RowsWithTargets:
 
     @property
     def length(self) -> int:
-        """T + P."""
+        """T + P, the number of places in a row, second stream included."""
         length: int = (self.examples.ids if self.examples.visible is None else self.examples.visible).shape[1]
         return length
 
@@ -44,8 +44,8 @@ class TextRows:
         split: the text.
         tokenizer: its tokenizer.
         rows: the rows' format.
-        drawing: what the objectives do with them.
-        seed: what is drawn in training follows from it.
+        drawing: the objectives' choice of targets in these rows.
+        seed: the seed of all random numbers in training.
 
     Raises:
         UserError: the text has no row of that format.
@@ -62,7 +62,7 @@ class TextRows:
 
     @property
     def tokens_per_example(self) -> float:
-        """Mean number of tokens of an example, those of its source included, padding not counted."""
+        """Mean number of tokens of an example, source included, padding not counted."""
         text = self.format.tokens_per_example
         if self.parallel:
             return text
@@ -70,7 +70,7 @@ class TextRows:
         return float(source + target) if source else text
 
     def examples(self, indices: NDArray[np.int64], draws: Draws, even: bool) -> Examples:
-        """The examples of these indices, before any objective has changed them; `even` as of `Order`."""
+        """The examples at these indices, before any objective has changed them; `even` as in `Order`."""
         examples = self.format.examples(indices, draws)
         if even:
             trim(examples)
@@ -84,12 +84,12 @@ class TextRows:
         progress: NDArray[np.float64] | None,
         even: bool,
     ) -> RowsWithTargets:
-        """Rows of these examples.
+        """Rows of these examples with their targets.
 
         Args:
             indices: (N,) the examples.
-            epochs: (N,) how often each had been read before.
-            seed: what is drawn follows from it.
+            epochs: (N,) number of times that each had been read before.
+            seed: the seed of all random numbers.
             progress: (N,) the share of the training that is done before each is read; None: all of it.
             even: see `Order`.
         """
@@ -109,11 +109,11 @@ def trim(examples: Examples) -> None:
 
 
 def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]], pad: int) -> RowsWithTargets:
-    """The rows of several texts as rows of one, each where it belongs; shorter ones are padded.
+    """The rows of several texts as one array of rows, in the order of `places`; shorter rows are padded.
 
     Args:
         made: the rows of each text, of the same format and objectives.
-        places: for each text (N of its own,) where its rows stand among all.
+        places: for each text, the (n,) places of its n rows among all rows.
         pad: id of the padding token.
     """
     count = sum(len(own) for own in places)
@@ -143,7 +143,7 @@ def joined(made: Sequence[RowsWithTargets], places: Sequence[NDArray[np.int64]],
 def _joined_visible(
     arrays: Sequence[NDArray[np.bool_]], places: Sequence[NDArray[np.int64]], count: int, length: int
 ) -> NDArray[np.bool_]:
-    """(count, T + P, T): the tokens' rows padded to T = length, and behind them those of the second stream to P."""
+    """(count, T + P, T) visibility: the rows of tokens padded to T = length, then those of the second stream to P."""
     stream = max(array.shape[1] - array.shape[2] for array in arrays)
     visible = np.zeros((count, length + stream, length), np.bool_)
     for array, own in zip(arrays, places, strict=True):
@@ -159,7 +159,7 @@ def _joined_targets(
     places: Sequence[NDArray[np.int64]],
     rows: RowsWithTargets,
 ) -> Targets:
-    """The targets of all texts together, by objective, with their places counted in the joined rows."""
+    """One objective's targets in all texts, with their places counted in the joined rows."""
     directions = max(target.directions for target in targets)
     length, whole = rows.examples.ids.shape[1], rows.length
     found, labels = [], []
@@ -176,7 +176,7 @@ def _joined_targets(
 
 
 def _nothing(rows: InputConfig, related: bool) -> str:
-    """Why a text has not one row."""
+    """The reason why a text has not a single row."""
     if related or isinstance(rows, SentencePairConfig):
         return (
             f"the corpus has no two sentences of one document that fit into a row of {rows.length} tokens; raise "

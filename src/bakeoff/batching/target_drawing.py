@@ -1,4 +1,4 @@
-"""What objectives hide, move and ask in rows, and in which turn."""
+"""The targets of all objectives in rows: hidden and moved tokens and queries, drawn one objective after the other."""
 
 from collections.abc import Collection, Sequence
 from typing import cast
@@ -13,13 +13,13 @@ from bakeoff.tokenizer.tokenizer import Tokenizer
 
 
 class TargetDrawing:
-    """The objectives of a training as rows meet them.
+    """The objectives of a training, applied to rows.
 
     Args:
         configs: the objectives' configs.
         objectives: the objectives built from them.
-        idle: names of those that nothing is hidden, moved or replaced for: they have no targets of tokens, and second
-            segments all follow the first.
+        idle: names of inactive objectives: they hide, move and replace no tokens and have no targets of tokens, and all
+            second segments follow the first.
     """
 
     def __init__(
@@ -33,19 +33,19 @@ class TargetDrawing:
         )
         self.in_turn = [each for config, each in turns if config.relates_segments or config.kind not in idle]
         self.versions = next((config.versions for config in configs if config.versions is not None), None)
-        """How many versions of an example there are; None: another one in every epoch."""
+        """Number of versions of an example; None: another version in every epoch."""
         related = [
             AsTheyAre() if config.kind in idle else cast(Relation, objective)
             for config, objective in zip(configs, objectives, strict=True)
             if config.relates_segments
         ]
         self.relation = related[0] if related else None
-        """What arranges the segments of pairs, if anything does."""
+        """The relation that arranges the segments of pairs; None: the segments stay as they are."""
         self.marks: RowMarks = next((config.row_marks for config in configs if config.row_marks != "ends"), "ends")
-        """The special tokens that rows of text have."""
+        """The special tokens in rows of text."""
 
     def draws(self, draws: Draws) -> Draws:
-        """The random numbers of the rows, which repeat from epoch to epoch where examples have few versions."""
+        """The random numbers of the rows; they repeat from epoch to epoch if examples have few versions."""
         return draws if self.versions is None else draws.static(self.versions)
 
     def targets(self, examples: Examples, split: Split, tokenizer: Tokenizer, draws: Draws) -> dict[str, Targets]:

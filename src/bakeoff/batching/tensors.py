@@ -1,4 +1,4 @@
-"""Tensors of rows: the last station before the model."""
+"""Tensors of rows: the last stage before the model."""
 
 import numpy as np
 import torch
@@ -10,11 +10,11 @@ from bakeoff.models.inputs import Queries, Source
 
 
 def batches_of(rows: RowsWithTargets, micro_batches: Cuts, advance: int | None) -> list[Batch]:
-    """Cut rows into batches, and make tensors of what they hold.
+    """Batches of tensors, cut from rows.
 
     Args:
         rows: N rows.
-        micro_batches: the first row of each batch, and the row behind its last.
+        micro_batches: for each batch, its first row and the row behind its last.
         advance: see `Batch`.
     """
     examples, length = rows.examples, rows.length

@@ -1,6 +1,6 @@
 """Batches of about the same number of tokens, from rows of about the same length, with little padding.
 
-Shapes: S examples of an epoch, K lengths of each (its row, and perhaps its source), B rows of a batch.
+Shapes: S examples of an epoch, K lengths of an example (its row, and its source if it has one), B rows of a batch.
 """
 
 from collections.abc import Iterator
@@ -21,25 +21,25 @@ class TokenBatch(Config):
     """The size of a batch, or of a micro-batch, in tokens."""
 
     tokens: int = Field(gt=0)
-    """The most tokens of all its rows, padding included; and of the rows' sources as many again."""
+    """The largest number of tokens in the batch's rows, padding included; the rows' sources may have as many again."""
 
 
 class TokenOrder:
     """The batches of all epochs, each a function of the seed and its step.
 
-    Examples are sorted by length once, and the sorted list is cut into batches for good. In every epoch the examples
-    of the same length change places, and the batches follow each other in another order: both by keyed permutations,
-    so that there is nothing to go through to come to a step.
+    Examples are sorted by length once, and the sorted list is cut into the batches of all epochs. In every epoch
+    examples of the same length change places, and the batches come in another order. Both follow from keyed
+    permutations, so that any step can be made without the steps before it.
 
     Attributes:
-        batches: how many make an epoch.
+        batches: number of batches of an epoch.
     """
 
     steps_at_once = 1
     even = True
 
     def __init__(self, lengths: NDArray[np.int64], tokens: int, micro_tokens: int, seed: int) -> None:
-        """Order S examples by their (S, K) lengths into batches of so many tokens, in micro-batches of fewer."""
+        """Order S examples with (S, K) lengths, in batches of `tokens` and micro-batches of `micro_tokens` tokens."""
         self.seed, self.tokens, self.micro_tokens = seed, tokens, micro_tokens
         self.lengths = -(-lengths // LENGTH_STEP) * LENGTH_STEP
         longest = self.lengths.max(1)
@@ -55,7 +55,7 @@ class TokenOrder:
         self.rows_a_step: tuple[float, ...] = (len(lengths) / self.batches,)
 
     def examples_of(self, step: int) -> tuple[NDArray[np.int64], int]:
-        """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch it belongs to."""
+        """(B,) the examples of a step's batch, in rising order of their lengths, and the epoch of the step."""
         epoch, place = divmod(step, self.batches)
         key = key_of(self.seed, 0, "batches by tokens")
         (batch,) = permute(np.array([place]), self.batches, key, epoch)
@@ -69,13 +69,13 @@ class TokenOrder:
         return self.sorted[places], epoch
 
     def steps(self, first: int) -> Selection:
-        """The rows of a step."""
+        """The rows of one step, `first`."""
         indices, epoch = self.examples_of(first)
         epochs, steps = np.full(len(indices), epoch), np.full(len(indices), first)
         return Selection(indices, epochs, self.micro_batches(indices, self.micro_tokens), steps)
 
     def spread(self, examples: int) -> Iterator[Selection]:
-        """A number of examples spread evenly over the text, at most all."""
+        """`examples` examples spread evenly over the text, or all where there are fewer."""
         indices = spread(examples, len(self.lengths))
         for low, high in self.micro_batches(indices, self.micro_tokens):
             yield Selection(indices[low:high], np.zeros(high - low, np.int64), [(0, high - low)])
@@ -89,13 +89,13 @@ class TokenOrder:
         return map(self.steps, range(self.batches))
 
     def micro_batches(self, examples: NDArray[np.int64], tokens: int) -> list[tuple[int, int]]:
-        """The bounds of micro-batches of at most `tokens` tokens in (B,) examples, in their order."""
+        """The bounds of micro-batches of at most `tokens` tokens, for (B,) examples in their order."""
         longest = np.maximum.accumulate(self.lengths[examples].max(1))
         return list(pairwise(cut_by_tokens(longest, tokens)))
 
 
 def cut_by_tokens(lengths: NDArray[np.int64], tokens: int) -> list[int]:
-    """The cuts of rows of (n,) rising lengths into groups of at most `tokens` tokens, padding to the longest included.
+    """The places at which rows of (n,) rising lengths are cut into groups of at most `tokens` tokens, padding included.
 
     Returns:
         The cuts, 0 and n among them. A row that is longer than `tokens` is alone.
