@@ -91,9 +91,7 @@ class LaneOrder(ShuffledOrder):
         yield Selection(*order, [(step * lanes, (step + 1) * lanes) for step in range(steps)])
 
     def whole(self) -> Iterator[Selection]:
-        """All examples in one lane, the last row padded; in the lanes of `spread` if the text is read from both
-        ends.
-        """
+        """All examples in one lane with a padded last row, or as `spread` where the text is read from both ends."""
         if self.format.directions > 1:
             return self.spread(self.format.size)
         return in_order(self.format.size + self.format.left_over, 1)
